@@ -1,0 +1,9 @@
+"""Forms of computation: the same client step for many clients at once.
+
+Each form is chosen by the model's structure, never by its name, and a test holds it to
+`fedarena.local.upload` run alone.
+"""
+
+from fedarena.forms.choose import InputMap, run_general, uploads
+
+__all__ = ["InputMap", "run_general", "uploads"]

@@ -1,0 +1,114 @@
+"""Pieces from which defenses build their readings: simulators, and who is whose victim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from fedarena.batch import Batch
+from fedarena.task import Task
+from fedarena.tensors import Tensors, combine, row, same_names, stack, weighted_mean
+from fedarena.threat import Threat
+from fedarena.transcript import Seen
+
+if TYPE_CHECKING:
+    from fedarena.defense import Defense
+
+
+@dataclass(frozen=True)
+class PlainGradient:
+    """Simulator of the paper form: the gradient that a candidate batch gives in the plain model.
+
+    Attributes:
+        task: public facts.
+        params: the parameters that the party knows or estimates.
+        names: the parameters whose gradient is compared.
+    """
+
+    task: Task
+    params: Tensors
+    names: tuple[str, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return same_names(grad(self.task.loss)(self.params, x, y), self.names)
+
+
+@dataclass(frozen=True)
+class ThroughProtocol:
+    """Simulator of the adaptive form: the upload that a candidate batch gives through the client step.
+
+    Several clients' uploads are averaged by N_c, as the server does. With several local epochs the
+    candidate is replayed in one order, since the clients' shuffles are unknown.
+
+    Attributes:
+        defense: the protocol (its options and the public facts).
+        down: the broadcast that the party saw.
+        clients: whose upload it is.
+    """
+
+    defense: Defense
+    down: Tensors
+    clients: tuple[int, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        task = self.defense.task
+        counts = [images_behind(task, c) for c in self.clients]
+        ups = [
+            self.defense.client(self.down, as_batch(task, xc, yc), {}, {})[0]
+            for xc, yc in zip(x.split(counts), y.split(counts), strict=True)
+        ]
+        if len(ups) == 1:
+            return ups[0]
+        sizes = torch.tensor([task.sizes[c] for c in self.clients], dtype=x.dtype, device=x.device)
+        return weighted_mean(stack(ups), sizes)
+
+
+def images_behind(task: Task, client: int) -> int:
+    """How many samples one epoch of a client's local work (FedSGD: its one batch) takes."""
+    b = task.schedule.batch_size
+    return b if task.schedule.fedsgd else task.sizes[client] // b * b
+
+
+def as_batch(task: Task, x: Tensor, y: Tensor) -> Batch:
+    """Samples [n, ...] → the local work that visits them in this order in every local epoch."""
+    schedule = task.schedule
+    steps, epochs = x.shape[0] // schedule.batch_size, max(1, schedule.local_epochs)
+
+    def shape(t: Tensor) -> Tensor:
+        once = t.reshape(steps, schedule.batch_size, *t.shape[1:])
+        return torch.cat([once] * epochs)
+
+    return Batch(shape(x), shape(y))
+
+
+def victim(seen: Seen, threat: Threat) -> int | None:
+    """The client whose upload server and eavesdropper attack: the first one that is not `threat.client`.
+
+    The same client is among a malicious client's victims, so that parties are compared on the same data.
+    """
+    return next((c for c in seen.participants if c != threat.client), None)
+
+
+def upload_of(seen: Seen, client: int) -> Tensors:
+    """One client's upload, for a party that sees uploads."""
+    assert seen.ups is not None
+    return row(seen.ups, seen.participants.index(client))
+
+
+def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
+    """The participants other than the malicious client."""
+    return tuple(c for c in seen.participants if c != threat.client)
+
+
+def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, threat: Threat) -> Tensors:
+    """The others' weighted mean upload, from everybody's and one's own: (N·total − N_a·own)/(N − N_a).
+
+    DBCL's Eq. (1), for unequal weights. N sums over the round's participants.
+    """
+    n, mine = sum(sizes[c] for c in seen.participants), sizes[threat.client]
+    return combine(n / (n - mine), total, -mine / (n - mine), own)

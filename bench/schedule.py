@@ -1,0 +1,59 @@
+"""How a federation trains: rounds, batches, local work and optimisers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedarena.cards import option
+from fedarena.errors import UserError
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The training schedule; each field is an option `--set training.NAME=VALUE`.
+
+    FedSGD (`local_epochs=0`): each sampled client sends the gradient of one batch, and the server
+    steps with learning rate `lr`·`server_lr`. FedAvg (`local_epochs≥1`): each sampled client takes
+    local steps with learning rate `lr` and sends start − end; the server steps along the average
+    with learning rate `server_lr` (McMahan et al. 2017). Averages are weighted by N_c/N.
+    """
+
+    rounds: int = option(100, "communication rounds", low=1)
+    batch_size: int = option(1, "samples per local step and client", low=1)
+    local_epochs: int = option(0, "0: FedSGD, one gradient a round; else FedAvg with that many local epochs", low=0)
+    participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
+    lr: float = option(0.1, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
+    client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
+    momentum: float = option(0.9, "momentum of client_optimizer=momentum", low=0, below=1)
+    server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
+    server_lr: float = option(1.0, "factor on the server's step", above=0)
+    eval_every: int = option(0, "evaluate every k rounds; 0: at the end only", low=0)
+
+    @property
+    def fedsgd(self) -> bool:
+        """One gradient a round instead of local training."""
+        return self.local_epochs == 0
+
+    @property
+    def step_size(self) -> float:
+        """The server's learning rate on the averaged upload."""
+        return self.lr * self.server_lr if self.fedsgd else self.server_lr
+
+    def steps(self, size: int) -> int:
+        """Local steps of a client with `size` samples: full batches only, ⌊N_c/b⌋ an epoch."""
+        return 1 if self.fedsgd else self.local_epochs * (size // self.batch_size)
+
+    def check(self, sizes: tuple[int, ...]) -> None:
+        """Refuse settings that cannot run or would do nothing. Raises UserError."""
+        smallest = min(sizes)
+        if self.batch_size > smallest:
+            client = sizes.index(smallest)
+            raise UserError(
+                f"option 'batch-size' is {self.batch_size}, but client {client} holds only {smallest} samples: "
+                f"at most {smallest} is possible with this partition"
+            )
+        if self.fedsgd and self.client_optimizer != "sgd":
+            raise UserError(
+                f"option 'client_optimizer' is {self.client_optimizer}, but with local-epochs 0 clients take no step "
+                "of their own: set --local-epochs to 1 or more, or use server_optimizer"
+            )

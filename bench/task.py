@@ -1,0 +1,52 @@
+"""What every party knows before training: the architecture, the loss, the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fedarena.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Task:
+    """Public facts of a federation; defenses and attacks may read all of it.
+
+    Attributes:
+        model: the architecture. Its own parameter values are never used.
+        input_shape: shape of one input, for images [channels, height, width].
+        n_classes: number of classes.
+        sizes: N_c, samples held by each client (public: they weight the average).
+        schedule: rounds, batch size, optimisers.
+    """
+
+    model: nn.Module
+    input_shape: tuple[int, ...]
+    n_classes: int
+    sizes: tuple[int, ...]
+    schedule: Schedule
+
+    @property
+    def layers(self) -> tuple[tuple[str, nn.Linear | nn.Conv2d], ...]:
+        """The dense and convolutional layers, by module name, in the order of the model; the last is the output."""
+        kinds = (nn.Linear, nn.Conv2d)
+        return tuple((name, module) for name, module in self.model.named_modules() if isinstance(module, kinds))
+
+    @property
+    def output_bias(self) -> str | None:
+        """The name of the output layer's bias, if it has one."""
+        name, layer = self.layers[-1]
+        return f"{name}.bias" if layer.bias is not None else None
+
+    def logits(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """f(x; params): [n, *input_shape] → [n, n_classes]."""
+        out: Tensor = functional_call(self.model, dict(params), (x,))
+        return out
+
+    def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        """Mean cross-entropy; `y` holds classes [n] (int64) or probabilities [n, n_classes]."""
+        return F.cross_entropy(self.logits(params, x), y)

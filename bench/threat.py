@@ -1,0 +1,67 @@
+"""Who attacks, from where, and with which eyes: threats as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Party = Literal["server", "client", "eavesdropper"]
+Form = Literal["paper", "adaptive"]
+
+PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
+FORMS: tuple[Form, ...] = ("paper", "adaptive")
+
+FORM_MEANING: dict[Form, str] = {
+    "paper": "estimate the plain gradient first, then match it with the plain model",
+    "adaptive": "match what crossed the wire through the defense's own client step",
+}
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a party sees of a round. The harness cuts the transcript by this and by nothing else.
+
+    Attributes:
+        down: the broadcast.
+        ups: every client's upload.
+        state: the server's parameters and the round's secrets.
+        own: the party's own batch, memory and upload; its rounds are those in which it was sampled.
+    """
+
+    down: bool
+    ups: bool
+    state: bool
+    own: bool
+
+
+SIGHT: dict[Party, Sight] = {
+    "server": Sight(down=True, ups=True, state=True, own=False),
+    "client": Sight(down=True, ups=False, state=False, own=True),
+    "eavesdropper": Sight(down=True, ups=True, state=False, own=False),
+}
+
+
+@dataclass(frozen=True)
+class Threat:
+    """A party and the form of its attack. All parties are honest but curious: they follow the protocol.
+
+    Attributes:
+        party: where the adversary sits.
+        form: `paper` as the seed papers tried it, `adaptive` with knowledge of the protocol.
+        client: which client the party `client` is.
+    """
+
+    party: Party
+    form: Form
+    client: int = 0
+
+    @property
+    def sight(self) -> Sight:
+        return SIGHT[self.party]
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """An attack that cannot start. A result, shown with its reason; never an error or a zero."""
+
+    reason: str

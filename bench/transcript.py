@@ -1,0 +1,90 @@
+"""What happened in the rounds that were written down, and what of it each party saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena.batch import Batch
+from fedarena.tensors import Tensors, row
+from fedarena.threat import Threat
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round, seen from everywhere. Only the harness and its judge hold these.
+
+    Attributes:
+        index: the round's number t.
+        participants: the sampled clients.
+        params: the server's parameters W_t at the round's start.
+        after: W_{t+1}.
+        secret: what the server drew for this round and did not send.
+        down: the broadcast.
+        ups: uploads, stacked in the order of `participants`.
+        batches: the samples behind each upload, in the same order.
+    """
+
+    index: int
+    participants: tuple[int, ...]
+    params: Tensors
+    after: Tensors
+    secret: Tensors
+    down: Tensors
+    ups: Tensors
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one party saw of one round; a field that its sight excludes is None.
+
+    Attributes:
+        index: the round's number.
+        participants: the sampled clients (public).
+        down: the broadcast.
+        ups: every upload, stacked in the order of `participants`.
+        params, secret: the server's own.
+        own_up, own_batch: the party's own, when it is a client.
+    """
+
+    index: int
+    participants: tuple[int, ...]
+    down: Tensors
+    ups: Tensors | None = None
+    params: Tensors | None = None
+    secret: Tensors | None = None
+    own_up: Tensors | None = None
+    own_batch: Batch | None = None
+
+
+def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
+    """The rounds that a party saw, by round number, each with the fields that its sight includes.
+
+    A client sees the rounds in which it was sampled, and no others.
+    """
+    sight = threat.sight
+    seen: dict[int, Seen] = {}
+    for r in rounds:
+        own = r.participants.index(threat.client) if threat.client in r.participants else None
+        if sight.own and own is None:
+            continue
+        seen[r.index] = Seen(
+            index=r.index,
+            participants=r.participants,
+            down=r.down,
+            ups=r.ups if sight.ups else None,
+            params=r.params if sight.state else None,
+            secret=r.secret if sight.state else None,
+            own_up=row(r.ups, own) if sight.own and own is not None else None,
+            own_batch=r.batches[own] if sight.own and own is not None else None,
+        )
+    return seen
+
+
+def weights(sizes: Sequence[int], participants: Sequence[int]) -> Tensor:
+    """N_c of the participants, as a float tensor (averages divide by their sum)."""
+    return torch.tensor([sizes[c] for c in participants], dtype=torch.float32)

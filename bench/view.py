@@ -1,0 +1,81 @@
+"""Views: all that an attack ever gets.
+
+The harness cuts the transcript by the party's sight (`fedarena.threat.SIGHT`), the defense turns what
+is left into observations in its own terms, and the result is handed over in serialised form, so that
+an attack holds copies of the view's fields and no reference into the run.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from fedarena.batch import Batch
+from fedarena.tensors import Tensors
+from fedarena.threat import Threat
+
+Simulator = Callable[[Tensor, Tensor], Tensors]
+"""(x [n, *input_shape], y [n, n_classes] probabilities) → what would have been observed.
+
+Differentiable in x and y, works under `torch.func.vmap` and `grad`, and is a picklable object (a
+dataclass with `__call__`) that holds nothing but what its party knows."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing seen that depends on private samples.
+
+    Attributes:
+        round: the round it belongs to.
+        clients: whose samples it depends on (more than one: their weighted mean).
+        images: how many samples that is.
+        target: the value seen, or estimated.
+        simulate: what a candidate batch would have given in place of `target`.
+        output_bias: name in `target` of the output layer's bias gradient, if it is among them; at
+            batch 1 it equals softmax − label, from which labels are inferred.
+        estimate: the party's estimate, in the plain model's parameters, of those parameters that the
+            wire hides (all of them where nothing is hidden).
+        estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
+            parameters, or the server's `update` W_t − W_{t+1}.
+        labels: the true labels [images], only where the attack declares that it is given them.
+    """
+
+    round: int
+    clients: tuple[int, ...]
+    images: int
+    target: Tensors
+    simulate: Simulator
+    output_bias: str | None = None
+    estimate: Tensors | None = None
+    estimate_of: str = "gradient"
+    labels: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """What one party knows when it attacks.
+
+    Attributes:
+        threat: the party and the form.
+        reading: how the defense's paper, or its adversary, turns what was seen into observations.
+        input_shape: shape of one input.
+        n_classes: number of classes.
+        observations: what was seen of others' samples.
+        own: the party's own batches by round (party `client`).
+    """
+
+    threat: Threat
+    reading: str
+    input_shape: tuple[int, ...]
+    n_classes: int
+    observations: tuple[Observation, ...]
+    own: dict[int, Batch] = field(default_factory=dict)
+
+
+def seal(view: View) -> View:
+    """A deep copy through serialisation: no reference into the run survives it."""
+    copy: View = pickle.loads(pickle.dumps(view))
+    return copy

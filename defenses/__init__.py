@@ -1,0 +1,6 @@
+"""Defenses: one protocol a file. A name's card is light; its protocol is imported on use."""
+
+CARDS = {
+    "dbcl": "fedarena.defenses.cards.dbcl:CARD",
+    "fedavg": "fedarena.defenses.cards.fedavg:CARD",
+}

@@ -1,0 +1,92 @@
+"""No defense: FedSGD and FedAvg (McMahan et al. 2017, Algorithm 1).
+
+    server → client   W
+    client → server   ∂L/∂W of one batch (FedSGD), or W − W_local after local steps (FedAvg)
+    server            W ← W − η Σ_c (N_c/N) up_c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from fedarena import forms
+from fedarena.batch import Batch
+from fedarena.defense import Broadcast, Defense, Reading, State
+from fedarena.local import upload
+from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, upload_of, victim, without_own
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors, combine, scale, weighted_mean
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import Seen
+from fedarena.view import Observation
+
+
+class FedAvg(Defense):
+    """The plain protocol: parameters down, gradients or updates up, both in clear."""
+
+    def broadcast(self, state: State, rng: Rng) -> Broadcast:
+        return Broadcast(down=dict(state.params))
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return upload(self.task.loss, down, batch, self.task.schedule), memory
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        return forms.uploads(self.task, self.task.loss, down, batches), list(memories)
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, weights: Tensor) -> Tensors:
+        return weighted_mean(ups, weights)
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        found = [self._upload(threat, seen, t) for t in victims]
+        observations = tuple(o for o in found if o is not None)
+        if not observations:
+            return NotApplicable(self._why_nothing(threat))
+        return [Reading("upload" if threat.party != "client" else "difference", observations)]
+
+    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | None:
+        """The upload of round t: read off the wire, or by a client from two consecutive broadcasts."""
+        if t not in seen:
+            return None
+        now, schedule = seen[t], self.task.schedule
+        if threat.party == "client":
+            after, clients = seen.get(t + 1), others_of(now, threat)
+            if after is None or not clients or schedule.server_optimizer != "sgd":
+                return None
+            assert now.own_up is not None
+            total = scale(1 / schedule.step_size, combine(1.0, now.down, -1.0, after.down))
+            target = without_own(total, now.own_up, self.task.sizes, now, threat)
+        else:
+            one = victim(now, threat)
+            if one is None:
+                return None
+            clients, target = (one,), upload_of(now, one)
+        names = tuple(target)
+        if not schedule.fedsgd:  # the paper form's plain gradient: the update per local step and unit of learning rate
+            steps = sum(schedule.steps(self.task.sizes[c]) for c in clients) / len(clients)
+            gradient = scale(1 / (schedule.lr * steps), target)
+        else:
+            gradient = target
+        adaptive = threat.form == "adaptive"
+        return Observation(
+            round=t,
+            clients=clients,
+            images=sum(images_behind(self.task, c) for c in clients),
+            target=target if adaptive else gradient,
+            simulate=ThroughProtocol(self, now.down, clients) if adaptive else PlainGradient(self.task, now.down, names),
+            output_bias=self.task.output_bias,
+            estimate=gradient,
+            estimate_of="gradient",
+        )
+
+    def _why_nothing(self, threat: Threat) -> str:
+        if threat.party != "client":
+            return "no other client took part in the rounds attacked"
+        if self.task.schedule.server_optimizer != "sgd":
+            return "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
+        return "the malicious client was not sampled in two consecutive rounds together with another client"
