@@ -111,10 +111,12 @@ class OptionInfo:
 def describe_options(options: type[Any]) -> list[OptionInfo]:
     """Name, type, default, allowed values and meaning of every option."""
     hints = typing.get_type_hints(options)
-    return [
-        OptionInfo(f.name, _type_name(hints[f.name]), f.default, _allowed(hints[f.name], f.metadata), f.metadata["help"])
-        for f in dataclasses.fields(options)
-    ]
+
+    def info(f: dataclasses.Field[Any]) -> OptionInfo:
+        hint = hints[f.name]
+        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, f.metadata), f.metadata["help"])
+
+    return [info(f) for f in dataclasses.fields(options)]
 
 
 def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> Any:
@@ -178,8 +180,9 @@ def _allowed(hint: Any, meta: Mapping[str, Any]) -> str:
     inner = _inner(hint)
     if inner is bool:
         return "true, false"
-    left = f"[{meta['low']:g}" if meta["low"] is not None else f"({meta['above']:g}" if meta["above"] is not None else "(-inf"
-    right = f"{meta['high']:g}]" if meta["high"] is not None else f"{meta['below']:g})" if meta["below"] is not None else "inf)"
+    low, above, high, below = (meta[k] for k in ("low", "above", "high", "below"))
+    left = f"[{low:g}" if low is not None else f"({above:g}" if above is not None else "(-inf"
+    right = f"{high:g}]" if high is not None else f"{below:g})" if below is not None else "inf)"
     if inner in (int, float):
         return f"{_type_name(hint)} in {left}, {right}"
     return _type_name(hint)
@@ -191,7 +194,8 @@ def _type_name(hint: Any) -> str:
     args = typing.get_args(hint)
     if args:
         return " or ".join("none" if a is type(None) else _type_name(a) for a in args)
-    return {int: "integer", float: "number", str: "text", bool: "boolean"}.get(hint, getattr(hint, "__name__", str(hint)))
+    words = {int: "integer", float: "number", str: "text", bool: "boolean"}
+    return words.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def _inner(hint: Any) -> Any:

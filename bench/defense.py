@@ -123,4 +123,3 @@ class Defense(ABC):
         Returns:
             One reading for each way of looking (the first is the main one), or why there is none.
         """
-

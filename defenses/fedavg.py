@@ -1,8 +1,8 @@
 """No defense: FedSGD and FedAvg (McMahan et al. 2017, Algorithm 1).
 
-    server → client   W
-    client → server   ∂L/∂W of one batch (FedSGD), or W − W_local after local steps (FedAvg)
-    server            W ← W − η Σ_c (N_c/N) up_c
+server → client   W
+client → server   ∂L/∂W of one batch (FedSGD), or W − W_local after local steps (FedAvg)
+server            W ← W − η Σ_c (N_c/N) up_c
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ class FedAvg(Defense):
         else:
             gradient = target
         adaptive = threat.form == "adaptive"
+        through, plain = ThroughProtocol(self, now.down, clients), PlainGradient(self.task, now.down, names)
         return Observation(
             round=t,
             clients=clients,
             images=sum(images_behind(self.task, c) for c in clients),
             target=target if adaptive else gradient,
-            simulate=ThroughProtocol(self, now.down, clients) if adaptive else PlainGradient(self.task, now.down, names),
+            simulate=through if adaptive else plain,
             output_bias=self.task.output_bias,
             estimate=gradient,
             estimate_of="gradient",

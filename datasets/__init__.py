@@ -1,0 +1,3 @@
+"""Data sets and partitions."""
+
+CARDS: dict[str, str] = {}

@@ -1,0 +1,1 @@
+"""What each party makes of what it sees of DBCL."""
