@@ -4,7 +4,8 @@ A card is light: it imports neither torch nor scikit-learn, so that listing a hu
 instant. The implementation is named by `target` ("package.module:attribute") and imported on use.
 
 Options of a method are the fields of a frozen dataclass made with `option`, so that one declaration
-gives the type, the default, the allowed range, the help text and typed access:
+gives the type, the default, the allowed range, the help text and typed access. Types are `int`, `float`,
+`str`, `bool`, and of these `T | None` and `tuple[T, ...]`:
 
     @dataclass(frozen=True)
     class Options:
@@ -18,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,8 @@ from fedarena.errors import UserError
 
 Kind = Literal["defense", "attack", "dataset", "model", "partition"]
 KINDS: tuple[Kind, ...] = ("defense", "attack", "dataset", "model", "partition")
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,9 @@ class Card:
         departures: where this implementation differs from its paper, and why.
         check: one number of the paper, and the test or command that compares it with ours.
         facts: any further lines (who sees what, shapes, licences), as (label, text).
+
+    Raises:
+        ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.
     """
 
     name: str
@@ -70,16 +77,34 @@ class Card:
     check: str = ""
     facts: tuple[tuple[str, str], ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"name is {self.name!r}, allowed: lower-case words joined by hyphens")
+        if self.version < 1:
+            raise ValueError(f"version is {self.version}, allowed: 1 or more")
+        check_declaration(self.options)
+
     def load(self) -> Any:
-        """Import and return the implementation."""
+        """Import and return the implementation. Raises UserError when it cannot be imported."""
         if not isinstance(self.target, str):
             return self.target
-        module, _, attribute = self.target.partition(":")
-        return getattr(import_module(module), attribute)
+        return import_target(self.target, f"{self.kind} '{self.name}' ({self.target})")
 
     def parse(self, given: Mapping[str, str]) -> Any:
         """Options from text, as on the command line; see `parse_options`."""
         return parse_options(self.options, given, f"{self.kind} {self.name}")
+
+
+def import_target(target: str, owner: str) -> Any:
+    """Import "module:attribute". Raises UserError, in one line, whatever goes wrong in there."""
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # foreign code may fail in any way while it is imported
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"{owner} cannot be loaded: {why}") from error
 
 
 def option(
@@ -95,6 +120,30 @@ def option(
     """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`)."""
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
     return field(default=default, metadata=metadata)
+
+
+def check_declaration(options: type[Any]) -> None:
+    """Hold an options class to what command line and records rely on.
+
+    Raises:
+        TypeError: not a frozen dataclass, a field not made with `option`, a type that text cannot give, or a
+            default of another type (records would tell 1 from 1.0).
+        UserError: a default outside its own range.
+    """
+    if not (isinstance(options, type) and dataclasses.is_dataclass(options) and _frozen(options)):
+        raise TypeError(f"options must be a frozen dataclass, not {options!r}")
+    hints = typing.get_type_hints(options)
+    for f in dataclasses.fields(options):
+        where = f"{options.__qualname__}.{f.name}"
+        if "help" not in f.metadata:
+            raise TypeError(f"{where} is not made with fedarena.cards.option")
+        if _inner(hints[f.name]) not in (int, float, str, bool):
+            raise TypeError(
+                f"{where} is of type {hints[f.name]}, allowed: int, float, str, bool, T | None, tuple[T, ...]"
+            )
+        if not _is_a(f.default, hints[f.name]):
+            raise TypeError(f"{where} has the default {f.default!r}, which is not of type {_type_name(hints[f.name])}")
+    check_options(options(), options.__qualname__)
 
 
 @dataclass(frozen=True)
@@ -132,6 +181,8 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
         key = name.replace("-", "_")
         if key not in fields:
             raise UserError(f"{owner} has no option '{name}'{did_you_mean(key, fields)}")
+        if key in values:
+            raise UserError(f"{owner}: option '{key}' is given twice, allowed: once")
         values[key] = _convert(text, hints[key], f"{owner}: option '{name}'")
     made = options(**values)
     check_options(made, owner)
@@ -151,9 +202,18 @@ def check_options(made: Any, owner: str) -> None:
                 raise UserError(f"{owner}: option '{f.name}' is {item!r}, allowed: {allowed}")
 
 
+def to_text(value: Any) -> str:
+    """An option's value as one writes it on the command line; `parse_options` reads it back."""
+    if isinstance(value, tuple):
+        return ",".join(to_text(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
 def did_you_mean(name: str, known: typing.Iterable[str]) -> str:
     """'; did you mean ...?' with the closest matches, or the whole list when nothing is close."""
-    names = sorted(known)
+    names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return f"; did you mean {' or '.join(close)}?"
@@ -198,26 +258,50 @@ def _type_name(hint: Any) -> str:
     return words.get(hint, getattr(hint, "__name__", str(hint)))
 
 
+def _optional(hint: Any) -> Any | None:
+    """T of `T | None` (however it is written), else None."""
+    args = typing.get_args(hint)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union) and len(args) == 2 and type(None) in args:
+        return next(a for a in args if a is not type(None))
+    return None
+
+
 def _inner(hint: Any) -> Any:
     """The scalar type of `T`, `T | None` or `tuple[T, ...]`."""
+    if (some := _optional(hint)) is not None:
+        return _inner(some)
     if typing.get_origin(hint) is tuple:
-        return _inner(typing.get_args(hint)[0])
-    if isinstance(hint, types.UnionType):
-        return _inner(next(a for a in typing.get_args(hint) if a is not type(None)))
+        item, *rest = typing.get_args(hint)
+        return item if rest == [...] else hint
     return hint
 
 
-def _convert(text: str, hint: Any, owner: str) -> Any:
-    if isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint) and text.lower() == "none":
-        return None
-    if isinstance(hint, types.UnionType):
-        hint = next(a for a in typing.get_args(hint) if a is not type(None))
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a value has exactly the declared type: 1 is no float and True no int."""
+    if (some := _optional(hint)) is not None:
+        return value is None or _is_a(value, some)
     if typing.get_origin(hint) is tuple:
-        inner = typing.get_args(hint)[0]
-        return tuple(_convert(part.strip(), inner, owner) for part in text.split(",") if part.strip())
+        return type(value) is tuple and all(type(item) is _inner(hint) for item in value)
+    return type(value) is hint
+
+
+def _frozen(options: type[Any]) -> bool:
+    return bool(options.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+
+
+def _convert(text: str, hint: Any, owner: str) -> Any:
+    if (some := _optional(hint)) is not None:
+        return None if text.strip().lower() == "none" else _convert(text, some, owner)
+    if typing.get_origin(hint) is tuple:
+        parts = [part.strip() for part in text.split(",")] if text.strip() else []
+        return tuple(_convert(part, _inner(hint), owner) for part in parts)
     try:
         if hint is bool:
             return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
         return hint(text)
     except (KeyError, ValueError):
-        raise UserError(f"{owner} is '{text}', which is not a {_type_name(hint)}") from None
+        raise UserError(f"{owner} is '{text}', allowed: {_article(_type_name(hint))}") from None
+
+
+def _article(noun: str) -> str:
+    return {"integer": "an integer", "boolean": "true or false"}.get(noun, f"a {noun}")

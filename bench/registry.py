@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 
-from fedarena.cards import KINDS, Card, Kind, did_you_mean
+from fedarena.cards import KINDS, Card, Kind, did_you_mean, import_target
 from fedarena.errors import UserError
 
 
@@ -39,12 +39,8 @@ class Entry:
 
     def card(self, kind: Kind) -> Card:
         """Import the card. Raises UserError when the plug-in is broken or its card does not fit its claim."""
-        module, _, attribute = self.target.partition(":")
         where = f"{kind} '{self.name}' of {self.origin} ({self.target})"
-        try:
-            card = getattr(import_module(module), attribute)
-        except Exception as error:  # a plug-in may fail in any way while it is imported
-            raise UserError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+        card = import_target(self.target, where)
         if not isinstance(card, Card):
             raise UserError(f"{where} is a {type(card).__name__}, not a fedarena.cards.Card")
         if (card.kind, card.name) != (kind, self.name):
@@ -61,7 +57,7 @@ class Registry:
         self._collisions: dict[str, list[Entry]] = {}
         for entry in entries:
             first = self._entries.setdefault(entry.name, entry)
-            if first is not entry:
+            if first != entry:
                 self._collisions.setdefault(entry.name, [first]).append(entry)
 
     def names(self) -> list[str]:
@@ -81,14 +77,24 @@ class Registry:
         """The card of a method. Raises UserError."""
         return self.entry(name).card(self.kind)
 
+    def claims(self, name: str) -> list[Entry]:
+        """Everybody who claims a name; more than one means that nobody can use it."""
+        return self._collisions.get(name) or [e for e in self._entries.values() if e.name == name]
+
 
 Plugins = Callable[[str], Iterable[Entry]]
 
 
 def installed_plugins(group: str) -> list[Entry]:
     """The entry points of one group in this environment."""
-    found = entry_points(group=group)
+    found = _entry_points().select(group=group)
     return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in found]
+
+
+@cache
+def _entry_points() -> EntryPoints:
+    """Read once a process: this opens a file for every installed distribution."""
+    return entry_points()
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
