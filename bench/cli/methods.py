@@ -1,0 +1,227 @@
+"""`bench list` and `bench show`: what there is, where it comes from, how to set it and how to cite it.
+
+Both read cards only, so they import neither torch nor scikit-learn (unless a plug-in's card does).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fedarena import registry
+from fedarena.cards import KINDS, Card, Kind, OptionInfo, describe_options, did_you_mean, to_text
+from fedarena.errors import UserError
+from fedarena.schedule import Schedule
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Subparsers = Any  # argparse gives its own type no public name
+
+TRAINING = "training"
+BUILT_IN = "fedarena"
+PLURAL: dict[Kind, str] = {
+    "defense": "Defenses",
+    "attack": "Attacks",
+    "dataset": "Data sets",
+    "model": "Models",
+    "partition": "Partitions",
+}
+
+
+def add_parsers(subparsers: Subparsers) -> None:
+    """Add `list` and `show`; each sets `handler`, a function of the parsed arguments that returns the exit code."""
+    listing = subparsers.add_parser("list", help="list defenses, attacks, data sets, models and partitions")
+    listing.add_argument("kind", nargs="?", metavar="KIND", help=f"one of: {', '.join(KINDS)} (default: all)")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.set_defaults(handler=run_list)
+    showing = subparsers.add_parser("show", help="show a method's citation, departures, facts and options")
+    showing.add_argument("name", metavar="NAME", help=f"a name that `bench list` prints, or {TRAINING}")
+    showing.add_argument("--json", action="store_true", help="print JSON")
+    showing.set_defaults(handler=run_show)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print every method of one kind or of all. Raises UserError for an unknown kind."""
+    kinds = [_kind(args.kind)] if args.kind else list(KINDS)
+    rows: dict[str, list[dict[str, Any]]] = {kind: list(listed(registry.registries()[kind])) for kind in kinds}
+    if args.json:
+        return _print_json(rows)
+    console = _console()
+    for kind in kinds:
+        if rows[kind]:
+            console.print(_methods_table(PLURAL[kind], rows[kind]))
+    console.print("`bench show NAME` prints a method's citation and options.", style="dim", markup=False)
+    return 0
+
+
+def listed(methods: registry.Registry) -> Iterator[dict[str, Any]]:
+    """One row a name: status `ok`, `broken` (its card cannot be read) or `contested` (claimed more than once)."""
+    for name in methods.names():
+        claims = methods.claims(name)
+        row: dict[str, Any] = {"name": name, "origin": " and ".join(claim.origin for claim in claims)}
+        try:
+            card = methods.card(name)
+        except UserError as error:
+            status = "contested" if len(claims) > 1 else "broken"
+            yield row | {"status": status, "reason": str(error)}
+        else:
+            about = {key: getattr(card, key) for key in ("title", "paper", "authors", "year", "version")}
+            yield row | {"status": "ok", **about}
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print every card of a name, or the options of the training schedule. Raises UserError for an unknown name."""
+    found = [_training()] if args.name == TRAINING else [described(card) for card in _find(args.name)]
+    if args.json:
+        return _print_json({"cards": found})
+    console = _console()
+    for card in found:
+        _print_card(console, card)
+    return 0
+
+
+def described(card: Card) -> dict[str, Any]:
+    """A card as plain data, its options included."""
+    origin = registry.registries()[card.kind].entry(card.name).origin
+    facts = {key: getattr(card, key) for key in ("title", "version", "paper", "authors", "year", "url", "equations")}
+    return {
+        "kind": card.kind,
+        "name": card.name,
+        "origin": origin,
+        **facts,
+        "departures": list(card.departures),
+        "check": card.check,
+        "facts": [list(fact) for fact in card.facts],
+        "options": [_option(card.kind, info) for info in describe_options(card.options)],
+    }
+
+
+def _find(name: str) -> list[Card]:
+    names = {n for methods in registry.registries().values() for n in methods.names()}
+    if name not in names:
+        raise UserError(f"unknown method '{name}'{did_you_mean(name, {*names, TRAINING})}")
+    return registry.find_any(name)
+
+
+def _training() -> dict[str, Any]:
+    return {
+        "kind": "schedule",
+        "name": TRAINING,
+        "origin": BUILT_IN,
+        "title": "How a federation trains: rounds, batches, local work and optimisers",
+        "options": [_option(TRAINING, info) for info in describe_options(Schedule)],
+    }
+
+
+def _option(group: str, info: OptionInfo) -> dict[str, Any]:
+    default = to_text(info.default)
+    return {
+        "name": info.name,
+        "type": info.type,
+        "default": info.default,
+        "allowed": info.allowed,
+        "help": info.help,
+        "set": f"--set {group}.{info.name}={default}",
+    }
+
+
+def _kind(text: str) -> Kind:
+    for kind in KINDS:
+        if text in (kind, f"{kind}s"):
+            return kind
+    raise UserError(f"unknown kind '{text}', allowed: {', '.join(KINDS)}")
+
+
+# -- printing --------------------------------------------------------------------------------------
+
+
+def _print_json(value: Any) -> int:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _methods_table(title: str, rows: list[dict[str, Any]]) -> Table:
+    from rich.text import Text
+
+    foreign = any(row["origin"] != BUILT_IN for row in rows)
+    table = _table("name", "what", "source", *(["from"] if foreign else []))
+    table.title = title
+    for row in rows:
+        ok = row["status"] == "ok"
+        what = Text(row["title"]) if ok else Text(f"{row['status']}: {row['reason']}", style="red")
+        source = Text(_source(row) if ok else "")
+        table.add_row(Text(row["name"]), what, source, *([Text(row["origin"])] if foreign else []))
+    return table
+
+
+def _source(row: dict[str, Any]) -> str:
+    first, *others = [name.strip() for name in row["authors"].split(",")]
+    who = first if not others else f"{first}, {others[0]}" if len(others) == 1 else f"{first} et al."
+    return " ".join(str(part) for part in (who, row["year"]) if part)
+
+
+def _print_card(console: Console, card: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(f"{card['kind']} {card['name']}: {card['title']}", style="bold"))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in _lines(card):
+        grid.add_row(Text(label), Text(text))
+    if grid.row_count:
+        console.print(grid)
+    if not card["options"]:
+        console.print("no options\n")
+        return
+    table = _table("option", "default", "allowed", "meaning")
+    for option in card["options"]:
+        name = option["set"].removeprefix("--set ").partition("=")[0]
+        cells = (name, to_text(option["default"]), _allowed(option), option["help"])
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)
+    using = "" if card["name"] == TRAINING else f"--{card['kind']} {card['name']} "
+    console.print(Text(f"To change one: bench run {using}{card['options'][0]['set']}\n", style="dim"))
+
+
+def _lines(card: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if card["origin"] != BUILT_IN:
+        yield "from", f"{card['origin']} (a plug-in)"
+    if card.get("paper"):
+        year = f" {card['year']}" if card["year"] else ""
+        yield "paper", f"{card['authors']}: {card['paper']}{year}"
+    for label in ("url", "equations", "check", "version"):
+        if card.get(label):
+            yield label, str(card[label])
+    for departure in card.get("departures", ()):
+        yield "departs", departure
+    for label, text in card.get("facts", ()):
+        yield label, text
+
+
+def _allowed(option: dict[str, Any]) -> str:
+    """Range and type in one cell: the range of a number already names its type."""
+    allowed, kind = str(option["allowed"]), str(option["type"])
+    return allowed if allowed.startswith(kind) or kind in ("text", "boolean") else f"{kind}: {allowed}"
