@@ -1,0 +1,52 @@
+"""Card and options of `dlg`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of DLG."""
+
+    optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
+    iterations: int = option(300, "batched gradient evaluations per victim, at most", low=1)
+    lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
+    restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
+    labels: str = option(
+        "optimized",
+        "optimized with the image (DLG), inferred from the output bias (iDLG), or given to the attacker",
+        choices=("optimized", "inferred", "given"),
+    )
+    tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
+    init: str = option("normal", "law of the starting images", choices=("normal", "uniform"))
+    tolerance: float = option(1e-6, "relative squared distance at which the match is taken as exact", low=0)
+    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
+    start: int = option(0, "first round attacked", low=0)
+    window: int = option(60, "rounds written down for parties that need several", low=2)
+    max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
+
+
+CARD = Card(
+    name="dlg",
+    kind="attack",
+    title="DLG: deep leakage from gradients",
+    target="fedarena.attacks.dlg:DLG",
+    options=Options,
+    paper="Deep Leakage from Gradients (NeurIPS)",
+    authors="Zhu, Liu, Han",
+    year=2019,
+    url="https://arxiv.org/abs/1906.08935",
+    equations="Algorithm 1; labels=inferred: iDLG (Zhao, Mopuri, Bilen 2020, arXiv:2001.02610), by the output bias",
+    departures=(
+        "Any observation is matched, not only gradients: the distance is taken through what the observation simulates.",
+        "The distance is divided by the squared norm of what was observed, which makes one tolerance fit all.",
+        "L-BFGS with a line search from several starts at once; the authors run one start at fixed step 1.",
+        "All images of a batch are optimised together; the authors update one at a time.",
+    ),
+    check="Figure 3: batch 1 is recovered pixel by pixel: recovered = 1 on digits and MNIST, tests/attacks/test_dlg.py",
+    facts=(
+        ("reads", "any view that offers a simulator of what was observed"),
+        ("model", "needs smooth activations and weights near their start; ReLU and trained networks resist it"),
+    ),
+)

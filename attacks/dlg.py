@@ -1,0 +1,207 @@
+"""DLG, Deep Leakage from Gradients (Zhu, Liu & Han, NeurIPS 2019, Algorithm 1), through any protocol.
+
+For each observation, find the batch that would have been observed alike:
+
+    min over x' [n, *shape], ℓ [n, classes]   Σ_l ‖simulate(x', softmax ℓ)_l − target_l‖² / Σ_l ‖target_l‖²
+                                              + tv·(mean|x'_{i+1,j} − x'_{i,j}| + mean|x'_{i,j+1} − x'_{i,j}|)
+
+from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. The attacker
+sees the distance, never the truth. With `labels=inferred` (iDLG, Zhao et al. 2020) or `labels=given`
+the labels are fixed, one-hot, and only the images are optimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+
+from fedarena.attack import Guess, Inference, Progress, Reconstruction, Watch
+from fedarena.attacks.cards.dlg import Options
+from fedarena.attacks.lbfgs import Evaluate, Minima, minimise
+from fedarena.errors import UserError
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.tensors import Tensors, flatten
+from fedarena.threat import NotApplicable
+from fedarena.view import Observation, View
+
+HISTORY = 20
+"""Pairs that L-BFGS remembers per start."""
+
+
+class DLG(Inference):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.dlg.Options`."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.knows_labels = options.labels == "given"
+
+    def watch(self, schedule: Schedule) -> Watch:
+        """`victims` rounds spread evenly from `start` over the window; its last round is never one of them,
+        because a client learns an upload from the broadcast that follows it."""
+        o = self.options
+        if o.start >= schedule.rounds:
+            raise UserError(
+                f"attack dlg: option 'start' is {o.start}, allowed: at most {schedule.rounds - 1} with "
+                f"{schedule.rounds} rounds"
+            )
+        last = min(o.start + o.window, schedule.rounds) - 1
+        usable = max(1, last - o.start)
+        count = min(o.victims, usable)
+        return Watch(o.start, last, tuple(o.start + i * usable // count for i in range(count)))
+
+    def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
+        o = self.options
+        if o.tv > 0 and len(view.input_shape) != 3:
+            raise UserError(
+                f"attack dlg: option 'tv' is {o.tv}, allowed: 0 for inputs of shape {view.input_shape}, "
+                "which are no images"
+            )
+        for seen in view.observations:
+            if seen.images > o.max_batch:
+                return NotApplicable(
+                    f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch={o.max_batch}"
+                )
+            if o.labels == "inferred" and (seen.output_bias is None or seen.output_bias not in seen.target):
+                return NotApplicable("labels=inferred needs the gradient of the output layer's bias")
+        guess: Guess = []
+        for i, seen in enumerate(view.observations):
+            guess.append(self._reconstruct(view, seen, rng.child("dlg", i)))
+            progress((i + 1) / len(view.observations), f"round {seen.round}: match {guess[-1].match:.1e}")
+        return guess
+
+    def _reconstruct(self, view: View, seen: Observation, rng: Rng) -> Reconstruction:
+        o, n = self.options, seen.images
+        device = next(iter(seen.target.values())).device
+        shape, classes = (n, *view.input_shape), view.n_classes
+        draw = torch.randn if o.init == "normal" else torch.rand
+        images = draw((o.restarts, *shape), generator=rng.child("images").torch()).to(device)
+        logits = torch.randn((o.restarts, n, classes), generator=rng.child("labels").torch()).to(device)
+        # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
+        seen.simulate(images[0], logits[0].softmax(-1))
+        fixed: Tensor | None = None
+        if o.labels != "optimized":
+            fixed = seen.labels if o.labels == "given" else infer_labels(seen, images, classes)
+            assert fixed is not None, "the harness gives the labels to an attack that knows_labels"
+        objective = Objective(seen, shape, classes, fixed, o.tv)
+        start = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
+        search = self._lbfgs if o.optimizer == "lbfgs" else self._adam
+        found = search(objective.evaluate, start)
+        best = int(found.values.nan_to_num(torch.inf, torch.inf, torch.inf).argmin())
+        x, y = objective.split(found.points[best])
+        return Reconstruction(x, y.argmax(-1), float(found.values[best]), found.evaluations)
+
+    def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
+        o = self.options
+        return minimise(evaluate, start, o.iterations, history=HISTORY, target=o.tolerance)
+
+    def _adam(self, evaluate: Evaluate, start: Tensor) -> Minima:
+        o = self.options
+        return adam(evaluate, start, o.iterations, o.lr, o.tolerance)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The relative squared distance of what a candidate gives from what was observed.
+
+    A candidate is one vector: the images [n, *shape], then the label logits [n, classes] unless the labels are fixed.
+
+    Attributes:
+        seen: the observation. shape: of the batch. classes: number of classes.
+        labels: fixed labels [n], or None. tv: weight of the total variation.
+    """
+
+    seen: Observation
+    shape: tuple[int, ...]
+    classes: int
+    labels: Tensor | None
+    tv: float
+
+    def split(self, point: Tensor) -> tuple[Tensor, Tensor]:
+        """One vector → images, label probabilities."""
+        pixels = torch.Size(self.shape).numel()
+        x = point[:pixels].reshape(self.shape)
+        if self.labels is not None:
+            return x, F.one_hot(self.labels, self.classes).to(x)
+        return x, point[pixels:].reshape(-1, self.classes).softmax(-1)
+
+    @property
+    def evaluate(self) -> Evaluate:
+        """Values and gradients of many candidates at once."""
+        target = self.seen.target
+        size = sum(float(t.square().sum()) for t in target.values())
+        if size == 0.0:
+            size = 1.0  # nothing to be relative to: the distance is absolute
+
+        def value(point: Tensor) -> Tensor:
+            x, y = self.split(point)
+            distance = squared_distance(self.seen.simulate(x, y), target) / size
+            return distance + self.tv * total_variation(x) if self.tv > 0 else distance
+
+        each: Callable[[Tensor], tuple[Tensor, Tensor]] = vmap(grad_and_value(value))
+
+        def evaluate(points: Tensor) -> tuple[Tensor, Tensor]:
+            gradients, values = each(points)
+            return values.detach(), gradients.detach()
+
+        return evaluate
+
+
+def squared_distance(a: Tensors, b: Tensors) -> Tensor:
+    """Σ_l ‖a_l − b_l‖² over the names in `b`."""
+    return (flatten({name: a[name] for name in b}) - flatten(b)).square().sum()
+
+
+def total_variation(x: Tensor) -> Tensor:
+    """Anisotropic: mean|dx| + mean|dy| of images [n, channels, height, width]."""
+    return x.diff(dim=-1).abs().mean() + x.diff(dim=-2).abs().mean()
+
+
+def infer_labels(seen: Observation, images: Tensor, classes: int) -> Tensor:
+    """Labels [n] from the output bias, whose gradient is the mean of softmax − label.
+
+    Batch 1: the one class whose entry is negative, argmin_c (iDLG, Zhao et al. 2020). Larger batches: greedy
+    counts. The random candidates `images` with uniform labels stand in for the unknown predictions, so that
+    their output bias less the observed one is about n_c/n − 1/classes, n_c being the count of class c; n
+    times, the class with the largest remainder is named once and its remainder lowered by 1/n.
+    """
+    assert seen.output_bias is not None
+    n, observed = seen.images, seen.target[seen.output_bias]
+    if n == 1:
+        return observed.argmin().reshape(1)
+    uniform = observed.new_full((n, classes), 1 / classes)
+    given = torch.stack([seen.simulate(x, uniform)[seen.output_bias] for x in images]).mean(0)
+    remainder, named = given - observed, []
+    for _ in range(n):
+        named.append(remainder.argmax())
+        remainder = remainder - F.one_hot(named[-1], classes) / n
+    return torch.stack(named)
+
+
+def adam(evaluate: Evaluate, start: Tensor, iterations: int, lr: float, target: float) -> Minima:
+    """Adam (Kingma & Ba 2015) from every row of `start`, lr·0.1 after 3/8, 5/8 and 7/8 (Geiping et al. 2020).
+
+    Rows that stop being finite are dropped; each row's best point is returned. Stops as soon as one row
+    reaches `target`.
+    """
+    x, m, v = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    best, best_value = start.clone(), start.new_full((start.shape[0],), torch.inf)
+    spent = 0
+    for t in range(1, iterations + 1):
+        value, gradient = evaluate(x)
+        spent += x.shape[0]
+        better = value < best_value  # false where not finite
+        best[better], best_value[better] = x[better], value[better]
+        if bool((best_value <= target).any()):
+            break
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient.square()
+        rate = lr * 0.1 ** sum(t > share * iterations for share in (3 / 8, 5 / 8, 7 / 8))
+        x = x - rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-8)
+    return Minima(best, best_value, spent)

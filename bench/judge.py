@@ -1,0 +1,135 @@
+"""The harness's judgement of what an attack guessed. Attacks never judge themselves.
+
+Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
+squared error is least. Metrics are means over all images of all observations; none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedarena import images
+from fedarena.attack import Guess
+
+RECOVERED = 0.9
+"""An image counts as recovered when its SSIM is at least this."""
+
+Truth = tuple[Tensor, Tensor]
+"""The samples behind one observation: images [n, *input_shape] in [0, 1], classes [n] (int64)."""
+
+
+class Pool(Protocol):
+    """Training images as stored; `fedarena.problem.Problem` is one."""
+
+    @property
+    def x(self) -> Tensor:
+        """[N, *input_shape]."""
+
+    @property
+    def scale(self) -> float:
+        """The stored value that means 1.0."""
+
+
+def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
+    """How much was read, and what knowing only the data would have given.
+
+    Returns:
+        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9;
+        and mse, psnr, ssim and recovered of two guesses that see nothing of the victim: `prior_mean_*`, the
+        mean training image, and `prior_nearest_*`, the training image nearest to the truth by MSE (an upper
+        bound on any prior that copies a training image), exact copies of the truth excluded.
+
+    Raises:
+        ValueError: a guess that has not one reconstruction per observation, or not one image per sample.
+    """
+    if len(guess) != len(truths):
+        raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
+    originals = torch.cat([x for x, _ in truths])
+    images_, labels = [], []
+    for one, (x, y) in zip(guess, truths, strict=True):
+        order = assign(one.images, x)
+        images_.append(one.images[order])
+        labels.append(one.labels[order].to(y) == y)
+    metrics = _likeness(torch.cat(images_), originals)
+    metrics["label_accuracy"] = float(torch.cat(labels).double().mean())
+    for name, prior in (("mean", mean_image(pool).expand_as(originals)), ("nearest", nearest_images(originals, pool))):
+        metrics |= {f"prior_{name}_{key}": value for key, value in _likeness(prior, originals).items()}
+    return metrics
+
+
+def matched(guess: Tensor, originals: Tensor) -> Tensor:
+    """Guessed images as they are scored: clipped, in the order of the originals."""
+    return images.valid(guess)[assign(guess, originals)].to(originals)
+
+
+def assign(guess: Tensor, originals: Tensor) -> Tensor:
+    """Which guessed image belongs to each original: the assignment with the least total MSE, [n] (int64).
+
+    Raises:
+        ValueError: shapes that differ.
+    """
+    if guess.shape != originals.shape:
+        raise ValueError(f"guessed images of shape {tuple(guess.shape)} for originals of {tuple(originals.shape)}")
+    from scipy.optimize import linear_sum_assignment
+
+    a, b = originals.double().flatten(1), images.valid(guess).flatten(1)
+    cost = (a[:, None] - b[None]).square().mean(-1)
+    _, columns = linear_sum_assignment(cost.cpu().numpy())
+    return torch.from_numpy(columns).to(guess.device)
+
+
+def mean_image(pool: Pool) -> Tensor:
+    """The mean training image, [*input_shape] in [0, 1]."""
+    total = sum(part.double().sum(0) for part in pool.x.split(4096))
+    assert isinstance(total, Tensor)
+    return total / len(pool.x) / pool.scale
+
+
+def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
+    """For each original the training image with the least MSE that is not an exact copy of it: [n, *input_shape]."""
+    found = []
+    for original in originals.float() * pool.scale:
+        distances = torch.cat([(part.float() - original).square().flatten(1).sum(1) for part in pool.x.split(4096)])
+        found.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
+    return torch.stack(found).double() / pool.scale
+
+
+def _copies(distances: Tensor, scale: float) -> Tensor:
+    """Zero up to the rounding of x/scale·scale in float32."""
+    return distances <= 1e-6 * scale * scale
+
+
+def _likeness(guess: Tensor, originals: Tensor) -> dict[str, float]:
+    guess = images.valid(guess)
+    ssim = images.ssim(guess, originals)
+    return {
+        "mse": float(images.mse(guess, originals).mean()),
+        "psnr": float(images.psnr(guess, originals).mean()),
+        "ssim": float(ssim.mean()),
+        "recovered": float((ssim >= RECOVERED).double().mean()),
+    }
+
+
+def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]) -> dict[str, float]:
+    """How good an estimate of a gradient or an update is, over the named tensors taken as one vector.
+
+    cosine = ⟨e, t⟩/(‖e‖·‖t‖), 0 where either is zero; relative_l2 = ‖e − t‖/‖t‖, for t = 0 measured absolutely.
+    Entries of the estimate that are not finite count as 0, no estimate.
+
+    Raises:
+        ValueError: names that differ.
+    """
+    if set(estimate) != set(truth):
+        raise ValueError(f"the estimate names {sorted(estimate)}, the truth {sorted(truth)}")
+    e = torch.cat([estimate[name].double().flatten() for name in truth]).nan_to_num(0.0, 0.0, 0.0)
+    t = torch.cat([truth[name].double().flatten() for name in truth])
+    lengths = e.norm() * t.norm()
+    error = (e - t).norm()
+    return {
+        "cosine": float((e @ t) / lengths) if lengths > 0 else 0.0,
+        "relative_l2": float(error / t.norm()) if t.norm() > 0 else float(error),
+    }
