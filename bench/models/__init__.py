@@ -1,3 +1,10 @@
 """Models: small modules that say how they are initialised."""
 
-CARDS: dict[str, str] = {}
+CARDS: dict[str, str] = {
+    "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
+    "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",
+    "cnn-two-stage": "fedarena.models.cards.cnn_two_stage:CARD",
+    "lenet-dlg": "fedarena.models.cards.lenet_dlg:CARD",
+    "mlp": "fedarena.models.cards.mlp:CARD",
+    "mlp-two-stage": "fedarena.models.cards.mlp_two_stage:CARD",
+}

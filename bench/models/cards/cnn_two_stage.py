@@ -1,0 +1,28 @@
+"""Card and options of `cnn-two-stage`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card
+from fedarena.models.cards.laws import init_option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the two-stage paper's CNN."""
+
+    init: str = init_option("xavier-he")
+
+
+CARD = Card(
+    name="cnn-two-stage",
+    kind="model",
+    title="CNN of the two-stage DP paper, three convolutions",
+    target="fedarena.models.cnn_two_stage:TwoStageCNN",
+    options=Options,
+    paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
+    authors="Xiang, Wang, Lin, Wang",
+    year=2023,
+    url="https://arxiv.org/abs/2304.09762",
+    equations="Table 7",
+    check="21,802 parameters on 1x28x28 inputs and 10 classes: tests/bench/test_models.py",
+)

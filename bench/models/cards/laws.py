@@ -1,0 +1,16 @@
+"""The option `init`, which every model has."""
+
+from typing import Any
+
+from fedarena.cards import option
+
+LAWS = ("default", "xavier-he", "uniform-half")
+HELP = (
+    "law of the initial parameters: default U(±1/√fan_in) as PyTorch; xavier-he normal weights, zero biases, "
+    "as the two-stage paper's code; uniform-half U(−½, ½) as DLG"
+)
+
+
+def init_option(default: str) -> Any:
+    """The field, with the law that this model's paper uses."""
+    return option(default, HELP, choices=LAWS)

@@ -1,0 +1,30 @@
+"""Card and options of `mlp`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+from fedarena.models.cards.laws import init_option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the fully connected network."""
+
+    widths: tuple[int, ...] = option((200, 200), "units of each hidden layer, from input to output", low=1)
+    activation: str = option("relu", "activation after each hidden layer", choices=("relu", "sigmoid", "tanh", "elu"))
+    init: str = init_option("default")
+
+
+CARD = Card(
+    name="mlp",
+    kind="model",
+    title="Fully connected network",
+    target="fedarena.models.mlp:MLP",
+    options=Options,
+    paper="Communication-Efficient Learning of Deep Networks from Decentralized Data (AISTATS)",
+    authors="McMahan, Moore, Ramage, Hampson, Agüera y Arcas",
+    year=2017,
+    url="https://arxiv.org/abs/1602.05629",
+    equations="Section 3, the 2NN of 200 units a layer; DBCL's MLP is the same",
+    check="199,210 parameters on 28x28 inputs and 10 classes: tests/bench/test_models.py",
+)

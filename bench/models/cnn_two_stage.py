@@ -1,0 +1,34 @@
+"""The two-stage DP paper's CNN: three 5x5 convolutions of 16 channels without padding, each followed by ELU and
+GroupNorm (4 groups, no parameters); adaptive average pooling to 4x4; dense layer of 32, ELU; output.
+21,802 parameters on 1x28x28 inputs and 10 classes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from fedarena.models.architecture import Architecture, blank, image_shape
+
+CHANNELS, GROUPS, POOLED, WIDTH = 16, 4, 4, 32
+
+
+class TwoStageCNN(Architecture):
+    """28 → 24 → 20 → 16 → 4 pixels a side, 256 features whatever the input's size."""
+
+    def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        channels, _, _ = image_shape("cnn-two-stage", input_shape, smallest=16)
+
+        def make() -> nn.Sequential:
+            layers: OrderedDict[str, nn.Module] = OrderedDict()
+            for i in (1, 2, 3):
+                layers[f"conv{i}"] = nn.Conv2d(channels if i == 1 else CHANNELS, CHANNELS, 5)
+                layers[f"act{i}"] = nn.ELU()
+                layers[f"norm{i}"] = nn.GroupNorm(GROUPS, CHANNELS, affine=False)
+            layers["pool"], layers["flatten"] = nn.AdaptiveAvgPool2d(POOLED), nn.Flatten()
+            layers["fc1"], layers["act4"] = nn.Linear(CHANNELS * POOLED * POOLED, WIDTH), nn.ELU()
+            layers["out"] = nn.Linear(WIDTH, n_classes)
+            return nn.Sequential(layers)
+
+        return blank(make)

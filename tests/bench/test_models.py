@@ -1,0 +1,159 @@
+"""Models: the papers' sizes, the laws of initial parameters, and where the randomness comes from."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+from fedarena.cards import check_options
+from fedarena.errors import UserError
+from fedarena.models import CARDS
+from fedarena.models.pool import MaxPool2
+from fedarena.registry import find
+from fedarena.rng import Rng
+
+MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
+
+
+def make(name, **text):
+    card = find("model", name)
+    return card.load()(card.parse(text))
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "parameters"),
+    [
+        ("mlp", MNIST, 199_210),
+        ("mlp-two-stage", MNIST, 25_450),
+        ("cnn-mnist", MNIST, 582_026),
+        ("cnn-two-stage", MNIST, 21_802),
+        # 12·(25·c + 1) + 2·12·(25·12 + 1), then 588 or 768 features into 10 classes
+        ("lenet-dlg", MNIST, 312 + 7224 + 5890),
+        ("lenet-dlg", CIFAR, 912 + 7224 + 7690),
+        # 5x5 convolutions 3-32-64-128, then 2048-200-10
+        ("cnn-cifar10", CIFAR, 2432 + 51_264 + 204_928 + 409_800 + 2010),
+    ],
+)
+def test_parameter_counts_of_the_papers(name, shape, parameters):
+    assert count(make(name).module(shape, 10)) == parameters
+
+
+@pytest.mark.parametrize("name", sorted(CARDS))
+def test_every_model_maps_images_to_logits_and_is_drawn_from_its_generator_alone(name):
+    before = torch.random.get_rng_state()
+    model = make(name)
+    module = model.module(CIFAR, 7)
+    params = model.init(module, Rng(3).torch())
+    again = model.init(model.module(CIFAR, 7), Rng(3).torch())
+    other = model.init(module, Rng(4).torch())
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert list(params) == [n for n, _ in module.named_parameters()]
+    assert all(params[n].shape == p.shape and not p.any() for n, p in module.named_parameters())
+    assert not list(module.buffers())
+    assert all(torch.equal(params[n], again[n]) for n in params)
+    assert any(not torch.equal(params[n], other[n]) for n in params)
+    restored = pickle.loads(pickle.dumps(module))
+    x = torch.rand(2, *CIFAR, generator=Rng(5).torch())
+    out = functional_call(restored, params, (x,))
+    assert out.shape == (2, 7)
+    assert torch.equal(out, functional_call(module, params, (x,)))
+
+
+@pytest.mark.parametrize("name", sorted(CARDS))
+def test_every_model_runs_under_vmap_and_is_differentiable_twice(name):
+    model = make(name)
+    module = model.module((1, 20, 20), 3)
+    params = model.init(module, Rng(0).torch())
+    x = torch.rand(3, 1, 1, 20, 20, generator=Rng(1).torch())
+    y = torch.tensor([[0], [1], [2]])
+
+    def gradient(x, y):
+        return grad(lambda p: F.cross_entropy(functional_call(module, p, (x,)), y))(params)
+
+    def match(x, y):  # as in gradient matching: a function of the gradient, differentiated by the input
+        return sum(g.square().sum() for g in gradient(x, y).values())
+
+    batched = vmap(grad(match))(x, y)
+    single = torch.stack([grad(match)(x[i], y[i]) for i in range(3)])
+    assert torch.allclose(batched, single, rtol=1e-3, atol=1e-5 * float(single.abs().max()))
+    assert single.any()
+
+
+def drawn(law, layer):
+    return (
+        find("model", "mlp")
+        .load()(find("model", "mlp").parse({"init": law}))
+        .init(nn.Sequential(layer), Rng(1).torch())
+    )
+
+
+@pytest.mark.parametrize("law", ["default", "uniform-half"])
+@pytest.mark.parametrize("layer", [nn.Linear(300, 400), nn.Conv2d(12, 400, 5)])
+def test_uniform_laws_fill_their_range(law, layer):
+    params = drawn(law, layer)
+    bound = 0.5 if law == "uniform-half" else 1 / math.sqrt(300)
+    for p in params.values():
+        assert p.abs().max() <= bound
+        assert p.max() > 0.95 * bound
+        assert p.min() < -0.95 * bound
+    w = params["0.weight"]
+    assert w.var().item() == pytest.approx(bound**2 / 3, rel=0.02)
+    assert abs(w.mean().item()) < 0.01 * bound
+
+
+@pytest.mark.parametrize(("layer", "variance"), [(nn.Linear(300, 500), 2 / 800), (nn.Conv2d(20, 64, 5), 2 / (25 * 64))])
+def test_xavier_he_has_its_variance_and_zero_biases(layer, variance):
+    params = drawn("xavier-he", layer)
+    assert params["0.weight"].var().item() == pytest.approx(variance, rel=0.03)
+    assert params["0.weight"].abs().max() > 3 * math.sqrt(variance)  # normal, not uniform
+    assert not params["0.bias"].any()
+
+
+def test_a_layer_without_a_law_is_refused():
+    with pytest.raises(TypeError, match="GroupNorm"):
+        drawn("default", nn.GroupNorm(1, 4))
+
+
+def test_mlp_options():
+    module = make("mlp", widths="7, 5,3", activation="tanh").module((2, 3), 4)
+    assert [tuple(p.shape) for p in module.parameters() if p.dim() == 2] == [(7, 6), (5, 7), (3, 5), (4, 3)]
+    assert [type(m) for m in module] == [nn.Flatten] + 3 * [nn.Linear, nn.Tanh] + [nn.Linear]
+    with pytest.raises(UserError, match="widths"):
+        make("mlp", widths="7,0")
+    with pytest.raises(UserError, match="activation"):
+        make("mlp", activation="swish")
+
+
+@pytest.mark.parametrize(("name", "smallest"), [("cnn-mnist", 16), ("cnn-cifar10", 20), ("cnn-two-stage", 16)])
+def test_too_small_images_are_refused_with_the_smallest_size(name, smallest):
+    model = make(name)
+    assert count(model.module((1, smallest, smallest), 10)) > 0
+    with pytest.raises(UserError, match=rf"{name}.*{smallest}x{smallest}.*1x{smallest}x{smallest - 1}"):
+        model.module((1, smallest, smallest - 1), 10)
+    with pytest.raises(UserError, match=rf"{name}.*64"):
+        model.module((64,), 10)
+
+
+@pytest.mark.parametrize("name", sorted(CARDS))
+def test_defaults_lie_in_their_own_range(name):
+    card = find("model", name)
+    check_options(card.options(), name)
+
+
+@pytest.mark.parametrize("side", [6, 7])
+def test_pooling_equals_pytorchs(side):
+    x = torch.randn(2, 3, side, side, generator=Rng(0).torch(), requires_grad=True)
+    ours, theirs = MaxPool2()(x), F.max_pool2d(x, 2)
+    assert torch.equal(ours, theirs)
+    g = torch.randn(ours.shape, generator=Rng(1).torch())
+    assert torch.equal(*(torch.autograd.grad(out, x, g)[0] for out in (ours, theirs)))
