@@ -1,0 +1,47 @@
+"""The command `bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from fedarena import __version__
+from fedarena.errors import UserError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The argument parser; building it imports nothing heavy."""
+    from fedarena.cli import data, explain, methods, reproduce, run
+
+    top = argparse.ArgumentParser(
+        prog="bench",
+        description="Defenses of federated learning meet attacks, limited to what they would really see.",
+        epilog="Start with: bench run --defense dbcl --attack dlg",
+    )
+    top.add_argument("--version", action="version", version=f"fedarena {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    run.add_parser(commands)
+    methods.add_parsers(commands)
+    explain.add_parser(commands)
+    data.add_parser(commands)
+    reproduce.add_parser(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
+    try:
+        args = parser().parse_args(argv)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench: interrupted; what was written is complete", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,68 @@
+"""`bench explain`: who sees what, before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from fedarena import registry
+from fedarena.cli.problem_args import add_problem_arguments, data_dir, read_problem, read_settings
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="who sees what, before anything runs",
+        description="Play two rounds without an attack, and say what crosses the wires, what each party "
+        "sees of it, and what the attack would be given.",
+    )
+    parser.add_argument("defense", help="defense")
+    parser.add_argument("attack", help="attack")
+    add_problem_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the command."""
+    defense, attack = registry.find("defense", args.defense), registry.find("attack", args.attack)
+    settings = read_settings(args)
+    options, attack_options = defense.parse(settings["defense"]), attack.parse(settings["attack"])
+    problem = read_problem(args, settings)
+    folder = data_dir(args)
+    from fedarena.explain import explain
+
+    told = explain(problem, defense, options, attack, attack_options, folder)
+    if args.json:
+        print(json.dumps(told, indent=2))
+    else:
+        _show(told)
+    return 0
+
+
+def _show(told: dict[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{told['defense']}[/bold]: {told['title']}", highlight=False)
+    console.print(f"[bold]{told['attack']}[/bold]: {told['attack_title']}\n", highlight=False)
+    wires = Table(box=box.SIMPLE_HEAD, title="what crosses the wires, one client, one round", title_justify="left")
+    for column in ("wire", "tensor", "shape", "bytes", "plain model has"):
+        wires.add_column(column, justify="right" if column == "bytes" else "left")
+    for row in told["wires"]:
+        wires.add_row(*(str(row[k]) for k in ("wire", "tensor", "shape", "bytes", "plain")))
+    console.print(wires)
+    for wire, total in told["bytes"].items():
+        console.print(f"  {wire}: {total:,} bytes", highlight=False)
+    parties = Table(box=box.SIMPLE_HEAD, title="\nwho sees what", title_justify="left", show_lines=True)
+    for column in ("party", "form", "sees", "the attack is given"):
+        parties.add_column(column)
+    for row in told["parties"]:
+        parties.add_row(row["party"], row["form"], row["sees"], row["given"])
+    console.print(parties)
+    for label, text in told["facts"]:
+        console.print(f"  {label}: {text}", highlight=False)

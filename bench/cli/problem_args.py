@@ -1,0 +1,122 @@
+"""Command-line options that name a problem and the options of methods, shared by several commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena import registry
+from fedarena.cards import check_options, did_you_mean, parse_options
+from fedarena.errors import UserError
+from fedarena.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fedarena.problem import ProblemSpec
+
+GROUPS = ("defense", "attack", "model", "partition", "training")
+SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation")
+"""Options of the schedule that have a flag of their own."""
+
+DEFAULT_MODEL = "lenet-dlg"
+
+
+def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
+    """--dataset, --model, --partition, --clients, the schedule's shorthands, --set, --data-dir."""
+    group = parser.add_argument_group("problem")
+    group.add_argument("--dataset", default="digits", help="data set (default: digits, embedded; see `bench data`)")
+    group.add_argument("--model", default=DEFAULT_MODEL, help=f"model (default: {DEFAULT_MODEL})")
+    group.add_argument("--partition", default="iid", help="how the data is split (default: iid)")
+    group.add_argument("--clients", default="2", metavar="N", help="number of clients (default: 2)")
+    schedule = parse_options(Schedule, {}, "training")
+    for name in SHORTHANDS:
+        flag, default = f"--{name.replace('_', '-')}", getattr(schedule, name)
+        help = f"{_help(name)} (default: {default})"
+        group.add_argument(flag, dest=name, metavar="N", help=help)
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="GROUP.OPTION=VALUE",
+        help=f"any option of a method; groups: {', '.join(GROUPS)}; `bench show NAME` lists them",
+    )
+    group.add_argument(
+        "--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)"
+    )
+
+
+def read_settings(args: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """`--set` and the schedule's shorthands, as text by group. Raises UserError."""
+    settings: dict[str, dict[str, str]] = {group: {} for group in GROUPS}
+    for item in args.set:
+        path, equals, value = item.partition("=")
+        group, dot, name = path.partition(".")
+        if not equals or not dot or not name:
+            raise UserError(f"option 'set' is '{item}', which is not GROUP.OPTION=VALUE, such as defense.ratio=0.5")
+        if group not in settings:
+            raise UserError(f"option 'set' names the group '{group}'{did_you_mean(group, GROUPS)}")
+        settings[group][name.replace("-", "_")] = value
+    for name in SHORTHANDS:
+        if getattr(args, name) is not None:
+            settings["training"][name] = getattr(args, name)
+    return settings
+
+
+def read_problem(args: argparse.Namespace, settings: Mapping[str, Mapping[str, str]]) -> ProblemSpec:
+    """The problem that the arguments name. Raises UserError."""
+    registry.find("dataset", args.dataset)
+    model, partition = registry.find("model", args.model), registry.find("partition", args.partition)
+    clients = read_integer("clients", args.clients, 1)
+    schedule = parse_options(Schedule, settings["training"], "training")
+    check_options(schedule, "training")
+    model_options, partition_options = model.parse(settings["model"]), partition.parse(settings["partition"])
+    from fedarena.problem import ProblemSpec
+
+    return ProblemSpec(args.dataset, args.model, args.partition, clients, model_options, partition_options, schedule)
+
+
+def read_integer(name: str, text: str, low: int) -> int:
+    """An integer of at least `low`. Raises UserError."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise UserError(f"option '{name}' is '{text}', which is not an integer") from None
+    if value < low:
+        raise UserError(f"option '{name}' is {value}, allowed: {low} or more")
+    return value
+
+
+def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A comma-separated list of allowed words; all of them when not given. Raises UserError."""
+    if text is None:
+        return allowed
+    words = tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip()))
+    for word in words or (text,):
+        if word not in allowed:
+            raise UserError(f"option '{name}' is '{word}', allowed: {', '.join(allowed)}")
+    return words
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """Distinct non-negative integers, comma-separated. Raises UserError."""
+    seeds = tuple(read_integer("seeds", part.strip(), 0) for part in text.split(",") if part.strip())
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise UserError(f"option 'seeds' is '{text}', allowed: distinct integers such as 0,1,2")
+    return seeds
+
+
+def data_dir(args: argparse.Namespace) -> Path | None:
+    """--data-dir as a path. Raises UserError when it is not a folder."""
+    if args.data_dir is None:
+        return None
+    path = Path(args.data_dir)
+    if not path.is_dir():
+        raise UserError(f"option 'data-dir' is {path}, which is not a folder")
+    return path
+
+
+def _help(name: str) -> str:
+    import dataclasses
+
+    return next(f.metadata["help"] for f in dataclasses.fields(Schedule) if f.name == name)

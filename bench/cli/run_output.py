@@ -1,0 +1,106 @@
+"""The table and the sentence that `bench run` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fedarena.records import Record
+from fedarena.summary import COLUMNS, Cell, Mean, mean, table, verdict
+
+
+def show(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
+    """Print everything a person wants to know first."""
+    console = Console()
+    first = records[0]
+    problem, training = first["problem"], first["options"]["training"]
+    seeds = sorted({r["seed"] for r in records})
+    rows = table(records, defense)
+    local = "FedSGD" if training["local_epochs"] == 0 else f"FedAvg, {training['local_epochs']} local epochs"
+    console.print(
+        f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
+        f"{problem['clients']} clients, {local}, batch {training['batch_size']}, {training['rounds']} rounds, "
+        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
+        highlight=False,
+    )
+    if problem["data"]["subset"]:
+        console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
+    columns = COLUMNS if defense != "fedavg" else COLUMNS[1:]
+    view = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    view.add_column("attacker")
+    for column in columns:
+        view.add_column(column)
+    notes: list[str] = []
+    for party, cells in rows.items():
+        view.add_row(party, *(_text(cells[column], notes) for column in columns))
+    console.print(view)
+    for i, note in enumerate(notes, 1):
+        console.print(f"  ({i}) {note}", highlight=False)
+    _baselines(console, records)
+    _utility_and_cost(console, records, defense)
+    console.print(f"\n[bold]Verdict.[/bold] {verdict(rows, defense, attack)}", highlight=False)
+    console.print(f"Records: {folder / 'records'} ({len(records)} files)", highlight=False, soft_wrap=True)
+    if picture is not None:
+        console.print(f"Picture: {picture}", highlight=False, soft_wrap=True)
+
+
+def _text(cell: Cell | None, notes: list[str]) -> str:
+    if cell is None:
+        return "not asked for"
+    lines = []
+    if "recovered" in cell.metrics:
+        lines.append(f"recovered {_share(cell.metrics['recovered'])}")
+        lines.append(f"SSIM {_number(cell.metrics['ssim'])}, PSNR {cell.metrics['psnr'].value:.1f} dB")
+        lines.append(f"labels {_share(cell.metrics['label_accuracy'])}")
+    if "cosine" in cell.metrics:
+        lines.append(f"estimate: cosine {_number(cell.metrics['cosine'])}")
+    if cell.reading and len(lines):
+        lines.append(f"[dim]by {cell.reading}[/dim]")
+    if cell.status != "ok":
+        notes.append(cell.reason)
+        lines.insert(0, f"{cell.status} ({len(notes)})")
+    return "\n".join(lines)
+
+
+def _share(m: Mean) -> str:
+    return f"{m.value:.0%}" + (f" ± {100 * m.half:.0f}" if m.half is not None else "")
+
+
+def _number(m: Mean) -> str:
+    return f"{m.value:.2f}" + (f" ± {m.half:.2f}" if m.half is not None else "")
+
+
+def _baselines(console: Console, records: Sequence[Record]) -> None:
+    having = [r["metrics"] for r in records if "prior_mean_ssim" in r["metrics"]]
+    if not having:
+        return
+    parts = []
+    for name, title in (("prior_mean", "the mean training image"), ("prior_nearest", "the nearest training image")):
+        ssim, recovered = (mean([m[f"{name}_{what}"] for m in having]).value for what in ("ssim", "recovered"))
+        parts.append(f"{title} has SSIM {ssim:.2f} and counts as recovered for {recovered:.0%}")
+    console.print(f"Without any attack: {'; '.join(parts)}.", highlight=False)
+
+
+def _utility_and_cost(console: Console, records: Sequence[Record], defense: str) -> None:
+    def of(name: str) -> list[Record]:
+        return list({r["seed"]: r for r in records if r["defense"] == name}.values())
+
+    for name in dict.fromkeys(("fedavg", defense)):
+        runs = of(name)
+        accuracy = mean([r["utility"]["clean_accuracy"] for r in runs])
+        cost = [r["cost"] for r in runs]
+        up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
+        slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
+        console.print(
+            f"{name}: accuracy {_share(accuracy)}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
+            f"training time {slower:.2f} x FedAvg's; a client's peak {_bytes(peak)}",
+            highlight=False,
+        )
+
+
+def _bytes(n: float) -> str:
+    return f"{n / 1e6:.2f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"

@@ -1,0 +1,118 @@
+"""The loop over rounds around a defense's pure functions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+import torch
+
+from fedarena.defense import Defense, State
+from fedarena.memory import peak_bytes
+from fedarena.problem import Problem
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors, finite, nbytes, to
+from fedarena.transcript import Round, weights
+
+
+@dataclass(frozen=True)
+class Point:
+    """The deployed model after `rounds` rounds, on held-out data."""
+
+    rounds: int
+    accuracy: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished federation.
+
+    Attributes:
+        params: W after the last round.
+        curve: evaluations, the last one after the last round.
+        rounds: the rounds that were written down.
+        bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed.
+        seconds: wall time of the training, evaluation left out.
+        peak_bytes: peak of live tensors while one client of the first round works alone.
+        diverged_at: the round after which a parameter was no longer finite, if any.
+    """
+
+    params: Tensors
+    curve: tuple[Point, ...]
+    rounds: tuple[Round, ...]
+    bytes_up: float
+    bytes_down: float
+    seconds: float
+    peak_bytes: int
+    diverged_at: int | None
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy after the last round."""
+        return self.curve[-1].accuracy
+
+
+def sample_clients(problem: Problem, rng: Rng) -> tuple[int, ...]:
+    """⌈c·C⌋ (at least one) clients, uniformly without replacement, in ascending order."""
+    total = len(problem.shards)
+    count = max(1, round(problem.task.schedule.participation * total))
+    return tuple(sorted(torch.randperm(total, generator=rng.torch())[:count].tolist()))
+
+
+def run(
+    defense: Defense,
+    problem: Problem,
+    rng: Rng,
+    watch: Container[int] = (),
+    progress: Callable[[float], None] = lambda share: None,
+    stop: Callable[[Point], bool] = lambda point: False,
+) -> Run:
+    """Train for the scheduled rounds.
+
+    Args:
+        watch: rounds to write down in full.
+        progress: told the share of rounds done.
+        stop: ends the training early after an evaluation (for "rounds until a target").
+    """
+    schedule, sizes = problem.task.schedule, problem.task.sizes
+    state = defense.init(problem.init, rng.child("init"))
+    memories: dict[int, Tensors] = {}
+    curve: list[Point] = []
+    written: list[Round] = []
+    up = down = sent_to = peak = 0
+    seconds, diverged_at = 0.0, None
+
+    def evaluate(state: State) -> Point:
+        curve.append(Point(state.round, *problem.evaluate(state.params)))
+        return curve[-1]
+
+    for t in range(schedule.rounds):
+        clients = sample_clients(problem, rng.child("sample", t))
+        batches = [problem.batch(c, rng.child("batch", t, c)) for c in clients]
+        noises = [to(defense.draw(rng.child("noise", t, c)), problem.device) for c in clients]
+        began = time.perf_counter()
+        sent = defense.broadcast(state, rng.child("broadcast", t))
+        if t == 0:
+            began_peak = time.perf_counter()
+            first = (sent.down, batches[0], memories.get(clients[0], {}), noises[0])
+            peak = peak_bytes(lambda args=first: defense.client(*args))[1]
+            began += time.perf_counter() - began_peak  # the measurement is not part of the training
+        ups, after = defense.clients(sent.down, batches, [memories.get(c, {}) for c in clients], noises)
+        memories.update(zip(clients, after, strict=True))
+        new = defense.aggregate(state, sent, ups, weights(sizes, clients).to(problem.device))
+        seconds += time.perf_counter() - began
+        up, down, sent_to = up + nbytes(ups), down + nbytes(sent.down) * len(clients), sent_to + len(clients)
+        if t in watch:
+            written.append(Round(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))
+        state = new
+        progress((t + 1) / schedule.rounds)
+        if not finite(state.params):
+            diverged_at = t
+            break
+        if schedule.eval_every and (t + 1) % schedule.eval_every == 0 and stop(evaluate(state)):
+            break
+    if not curve or curve[-1].rounds != state.round:
+        evaluate(state)
+    return Run(state.params, tuple(curve), tuple(written), up / sent_to, down / sent_to, seconds, peak, diverged_at)

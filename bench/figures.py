@@ -1,0 +1,55 @@
+"""Pictures. Figures are drawn without pyplot, so that nothing global is touched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from fedarena.records import write_atomically
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One row of pictures.
+
+    Attributes:
+        title: what stands left of it.
+        images: [n, channels, height, width] in [0, 1], or None for a row without pictures.
+        note: what stands in place of pictures.
+        gap: whether a new block begins here.
+    """
+
+    title: str
+    images: Tensor | None
+    note: str = ""
+    gap: bool = False
+
+
+def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10) -> None:
+    """Rows of images, grey as grey and colour as colour, written as a PNG."""
+    from matplotlib.figure import Figure
+
+    heights = [0.25 if s.gap else 0.0 for s in strips]
+    figure = Figure(figsize=(2.4 + 0.72 * columns, 0.78 * len(strips) + sum(heights) + 0.6), dpi=110)
+    width, height = figure.get_size_inches()
+    top = height - 0.5
+    figure.text(0.12 / width, 1 - 0.25 / height, heading, fontsize=10, va="center")
+    for strip, gap in zip(strips, heights, strict=True):
+        top -= gap
+        middle = top - 0.36
+        figure.text(2.3 / width, middle / height, strip.title, ha="right", va="center", fontsize=8)
+        if strip.images is None:
+            figure.text(2.45 / width, middle / height, strip.note, ha="left", va="center", fontsize=7, wrap=True)
+        for i, image in enumerate(strip.images[:columns] if strip.images is not None else []):
+            axes = figure.add_axes(((2.4 + 0.72 * i) / width, (top - 0.7) / height, 0.68 / width, 0.68 / height))
+            picture = image.clamp(0, 1).permute(1, 2, 0).numpy()
+            axes.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=1)
+            axes.set_axis_off()
+        top -= 0.78
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())

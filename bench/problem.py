@@ -1,0 +1,156 @@
+"""A problem: federated data, a model and a schedule, resolved and ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedarena import registry
+from fedarena.batch import Batch
+from fedarena.cards import Card, NoOptions
+from fedarena.datasets.dataset import Provenance
+from fedarena.errors import UserError
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.task import Task
+from fedarena.tensors import Tensors, to
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """What a problem is made from; everything here is part of a record's key.
+
+    Attributes:
+        dataset, model, partition: registry names.
+        clients: number of clients.
+        model_options, partition_options: options objects of the model's and the partition's card.
+        schedule: the training schedule.
+    """
+
+    dataset: str
+    model: str
+    partition: str
+    clients: int
+    model_options: Any = field(default_factory=NoOptions)
+    partition_options: Any = field(default_factory=NoOptions)
+    schedule: Schedule = field(default_factory=Schedule)
+
+    def cards(self) -> dict[str, Card]:
+        """The cards of its parts."""
+        kinds = {"dataset": self.dataset, "model": self.model, "partition": self.partition}
+        return {kind: registry.find(kind, name) for kind, name in kinds.items()}  # type: ignore[arg-type]
+
+    def options(self) -> dict[str, dict[str, Any]]:
+        """All options, resolved, by group."""
+        return {
+            "model": asdict(self.model_options),
+            "partition": asdict(self.partition_options),
+            "training": asdict(self.schedule),
+        }
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data on a device, shards, initial parameters. Only the harness holds it; defenses get the task.
+
+    Attributes:
+        task: the public facts.
+        x, y: training inputs as stored [N, *input_shape] and classes [N].
+        x_test, y_test: held out.
+        scale: stored value that means 1.0.
+        shards: sample indices of each client.
+        init: initial parameters.
+        provenance: where the data came from.
+        device: where computation runs.
+    """
+
+    task: Task
+    x: Tensor
+    y: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    scale: float
+    shards: tuple[Tensor, ...]
+    init: Tensors
+    provenance: Provenance
+    device: torch.device
+
+    def inputs(self, index: Tensor) -> Tensor:
+        """Training inputs in [0, 1]."""
+        return self.x[index].float() / self.scale
+
+    def batch(self, client: int, rng: Rng) -> Batch:
+        """The local work of one client in one round.
+
+        FedSGD: b samples of its shard without replacement. FedAvg: every local epoch a fresh shuffle,
+        cut into ⌊N_c/b⌋ full batches.
+        """
+        schedule, shard = self.task.schedule, self.shards[client]
+        b, n = schedule.batch_size, len(self.shards[client])
+        generator = rng.torch()
+        epochs = max(1, schedule.local_epochs)
+        kept = b if schedule.fedsgd else n // b * b
+        order = torch.cat([torch.randperm(n, generator=generator)[:kept] for _ in range(epochs)])
+        index = shard[order.to(shard.device)].reshape(-1, b)
+        return Batch(self.inputs(index), self.y[index])
+
+    @torch.no_grad()
+    def evaluate(self, params: Tensors) -> tuple[float, float]:
+        """(accuracy, mean loss) of the plain model on the held-out data."""
+        right, loss, n = 0, 0.0, len(self.y_test)
+        for x, y in zip(self.x_test.split(1000), self.y_test.split(1000), strict=True):
+            logits = self.task.logits(params, x.float() / self.scale)
+            right += int((logits.argmax(1) == y).sum())
+            loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
+        return right / n, loss / n
+
+
+def build(spec: ProblemSpec, seed: int, data_dir: Path | None = None, device: str = "cpu") -> Problem:
+    """Load the data, split it, and initialise the model.
+
+    The partition and the initial parameters depend on the seed only, so that every defense starts from
+    the same ones.
+
+    Raises:
+        UserError: data that is missing or damaged, a batch larger than a shard, a model that does not fit.
+    """
+    cards = spec.cards()
+    data = cards["dataset"].load()(data_dir)
+    rng = Rng(seed)
+    split = cards["partition"].load()
+    shards = split(data.y_train, spec.clients, rng.child("partition").numpy(), spec.partition_options)
+    sizes = tuple(len(s) for s in shards)
+    spec.schedule.check(sizes)
+    architecture = cards["model"].load()(spec.model_options)
+    shape = tuple(data.x_train.shape[1:])
+    module = architecture.module(shape, data.n_classes)
+    place = find_device(device)
+    task = Task(module.to(place), shape, data.n_classes, sizes, spec.schedule)
+    return Problem(
+        task=task,
+        x=torch.from_numpy(data.x_train).to(place),
+        y=torch.from_numpy(data.y_train).to(place),
+        x_test=torch.from_numpy(data.x_test).to(place),
+        y_test=torch.from_numpy(data.y_test).to(place),
+        scale=data.scale,
+        shards=tuple(torch.from_numpy(s).to(place) for s in shards),
+        init=to(architecture.init(module, rng.child("init").torch()), place),
+        provenance=data.provenance,
+        device=place,
+    )
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name. Raises UserError when this machine has none."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("option 'device' is cuda, but this machine has no usable CUDA device: allowed here: cpu")
+    return torch.device(name)
+
+
+def with_schedule(spec: ProblemSpec, **changes: Any) -> ProblemSpec:
+    """The same problem under another schedule."""
+    return replace(spec, schedule=replace(spec.schedule, **changes))

@@ -1,0 +1,127 @@
+"""Records: one JSON object a trial, named by the hash of its fully resolved configuration.
+
+Schema 1. Keys, in order:
+
+    schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
+    problem                       data set, its checksum and provenance, model, partition, clients
+    defense, attack, party, form  what met what; `reading` is the way the party looked at what it saw
+    seed, status, reason          status is ok, n/a, diverged or failed; the last three carry a reason
+    metrics                       what the judge measured
+    scores                        leak and privacy in [0, 1]
+    utility                       accuracy of the defended model and of FedAvg on the same problem
+    cost                          bytes_up, bytes_down per client and round, seconds, peak_bytes
+    options, versions             every option, resolved; version of every method
+    environment                   package, Python and library versions, machine, commit
+
+The identity is everything that determines the result: problem, defense, attack, party, form, reading,
+seed, options, versions, device. Timings, memory and environment are not in it, and neither is the
+number of workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fedarena import __version__
+from fedarena.errors import UserError
+
+SCHEMA = 1
+STATUSES = ("ok", "n/a", "diverged", "failed")
+IDENTITY = ("schema", "problem", "defense", "attack", "party", "form", "reading", "seed", "options", "versions")
+VOLATILE = ("cost.seconds", "cost.relative_seconds", "environment")
+"""What may differ between two runs of one configuration."""
+
+Record = dict[str, Any]
+
+
+def key_of(record: Mapping[str, Any]) -> str:
+    """20 hex digits of the sha256 of the identity, in canonical JSON."""
+    identity = {name: record[name] for name in IDENTITY}
+    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces; refuses NaN and infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def save(records: Iterable[Record], folder: Path) -> list[Path]:
+    """Write each record to `folder`/<key>.json, atomically.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    paths = []
+    for record in records:
+        path = folder / f"{record['key']}.json"
+        write_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
+        paths.append(path)
+    return paths
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create the output folder and prove that it can be written. Raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"option 'out' is {folder}, which cannot be written ({reason}): give a writable folder"
+        ) from None
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write beside the target, then rename: a killed run leaves the old file or the new one. Raises UserError."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Where a record was made."""
+    libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics")
+    return {
+        "fedarena": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in libraries},
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of a source checkout, or None for an installed package."""
+    here = Path(__file__).resolve().parent
+    if not (here.parent / "pyproject.toml").exists():
+        return None
+    asked = subprocess.run(
+        ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+    )
+    return asked.stdout.strip() or None

@@ -1,0 +1,133 @@
+"""Records of one pairing → the table that sets no defense, paper form and adaptive form side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from fedarena.records import Record
+from fedarena.threat import PARTIES
+
+COLUMNS = ("no defense", "paper form", "adaptive form")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds with its 95 % confidence half-width (None for fewer than two seeds)."""
+
+    value: float
+    half: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One party under one form, over seeds.
+
+    Attributes:
+        status: ok, n/a, diverged, failed, or `mixed` when seeds disagree.
+        reason: why, where it is not ok.
+        reading: the reading with the largest leak, which is the one shown.
+        metrics: means over the seeds that are ok.
+        keys: the records that the cell is made of, worst reading only.
+    """
+
+    status: str
+    reason: str
+    reading: str
+    metrics: dict[str, Mean]
+    keys: tuple[str, ...]
+
+    def value(self, name: str) -> float | None:
+        """A metric's mean, or None."""
+        return self.metrics[name].value if name in self.metrics else None
+
+
+def mean(values: Sequence[float]) -> Mean:
+    """Mean and Student-t 95 % half-width."""
+    n = len(values)
+    if n < 2:
+        return Mean(fmean(values), None, n)
+    return Mean(fmean(values), t_quantile(n - 1) * stdev(values) / math.sqrt(n), n)
+
+
+def t_quantile(degrees: int) -> float:
+    """0.975 quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.975))
+
+
+def cell(records: Iterable[Record]) -> Cell | None:
+    """One cell from the records of one (defense, party, form), all readings and seeds; None without records."""
+    readings: dict[str, list[Record]] = {}
+    for record in records:
+        readings.setdefault(record["reading"], []).append(record)
+    cells = [_one_reading(name, rows) for name, rows in readings.items()]
+    return max(cells, key=_severity, default=None)
+
+
+def _one_reading(reading: str, rows: list[Record]) -> Cell:
+    statuses = {r["status"] for r in rows}
+    status = statuses.pop() if len(statuses) == 1 else "mixed"
+    reasons = list(dict.fromkeys(r["reason"] for r in rows if r["reason"]))
+    names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
+    having = {name: [r["metrics"][name] for r in rows if name in r["metrics"]] for name in names}
+    metrics = {name: mean(values) for name, values in having.items()}
+    return Cell(status, "; ".join(reasons), reading, metrics, tuple(r["key"] for r in rows))
+
+
+def _severity(c: Cell) -> tuple[float, float]:
+    """Worst for the defender first: share recovered, then similarity."""
+    return (c.value("recovered") or 0.0, c.value("ssim") if c.value("ssim") is not None else -2.0)  # type: ignore[return-value]
+
+
+def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell | None]]:
+    """Party → column → cell."""
+    forms = {"paper form": "paper", "adaptive form": "adaptive"}
+    rows: dict[str, dict[str, Cell | None]] = {}
+    for party in PARTIES:
+        of_party = [r for r in records if r["party"] == party]
+        if not of_party:
+            continue
+        plain = [r for r in of_party if r["defense"] == "fedavg" and r["form"] == "adaptive"]
+        rows[party] = {"no defense": cell(plain)}
+        for column, form in forms.items():
+            rows[party][column] = cell(r for r in of_party if r["defense"] == defense and r["form"] == form)
+    return rows
+
+
+def verdict(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) -> str:
+    """One sentence: what the adaptive attacker gains over the paper's."""
+    if defense == "fedavg":
+        shares = _shares(rows, "adaptive form") or _shares(rows, "paper form")
+        return f"Without a defense {attack} recovers {_list(shares)} of the images." if shares else _nothing(attack)
+    plain, paper, adaptive = (_shares(rows, column) for column in COLUMNS)
+    if not paper and not adaptive:
+        return _nothing(attack)
+    base = f"(no defense: {_list(plain)})" if plain else ""
+    worst_paper, worst_adaptive = max(paper.values(), default=0.0), max(adaptive.values(), default=0.0)
+    if adaptive and paper and worst_adaptive >= worst_paper + 0.1:
+        first = "holds" if worst_paper <= 0.1 else f"loses {worst_paper:.0%} of the images"
+        return (
+            f"Against {attack} in the form that its paper tried, {defense} {first}; matched through its own "
+            f"protocol it gives back {_list(adaptive)} of the images {base}."
+        )
+    shown = adaptive or paper
+    stands = "holds against" if max(shown.values()) <= 0.1 else "does not stop"
+    return f"{defense} {stands} {attack}: recovered are {_list(shown)} of the images {base}."
+
+
+def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, float]:
+    found = {party: cells.get(column) for party, cells in rows.items()}
+    return {p: c.metrics["recovered"].value for p, c in found.items() if c is not None and "recovered" in c.metrics}
+
+
+def _list(shares: dict[str, float]) -> str:
+    return ", ".join(f"{share:.0%} to the {party}" for party, share in shares.items())
+
+
+def _nothing(attack: str) -> str:
+    return f"{attack} could not start in any cell; the reasons stand below the table."
