@@ -9,7 +9,6 @@ from collections import OrderedDict
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape, width_after
-from fedarena.models.pool import MaxPool2
 
 
 class Cifar10CNN(Architecture):
@@ -21,8 +20,8 @@ class Cifar10CNN(Architecture):
         def make() -> nn.Sequential:
             layers: OrderedDict[str, nn.Module] = OrderedDict()
             layers["conv1"], layers["act1"] = nn.Conv2d(channels, 32, 5), nn.ReLU()
-            layers["conv2"], layers["act2"], layers["pool2"] = nn.Conv2d(32, 64, 5), nn.ReLU(), MaxPool2()
-            layers["conv3"], layers["act3"], layers["pool3"] = nn.Conv2d(64, 128, 5), nn.ReLU(), MaxPool2()
+            layers["conv2"], layers["act2"], layers["pool2"] = nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2)
+            layers["conv3"], layers["act3"], layers["pool3"] = nn.Conv2d(64, 128, 5), nn.ReLU(), nn.MaxPool2d(2)
             layers["flatten"] = nn.Flatten()
             features = width_after(nn.Sequential(layers), input_shape)
             layers["fc1"], layers["act4"], layers["out"] = (

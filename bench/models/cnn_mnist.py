@@ -9,7 +9,6 @@ from collections import OrderedDict
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape, width_after
-from fedarena.models.pool import MaxPool2
 
 
 class MnistCNN(Architecture):
@@ -20,8 +19,8 @@ class MnistCNN(Architecture):
 
         def make() -> nn.Sequential:
             layers: OrderedDict[str, nn.Module] = OrderedDict()
-            layers["conv1"], layers["act1"], layers["pool1"] = nn.Conv2d(channels, 32, 5), nn.ReLU(), MaxPool2()
-            layers["conv2"], layers["act2"], layers["pool2"] = nn.Conv2d(32, 64, 5), nn.ReLU(), MaxPool2()
+            layers["conv1"], layers["act1"], layers["pool1"] = nn.Conv2d(channels, 32, 5), nn.ReLU(), nn.MaxPool2d(2)
+            layers["conv2"], layers["act2"], layers["pool2"] = nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2)
             layers["flatten"] = nn.Flatten()
             features = width_after(nn.Sequential(layers), input_shape)
             layers["fc1"], layers["act3"], layers["out"] = (

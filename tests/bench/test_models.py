@@ -14,7 +14,6 @@ from torch.func import functional_call, grad, vmap
 from fedarena.cards import check_options
 from fedarena.errors import UserError
 from fedarena.models import CARDS
-from fedarena.models.pool import MaxPool2
 from fedarena.registry import find
 from fedarena.rng import Rng
 
@@ -148,12 +147,3 @@ def test_too_small_images_are_refused_with_the_smallest_size(name, smallest):
 def test_defaults_lie_in_their_own_range(name):
     card = find("model", name)
     check_options(card.options(), name)
-
-
-@pytest.mark.parametrize("side", [6, 7])
-def test_pooling_equals_pytorchs(side):
-    x = torch.randn(2, 3, side, side, generator=Rng(0).torch(), requires_grad=True)
-    ours, theirs = MaxPool2()(x), F.max_pool2d(x, 2)
-    assert torch.equal(ours, theirs)
-    g = torch.randn(ours.shape, generator=Rng(1).torch())
-    assert torch.equal(*(torch.autograd.grad(out, x, g)[0] for out in (ours, theirs)))
