@@ -180,7 +180,7 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
     for name, text in given.items():
         key = name.replace("-", "_")
         if key not in fields:
-            raise UserError(f"{owner} has no option '{name}'{did_you_mean(key, fields)}")
+            raise UserError(f"{owner} has no option {name!r}{did_you_mean(key, fields)}")
         if key in values:
             raise UserError(f"{owner}: option '{key}' is given twice, allowed: once")
         values[key] = _convert(text, hints[key], f"{owner}: option '{name}'")
@@ -199,7 +199,7 @@ def check_options(made: Any, owner: str) -> None:
         for item in value if isinstance(value, tuple) else (value,):
             if not _within(item, meta):
                 allowed = _allowed(hints[f.name], meta)
-                raise UserError(f"{owner}: option '{f.name}' is {item!r}, allowed: {allowed}")
+                raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {allowed}")
 
 
 def to_text(value: Any) -> str:
@@ -300,7 +300,7 @@ def _convert(text: str, hint: Any, owner: str) -> Any:
             return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
         return hint(text)
     except (KeyError, ValueError):
-        raise UserError(f"{owner} is '{text}', allowed: {_article(_type_name(hint))}") from None
+        raise UserError(f"{owner} is {text!r}, allowed: {_article(_type_name(hint))}") from None
 
 
 def _article(noun: str) -> str:

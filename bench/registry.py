@@ -70,7 +70,7 @@ class Registry:
             claims = " and ".join(f"{e.origin} ({e.target})" for e in self._collisions[name])
             raise UserError(f"{self.kind} '{name}' is claimed by {claims}: uninstall one of them")
         if name not in self._entries:
-            raise UserError(f"unknown {self.kind} '{name}'{did_you_mean(name, self._entries)}")
+            raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries)}")
         return self._entries[name]
 
     def card(self, name: str) -> Card:
@@ -123,7 +123,7 @@ def find_any(name: str) -> list[Card]:
     cards = [r.card(name) for r in registries().values() if name in r.names()]
     if not cards:
         known = [n for r in registries().values() for n in r.names()]
-        raise UserError(f"unknown method '{name}'{did_you_mean(name, known)}")
+        raise UserError(f"unknown method {name!r}{did_you_mean(name, known)}")
     return cards
 
 

@@ -34,15 +34,15 @@ PLURAL: dict[Kind, str] = {
 
 
 def add_parsers(subparsers: Subparsers) -> None:
-    """Add `list` and `show`; each sets `handler`, a function of the parsed arguments that returns the exit code."""
+    """Add `list` and `show`; each sets `run`, a function of the parsed arguments that returns the exit code."""
     listing = subparsers.add_parser("list", help="list defenses, attacks, data sets, models and partitions")
     listing.add_argument("kind", nargs="?", metavar="KIND", help=f"one of: {', '.join(KINDS)} (default: all)")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    listing.set_defaults(handler=run_list)
+    listing.set_defaults(run=run_list)
     showing = subparsers.add_parser("show", help="show a method's citation, departures, facts and options")
     showing.add_argument("name", metavar="NAME", help=f"a name that `bench list` prints, or {TRAINING}")
     showing.add_argument("--json", action="store_true", help="print JSON")
-    showing.set_defaults(handler=run_show)
+    showing.set_defaults(run=run_show)
 
 
 def run_list(args: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def described(card: Card) -> dict[str, Any]:
 def _find(name: str) -> list[Card]:
     names = {n for methods in registry.registries().values() for n in methods.names()}
     if name not in names:
-        raise UserError(f"unknown method '{name}'{did_you_mean(name, {*names, TRAINING})}")
+        raise UserError(f"unknown method {name!r}{did_you_mean(name, {*names, TRAINING})}")
     return registry.find_any(name)
 
 
@@ -134,7 +134,7 @@ def _kind(text: str) -> Kind:
     for kind in KINDS:
         if text in (kind, f"{kind}s"):
             return kind
-    raise UserError(f"unknown kind '{text}', allowed: {', '.join(KINDS)}")
+    raise UserError(f"unknown kind {text!r}, allowed: {', '.join(KINDS)}")
 
 
 # -- printing --------------------------------------------------------------------------------------

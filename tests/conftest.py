@@ -1,0 +1,52 @@
+"""Shared fixtures: a subprocess that runs the real command, and the plug-in of tests/plugin, installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Bench = Callable[..., "subprocess.CompletedProcess[str]"]
+"""bench(*args, path=None): run the command in a folder of its own, with `path` in front of PYTHONPATH."""
+
+
+def run_python(code: str, *args: str, cwd: Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter, one thread."""
+    search = [str(path)] if path else []
+    search += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, env=env, capture_output=True, text=True)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """The command `bench` in a subprocess."""
+
+    def call(*args: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+        code = "import sys; from fedarena.cli import main; sys.exit(main(sys.argv[1:]))"
+        return run_python(code, *args, cwd=tmp_path, path=path)
+
+    return call
+
+
+def install_plugin(source: Path, folder: Path) -> Path:
+    """Build a distribution from a copy of `source` and install it below `folder`; returns what to put on the path."""
+    copy, site = folder / "source", folder / "site"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
+    done = subprocess.run([*pip, "--target", str(site), str(copy)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return site
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the distribution `arena-toys` of tests/plugin is installed."""
+    return install_plugin(ROOT / "tests" / "plugin", tmp_path_factory.mktemp("plugin"))

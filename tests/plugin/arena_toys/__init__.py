@@ -1,0 +1,1 @@
+"""A defense, an attack and a data set that plug into FedArena."""

@@ -1,0 +1,130 @@
+"""What holds for every registered method, third parties' included."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fedarena import registry
+from fedarena.attack import Inference
+from fedarena.cards import KINDS, Card, Kind, describe_options, parse_options, to_text
+from fedarena.defense import Defense
+from fedarena.errors import UserError
+from fedarena.records import canonical
+from fedarena.schedule import Schedule
+
+METHODS: list[tuple[Kind, str]] = [(kind, name) for kind in KINDS for name in registry.registries()[kind].names()]
+each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{name}" for kind, name in METHODS])
+
+OPTIONS: list[tuple[str, type[Any], str]] = [
+    (f"{kind} {name}", options, field.name)
+    for kind, name in METHODS
+    for options in (registry.find(kind, name).options,)
+    for field in dataclasses.fields(options)
+] + [("training", Schedule, field.name) for field in dataclasses.fields(Schedule)]
+each_option = pytest.mark.parametrize(("owner", "options", "name"), OPTIONS, ids=[f"{o}.{n}" for o, _, n in OPTIONS])
+
+
+def is_built_in(card: Card) -> bool:
+    return registry.registries()[card.kind].entry(card.name).origin == "fedarena"
+
+
+def test_there_is_something_of_every_kind() -> None:
+    assert {kind for kind, _ in METHODS} == set(KINDS)
+
+
+@each_method
+def test_the_implementation_loads_and_is_what_its_card_says(kind: Kind, name: str) -> None:
+    made = registry.find(kind, name).load()
+    assert callable(made)
+    if kind in ("defense", "attack"):
+        assert issubclass(made, {"defense": Defense, "attack": Inference}[kind])
+        assert not made.__abstractmethods__
+
+
+@each_method
+def test_a_card_says_where_its_method_comes_from(kind: Kind, name: str) -> None:
+    card = registry.find(kind, name)
+    assert card.title
+    assert "\n" not in card.title
+    assert all(label and text for label, text in card.facts)
+    assert all(card.departures)
+    if card.paper or (is_built_in(card) and kind in ("defense", "attack")):
+        assert card.paper
+        assert card.authors
+        assert card.year is not None
+        assert 1900 <= card.year <= 2100
+        assert re.fullmatch(r"https?://\S+", card.url)
+    if is_built_in(card) and kind in ("defense", "attack"):
+        assert card.equations
+
+
+@each_method
+def test_a_defense_says_what_crosses_the_wire_and_who_knows_what(kind: Kind, name: str) -> None:
+    card = registry.find(kind, name)
+    if kind == "defense" and is_built_in(card):
+        labels = {label for label, _ in card.facts}
+        assert {"down", "up", "server knows", "client knows", "eavesdropper knows"} <= labels
+
+
+@each_method
+def test_built_in_cards_live_apart_from_their_implementation(kind: Kind, name: str) -> None:
+    card = registry.find(kind, name)
+    if is_built_in(card):
+        assert isinstance(card.target, str)
+        assert importlib.util.find_spec(card.target.partition(":")[0]) is not None
+
+
+@each_method
+def test_defaults_parse_and_are_what_the_description_says(kind: Kind, name: str) -> None:
+    card = registry.find(kind, name)
+    made = card.parse({})
+    rows = describe_options(card.options)
+    assert made == card.options(**{row.name: row.default for row in rows})
+    assert made == card.parse({row.name: to_text(row.default) for row in rows})
+    assert all(row.help for row in rows)
+
+
+@each_option
+def test_every_option_changes_the_resolved_config_and_nothing_else(owner: str, options: type[Any], name: str) -> None:
+    default = parse_options(options, {}, owner)
+    other = parse_options(options, {name: other_value(options, name)}, owner)
+    before, after = dataclasses.asdict(default), dataclasses.asdict(other)
+    assert {key for key in before if before[key] != after[key]} == {name}
+    assert canonical(before) != canonical(after)
+
+
+@each_option
+def test_an_option_s_dashes_and_underscores_are_the_same(owner: str, options: type[Any], name: str) -> None:
+    text = other_value(options, name)
+    dashed = parse_options(options, {name.replace("_", "-"): text}, owner)
+    assert dashed == parse_options(options, {name: text}, owner)
+
+
+def other_value(options: type[Any], name: str) -> str:
+    """An allowed value other than the default, as text."""
+    default = getattr(options(), name)
+    for text in candidates(options, name, default):
+        try:
+            if getattr(parse_options(options, {name: text}, "x"), name) != default:
+                return text
+        except UserError:
+            continue
+    pytest.fail(f"{options.__qualname__}.{name} allows no value but {default!r}")
+
+
+def candidates(options: type[Any], name: str, default: Any) -> Iterator[str]:
+    """Texts that may be allowed: the choices, the bounds, and neighbours of the default."""
+    (meta,) = [field.metadata for field in dataclasses.fields(options) if field.name == name]
+    yield from (to_text(choice) for choice in meta["choices"] or ())
+    yield from (to_text(meta[bound]) for bound in ("low", "high") if meta[bound] is not None)
+    if type(default) in (int, float):
+        yield from (to_text(value) for value in (default + 1, default - 1, default / 2, default * 1.01))
+    if isinstance(default, tuple) and default:
+        yield to_text((*default, default[0]))
+    yield from ("true", "false", "none", "1", "0.5", "other")
