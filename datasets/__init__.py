@@ -1,3 +1,36 @@
-"""Data sets and partitions."""
+"""Data sets. A name's card is light; its arrays are read on use."""
 
-CARDS: dict[str, str] = {}
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fedarena.datasets.dataset import Dataset
+
+CARDS: dict[str, str] = {
+    "cifar10": "fedarena.datasets.cards.cifar10:CARD",
+    "cifar100": "fedarena.datasets.cards.cifar100:CARD",
+    "digits": "fedarena.datasets.cards.digits:CARD",
+    "fashion-mnist": "fedarena.datasets.cards.fashion_mnist:CARD",
+    "kmnist": "fedarena.datasets.cards.kmnist:CARD",
+    "mnist": "fedarena.datasets.cards.mnist:CARD",
+    "olivetti": "fedarena.datasets.cards.olivetti:CARD",
+    "usps": "fedarena.datasets.cards.usps:CARD",
+}
+
+
+def load(name: str, data_dir: Path | None = None) -> Dataset:
+    """A registered data set, third-party ones included.
+
+    Args:
+        name: registry name, such as "mnist".
+        data_dir: folder that is searched first; see `fedarena.datasets.folders`.
+
+    Raises:
+        UserError: an unknown name, or a file that is absent or damaged.
+    """
+    from fedarena import registry
+
+    dataset: Dataset = registry.find("dataset", name).load()(data_dir)
+    return dataset

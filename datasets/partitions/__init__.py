@@ -1,3 +1,16 @@
-"""How a data set is split among clients."""
+"""How a training set is split among clients.
 
-CARDS: dict[str, str] = {}
+A partition is a function `split(labels, n_clients, rng, options)`:
+
+    labels      classes [N], int64
+    n_clients   number of clients
+    rng         numpy generator; all randomness comes from it
+    options     the options object of its card
+    returns     one array of indices into `labels` a client: disjoint, together all of 0 … N − 1, none empty
+"""
+
+CARDS: dict[str, str] = {
+    "algorithm4": "fedarena.datasets.partitions.cards:ALGORITHM4",
+    "dirichlet": "fedarena.datasets.partitions.cards:DIRICHLET",
+    "iid": "fedarena.datasets.partitions.cards:IID",
+}

@@ -1,0 +1,137 @@
+"""A data set that lies in an .npz file: found, checked, and turned into [N, C, H, W]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedarena.datasets import checksum, folders, npz
+from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.spec import File, Spec
+from fedarena.errors import UserError
+
+SCALE = 255.0  # 8-bit images
+
+Download = Callable[[Path], npz.Arrays]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file on the search path."""
+
+    path: Path
+    file: File
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The loader of one data set; calling it loads.
+
+    Attributes:
+        spec: counts, shapes, file names, checksums.
+        download: fetches the complete data set into arrays (x uint8 NHW or NHWC, y integers), with raw
+            files in the folder given.
+    """
+
+    spec: Spec
+    download: Download
+
+    def __call__(self, data_dir: Path | None = None) -> Dataset:
+        """Load the data set.
+
+        Raises:
+            UserError: an absent or damaged file, or one that holds something else; names the file.
+        """
+        found = self.find(data_dir)
+        if found is None:
+            raise UserError(f"data set '{self.spec.name}' is absent: {self.how_to_get(data_dir)}")
+        return self.read(found)
+
+    def find(self, data_dir: Path | None = None) -> Found | None:
+        """The file that loading would read; None when there is none. Raises UserError for a wrong folder."""
+        path = folders.find((f.name for f in self.spec.files), data_dir)
+        if path is None:
+            return None
+        return Found(path, next(f for f in self.spec.files if f.name == path.name))
+
+    def how_to_get(self, data_dir: Path | None = None) -> str:
+        """Which file to put where, and the command that would do so."""
+        names = " or ".join(f.name for f in self.spec.files)
+        places = " or ".join(str(folder) for folder in folders.search_path(data_dir))
+        return f"put {names} into {places}, or run `bench data fetch {self.spec.name}`"
+
+    def read(self, found: Found) -> Dataset:
+        """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
+        path, file = found.path, found.file
+        known = checksum.check(path, file)
+        if known.state == "mismatch":
+            raise UserError(
+                f"data file {path} has sha256 {known.sha256}, {checksum.sidecar(path).name} says otherwise: "
+                f"remove both and run `bench data fetch {self.spec.name}`"
+            )
+        subset = self.subset(npz_counts(self.check(found)))
+        content = npz.arrays(path)
+        for part in ("train", "test"):
+            labels = content[f"y_{part}"]
+            low, high = int(labels.min()), int(labels.max())
+            if low < 0 or high >= file.n_classes:
+                allowed = f"0 to {file.n_classes - 1}"
+                raise UserError(f"data file {path}: y_{part} holds labels from {low} to {high}, expected {allowed}")
+        return Dataset(
+            name=self.spec.name,
+            x_train=to_nchw(content["x_train"], file),
+            y_train=content["y_train"].astype(np.int64),
+            x_test=to_nchw(content["x_test"], file),
+            y_test=content["y_test"].astype(np.int64),
+            scale=SCALE,
+            n_classes=file.n_classes,
+            provenance=Provenance(
+                source=known.source or f"{self.spec.title}, file of unknown origin",
+                file=file.name,
+                sha256=known.sha256,
+                verified=known.state == "verified",
+                subset=subset,
+            ),
+        )
+
+    def check(self, found: Found) -> dict[str, npz.Header]:
+        """Hold types, shapes and counts in the file's headers to the data set's.
+
+        Raises:
+            UserError: names the file, the array and what is expected.
+        """
+        channels, height, width = found.file.shape
+        image = (height, width) if channels == 1 else (height, width, channels)
+        headers = npz.headers(found.path)
+        for part, full in (("train", self.spec.n_train), ("test", self.spec.n_test)):
+            x, y = headers[f"x_{part}"], headers[f"y_{part}"]
+            where = f"data file {found.path}: "
+            if x.dtype != np.uint8 or x.shape[1:] != image or not x.shape:
+                expected = f"uint8 [N, {', '.join(map(str, image))}]"
+                raise UserError(f"{where}x_{part} is {x.dtype} {list(x.shape)}, expected {expected}")
+            if y.dtype.kind not in "iu" or y.shape != x.shape[:1]:
+                raise UserError(f"{where}y_{part} is {y.dtype} {list(y.shape)}, expected integers [{x.shape[0]}]")
+            if not 1 <= x.shape[0] <= full:
+                raise UserError(f"{where}x_{part} holds {x.shape[0]} images, expected 1 to {full}")
+        return headers
+
+    def subset(self, counts: Mapping[str, int]) -> str | None:
+        """What a file with these counts lacks of the complete data set; None when it lacks nothing."""
+        full = {"training": self.spec.n_train, "test": self.spec.n_test}
+        parts = [f"{counts[part]} of {n} {part} images" for part, n in full.items() if counts[part] < n]
+        return ", ".join(parts) or None
+
+
+def npz_counts(headers: Mapping[str, npz.Header]) -> dict[str, int]:
+    """Images in a file, by the words of `Archive.subset`."""
+    return {"training": headers["x_train"].shape[0], "test": headers["x_test"].shape[0]}
+
+
+def to_nchw(images: npz.Array, file: File) -> npz.Array:
+    """[N, H, W] or [N, H, W, C] → [N, C, H, W], contiguous."""
+    if file.shape[0] == 1:
+        return images[:, None]
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))

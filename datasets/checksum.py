@@ -1,0 +1,71 @@
+"""Checksums of data files: against this package's table, or against the sidecar that a download wrote.
+
+A sidecar `mnist.npz.sha256` holds one line as `sha256sum` prints it, so `sha256sum -c` reads it too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fedarena.datasets.spec import File
+from fedarena.errors import UserError
+
+State = Literal["verified", "unknown", "mismatch"]
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A file's checksum and what is known of it.
+
+    Attributes:
+        sha256: hexadecimal digest.
+        state: `verified` (in the table, or equal to the sidecar), `mismatch` (the sidecar says otherwise),
+            `unknown` (neither knows it).
+        source: what the file is, when it is known.
+    """
+
+    sha256: str
+    state: State
+    source: str | None = None
+
+
+def sidecar(path: Path) -> Path:
+    """Where the checksum of a downloaded file is kept."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def sidecar_text(path: Path, sha256: str, source: str) -> str:
+    """The sidecar's content: a comment with the source, and the checksum of `path` by name."""
+    return f"# {source}\n{sha256}  {path.name}\n"
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file. Raises UserError when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"data file {path} cannot be read: {error.strerror or error}") from error
+
+
+def check(path: Path, file: File) -> Checksum:
+    """Compute a file's checksum and look it up. Raises UserError when it cannot be read."""
+    sha256 = digest(path)
+    if sha256 == file.sha256:
+        return Checksum(sha256, "verified", file.source)
+    beside = sidecar(path)
+    if not beside.exists():
+        return Checksum(sha256, "unknown")
+    try:
+        text = beside.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    expected = re.search(r"^([0-9a-f]{64})\b", text, re.MULTILINE)
+    if expected is None or expected.group(1) != sha256:
+        return Checksum(sha256, "mismatch")
+    source = re.search(r"^# (.+)$", text, re.MULTILINE)
+    return Checksum(sha256, "verified", source.group(1) if source else None)

@@ -1,0 +1,144 @@
+"""`bench data fetch`: download into a folder, all or nothing.
+
+The download runs in a process of its own, so that a silent network cannot hang the caller, and in a
+temporary folder beside its destination. Only a complete file that loads is renamed into place, followed
+by its checksum; whatever goes wrong before leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import socket
+import tempfile
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from fedarena.datasets import checksum, npz
+from fedarena.datasets.archive import Archive, Download, Found, npz_counts
+from fedarena.datasets.dataset import Dataset
+from fedarena.errors import UserError
+
+TIMEOUT = 600.0  # seconds for a whole download
+SILENCE = 20.0  # seconds without a byte
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch did.
+
+    Attributes:
+        path: the file.
+        downloaded: False when an intact file was there already.
+        subset: what that file lacks of the complete data set, if anything.
+    """
+
+    path: Path
+    downloaded: bool
+    subset: str | None
+
+
+def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:
+    """Download a data set into `folder` unless an intact file is there.
+
+    Args:
+        archive: the data set.
+        folder: destination, made when it does not exist.
+        timeout: seconds for the whole download.
+
+    Raises:
+        UserError: no network, a folder that cannot be written, a download that is not what was expected.
+    """
+    spec = archive.spec
+    target = folder / spec.files[0].name
+    intact = _intact(archive, target)
+    if intact is not None:
+        return Fetched(target, False, intact.provenance.subset)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
+            made = _in_a_process(archive, Path(name), timeout)
+            _publish(archive, made, target)
+    except OSError as error:
+        raise UserError(f"cannot write data into folder {folder}: {error.strerror or error}") from error
+    return Fetched(target, True, None)
+
+
+def _intact(archive: Archive, path: Path) -> Dataset | None:
+    """The data set in this file, or None when the file is absent or damaged."""
+    if not path.exists():
+        return None
+    with contextlib.suppress(UserError):
+        return archive.read(Found(path, archive.spec.files[0]))
+    return None
+
+
+def _in_a_process(archive: Archive, folder: Path, timeout: float) -> Path:
+    """Download into `folder` in a fresh process and return the .npz written there. Raises UserError."""
+    context = multiprocessing.get_context("spawn")
+    receive, send = context.Pipe(duplex=False)
+    made = folder / archive.spec.files[0].name
+    process = context.Process(target=_work, args=(archive.download, folder, made, send), daemon=True)
+    process.start()
+    send.close()
+    try:
+        if not receive.poll(timeout):
+            why = f"nothing complete after {timeout:g} s"
+        else:
+            try:
+                why = receive.recv()
+            except EOFError:
+                process.join()
+                why = f"the download ended with exit code {process.exitcode}"
+    finally:
+        process.kill()
+        process.join()
+        receive.close()
+    if why:
+        name = archive.spec.name
+        raise UserError(f"cannot download '{name}' ({why}): {_by_hand(archive, folder.parent)}")
+    return made
+
+
+def _by_hand(archive: Archive, folder: Path) -> str:
+    file, spec = archive.spec.files[0], archive.spec
+    channels, height, width = file.shape
+    image = f"{height}, {width}" if channels == 1 else f"{height}, {width}, {channels}"
+    arrays = (
+        f"x_train uint8 [{spec.n_train}, {image}], y_train int64 [{spec.n_train}], "
+        f"x_test uint8 [{spec.n_test}, {image}], y_test int64 [{spec.n_test}]"
+    )
+    names = " or ".join(f.name for f in spec.files)
+    return f"put {names} ({arrays}) into {folder} or into the folder of --data-dir or FEDARENA_DATA"
+
+
+def _work(download: Download, folder: Path, target: Path, result: Connection) -> None:
+    """The process: download, convert, write; sends "" when all is well, else one line of why."""
+    socket.setdefaulttimeout(SILENCE)  # this process does nothing else
+    raw = folder / "raw"
+    try:
+        raw.mkdir()
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            content = download(raw)
+        npz.write(target, content)
+    except Exception as error:  # whatever a library raises is told to the parent, in one line
+        result.send(" ".join(f"{type(error).__name__}: {error}".split())[:300])
+    else:
+        result.send("")
+
+
+def _publish(archive: Archive, made: Path, target: Path) -> None:
+    """Check a fresh file and rename it into place, then its checksum. Raises UserError."""
+    missing = archive.subset(npz_counts(archive.check(Found(made, archive.spec.files[0]))))
+    if missing:
+        raise UserError(f"the download of '{archive.spec.name}' is incomplete: {missing}")
+    archive.read(Found(made, archive.spec.files[0]))
+    beside = checksum.sidecar(target)
+    text = checksum.sidecar_text(target, checksum.digest(made), f"{archive.spec.title}, complete, downloaded")
+    fresh = checksum.sidecar(made)
+    fresh.write_text(text, encoding="utf-8")
+    beside.unlink(missing_ok=True)  # never an old checksum beside a new file
+    os.replace(made, target)
+    os.replace(fresh, beside)

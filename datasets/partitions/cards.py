@@ -1,0 +1,61 @@
+"""Cards and options of the partitions."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class DirichletOptions:
+    """Options of `dirichlet`."""
+
+    alpha: float = option(0.5, "concentration α: small is skewed, large is even", above=0)
+    min_size: int = option(1, "samples that each client gets at least; draws that give fewer are repeated", low=1)
+
+
+IID = Card(
+    name="iid",
+    kind="partition",
+    title="Uniform: a random permutation cut into equal shards",
+    target="fedarena.datasets.partitions.iid:split",
+    paper="Communication-Efficient Learning of Deep Networks from Decentralized Data (AISTATS)",
+    authors="McMahan, Moore, Ramage, Hampson, Agüera y Arcas",
+    year=2017,
+    url="https://arxiv.org/abs/1602.05629",
+    equations="Section 3, IID",
+    departures=("Where the clients do not divide the samples, sizes differ by one.",),
+)
+
+DIRICHLET = Card(
+    name="dirichlet",
+    kind="partition",
+    title="Label skew: each class shared out by Dirichlet(α)",
+    target="fedarena.datasets.partitions.dirichlet:split",
+    options=DirichletOptions,
+    paper="Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification",
+    authors="Hsu, Qi, Brown",
+    year=2019,
+    url="https://arxiv.org/abs/1909.06335",
+    equations="Section 3",
+    departures=(
+        "The paper draws a mix of classes for each client, all clients of one size. Here, as in Yurochkin et al. "
+        "(2019) and most later benchmarks, a mix of clients is drawn for each class, which makes sizes unequal too.",
+    ),
+)
+
+ALGORITHM4 = Card(
+    name="algorithm4",
+    kind="partition",
+    title="Label skew in equal shards: the two-stage paper's Algorithm 4",
+    target="fedarena.datasets.partitions.algorithm4:split",
+    paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
+    authors="Xiang, Wang, Lin, Wang",
+    year=2023,
+    url="https://arxiv.org/abs/2304.09762",
+    equations="Algorithm 4 (GetNonIID)",
+    departures=(
+        "The paper cuts shards of ⌈N/n⌉, which leaves the last workers short or without data; here sizes differ "
+        "by at most one. The two agree where n divides N.",
+        "Samples of a class are shuffled before they are shared out; the paper does not say.",
+    ),
+)

@@ -1,0 +1,53 @@
+"""Label skew by Dirichlet(α) (Hsu et al. 2019, in the form of Yurochkin et al. 2019).
+
+For each class k, q ~ Dir_n(α); client c gets the share q_c of the class's samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fedarena.datasets.partitions.cards import DirichletOptions
+from fedarena.datasets.partitions.check import Labels, Shards, check_clients
+from fedarena.errors import UserError
+
+DRAWS = 1000
+
+
+def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: DirichletOptions) -> Shards:
+    """Share out each class by its own draw of Dirichlet(α); sizes are unequal.
+
+    Raises:
+        UserError: too few samples, or no draw of `DRAWS` that gives each client `min_size` samples.
+    """
+    check_clients(labels, n_clients, options.min_size)
+    classes, sizes = np.unique(labels, return_counts=True)
+    for _ in range(DRAWS):
+        cuts = [_cuts(int(size), n_clients, options.alpha, rng) for size in sizes]
+        counts = sum(np.diff(cut) for cut in cuts)
+        if np.min(counts) >= options.min_size:
+            break
+    else:
+        raise UserError(
+            f"partition dirichlet: option 'alpha' is {options.alpha:g}, and none of {DRAWS} draws gave each of "
+            f"{n_clients} clients {options.min_size} or more of {len(labels)} samples: raise alpha, or lower "
+            "clients or min_size"
+        )
+    shards: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(n_clients)]
+    for k, cut in zip(classes, cuts, strict=True):
+        members = rng.permutation(np.flatnonzero(labels == k))
+        for shard, start, stop in zip(shards, cut[:-1], cut[1:], strict=True):
+            shard.append(members[start:stop])
+    return [rng.permutation(np.concatenate(parts)) for parts in shards]
+
+
+def _cuts(size: int, n_clients: int, alpha: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """0 = t_0 ≤ t_1 ≤ … ≤ t_n = size, with t_c − t_{c−1} ≈ q_c·size and q ~ Dir_n(α)."""
+    shares = rng.dirichlet(np.full(n_clients, alpha))
+    total = shares.sum()
+    if not (np.isfinite(total) and total > 0):  # Gamma(α) overflows where α comes near the largest float
+        raise UserError(f"partition dirichlet: option 'alpha' is {alpha:g}, allowed: small enough to draw from")
+    ends = np.rint(np.cumsum(shares) / total * size).astype(np.int64)
+    ends[-1] = size
+    return np.concatenate([np.zeros(1, np.int64), ends])

@@ -1,0 +1,126 @@
+"""What is present and in what state: the rows of `bench data` and `bench data verify`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from fedarena import registry
+from fedarena.cards import Card
+from fedarena.datasets import checksum
+from fedarena.datasets.archive import Archive, npz_counts
+from fedarena.datasets.dataset import Dataset
+from fedarena.errors import UserError
+
+State = Literal["embedded", "present", "absent", "damaged", "plug-in", "broken"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One data set.
+
+    Attributes:
+        name: registry name.
+        state: `embedded`, `present` or `absent` (a file), `damaged`, `plug-in` (no file of ours), `broken` (its
+            card cannot be loaded).
+        path: the file that loading reads.
+        train, test: images in that file, or in the complete data set while it is absent.
+        classes, shape: number of classes; channels, height, width.
+        checksum: `verified`, `unknown` or `mismatch`; None when nothing was compared.
+        sha256: of the file, or of embedded arrays.
+        subset: what the file lacks of the complete data set.
+        licence: licence or terms of use.
+        problem: why the state is `damaged` or `broken`.
+    """
+
+    name: str
+    state: State
+    path: str | None = None
+    train: int | None = None
+    test: int | None = None
+    classes: int | None = None
+    shape: tuple[int, ...] | None = None
+    checksum: checksum.State | None = None
+    sha256: str | None = None
+    subset: str | None = None
+    licence: str | None = None
+    problem: str | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """Neither damaged, nor mismatched, nor broken."""
+        return self.problem is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return asdict(self) | {"shape": list(self.shape) if self.shape else None}
+
+
+def survey(name: str, data_dir: Path | None = None) -> Row:
+    """Look at a data set without reading its images: counts and shapes from the file's headers, and its checksum.
+
+    Raises:
+        UserError: a search folder that is none. Damage is not raised but told in the row.
+    """
+    try:
+        card = registry.find("dataset", name)
+        source = card.load()
+    except UserError as error:
+        return Row(name, "broken", problem=str(error))
+    if not isinstance(source, Archive):
+        return _fileless(card, source, data_dir)
+    spec, file = source.spec, source.spec.files[0]
+    row = Row(name, "absent", None, spec.n_train, spec.n_test, file.n_classes, file.shape, licence=spec.licence)
+    found = source.find(data_dir)
+    if found is None:
+        return row
+    row = replace(row, state="present", path=str(found.path), classes=found.file.n_classes, shape=found.file.shape)
+    try:
+        known = checksum.check(found.path, found.file)
+        row = replace(row, checksum=known.state, sha256=known.sha256)
+        counts = npz_counts(source.check(found))
+    except UserError as error:
+        return replace(row, state="damaged", train=None, test=None, problem=str(error))
+    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts))
+    if known.state == "mismatch":
+        problem = f"sha256 of {found.path} differs from {checksum.sidecar(found.path).name}"
+        return replace(row, state="damaged", problem=problem)
+    return row
+
+
+def verify(name: str, data_dir: Path | None = None) -> Row:
+    """Survey a data set and read all of it. Raises UserError as `survey`."""
+    row = survey(name, data_dir)
+    if row.state != "present":
+        return row
+    try:
+        registry.find("dataset", name).load()(data_dir)
+    except UserError as error:
+        return replace(row, state="damaged", problem=str(error))
+    return row
+
+
+def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
+    """Embedded data and third parties' loaders: what they load is all that is known."""
+    licence = dict(card.facts).get("licence")
+    try:
+        made = source(data_dir)
+        if not isinstance(made, Dataset):
+            raise UserError(f"data set '{card.name}': its loader returns a {type(made).__name__}, expected a Dataset")
+    except Exception as error:  # a third party's loader may fail in any way
+        why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
+        return Row(card.name, "broken", licence=licence, problem=why)
+    facts = made.provenance
+    return Row(
+        name=card.name,
+        state="embedded" if facts.file is None else "plug-in",
+        train=len(made.y_train),
+        test=len(made.y_test),
+        classes=made.n_classes,
+        shape=made.x_train.shape[1:],
+        checksum="verified" if facts.verified else "unknown",
+        sha256=facts.sha256,
+        subset=facts.subset,
+        licence=licence,
+    )
