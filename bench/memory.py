@@ -1,0 +1,84 @@
+"""Peak memory of a computation, counted from its tensors.
+
+The operating system's figure depends on the allocator, on other threads and on what ran before. What is counted here is
+the same on every run and every device: the bytes of all tensors made during the call that are alive at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+T = TypeVar("T")
+
+
+def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
+    """Run `fn` and return its result and the peak of live tensor bytes.
+
+    Counted are the storages of all tensors that operations return during the call, autograd's saved ones among them,
+    each once however many views it has. Not counted are tensors that existed before, and scratch space that a kernel
+    frees before it returns. Works through autograd and `torch.func`. Costs tens of microseconds an operation.
+    """
+    # Garbage in reference cycles dies whenever the collector happens to run: collected before, kept during the call.
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        with _Tracker() as tracker:
+            result = fn()
+        return result, tracker.peak
+    finally:
+        tracker.close()
+        if was_enabled:
+            gc.enable()
+
+
+class _Tracker(TorchDispatchMode):
+    """Adds the bytes of each new storage when an operation returns it, and takes them off when it dies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._live = 0
+        self._known: dict[int, weakref.finalize[Any, Any]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        for given in tree_iter((args, kwargs)):
+            self._see(given, made=False)
+        out = func(*args, **kwargs)
+        for made in tree_iter(out):
+            self._see(made, made=True)
+        self.peak = max(self.peak, self._live)
+        return out
+
+    def close(self) -> None:
+        """Let go of what is still alive."""
+        for watch in self._known.values():
+            watch.detach()
+        self._known.clear()
+
+    def _see(self, value: Any, made: bool) -> None:
+        """Take note of a tensor's storage; one that is first seen as an argument existed before and weighs nothing."""
+        if not isinstance(value, Tensor) or value.layout is not torch.strided:
+            return
+        storage = value.untyped_storage()
+        key = storage._cdata
+        if key in self._known:
+            return
+        size = storage.nbytes() if made else 0
+        self._live += size
+        self._known[key] = weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._live -= size
+        del self._known[key]
