@@ -1,0 +1,49 @@
+"""Where the real data files are, and little files that look like them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedarena.datasets.npz import Array
+
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the real files."""
+    folder = Path(os.environ.get("FEDARENA_DATA") or BESIDE)
+    if not (folder / "usps.npz").is_file():
+        pytest.skip(f"no data files in {folder}: set FEDARENA_DATA")
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, and no other place to find data in."""
+    folder = tmp_path / "cache"
+    monkeypatch.delenv("FEDARENA_DATA", raising=False)
+    monkeypatch.setenv("FEDARENA_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def little() -> Callable[..., dict[str, Array]]:
+    """Arrays of 20 + 10 random images; keyword arguments replace arrays, None removes one."""
+
+    def make(*image: int, classes: int = 10, **changes: Array | None) -> dict[str, Array]:
+        rng = np.random.default_rng(0)
+        made = {
+            "x_train": rng.integers(0, 256, (20, *image), dtype=np.uint8),
+            "y_train": rng.integers(0, classes, 20),
+            "x_test": rng.integers(0, 256, (10, *image), dtype=np.uint8),
+            "y_test": rng.integers(0, classes, 10),
+        }
+        return {key: value for key, value in (made | changes).items() if value is not None}
+
+    return make

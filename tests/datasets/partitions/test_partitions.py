@@ -1,0 +1,146 @@
+"""Partitions: disjoint, covering, never empty; each with the law that its card names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedarena import registry
+from fedarena.cards import NoOptions
+from fedarena.datasets.partitions.algorithm4 import split as algorithm4
+from fedarena.datasets.partitions.cards import DirichletOptions
+from fedarena.datasets.partitions.dirichlet import split as dirichlet
+from fedarena.datasets.partitions.iid import split as iid
+from fedarena.errors import UserError
+
+NAMES = ["algorithm4", "dirichlet", "iid"]
+
+
+def split(name: str, labels: np.ndarray, n_clients: int, seed: int = 0, options: Any = None) -> list[np.ndarray]:
+    card = registry.find("partition", name)
+    return card.load()(labels, n_clients, np.random.default_rng(seed), options or card.options())  # type: ignore[no-any-return]
+
+
+def shares(labels: np.ndarray, shards: list[np.ndarray]) -> np.ndarray:
+    """Share of each class at each client: [clients, classes], columns sum to 1."""
+    counts = np.array([np.bincount(labels[s], minlength=10) for s in shards])
+    return counts / counts.sum(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_every_sample_goes_to_exactly_one_client(name: str, data: st.DataObject) -> None:
+    labels = np.array(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=200)), np.int64)
+    n_clients = data.draw(st.integers(1, max(1, len(labels) // 8)))
+    options = DirichletOptions(alpha=10.0) if name == "dirichlet" else None
+    shards = split(name, labels, n_clients, data.draw(st.integers(0, 2**32)), options)
+    assert len(shards) == n_clients
+    assert all(len(shard) for shard in shards)
+    assert np.array_equal(np.sort(np.concatenate(shards)), np.arange(len(labels)))
+    assert all(shard.dtype == np.int64 for shard in shards)
+
+
+@pytest.mark.parametrize("name", ["algorithm4", "iid"])
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 300), n_clients=st.integers(1, 40), seed=st.integers(0, 2**32))
+def test_equal_shards_differ_by_at_most_one(name: str, n: int, n_clients: int, seed: int) -> None:
+    n_clients = min(n, n_clients)
+    sizes = [len(s) for s in split(name, np.random.default_rng(seed).integers(0, 10, n), n_clients, seed)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_generator_decides(name: str) -> None:
+    labels = np.arange(1000) % 10
+    first, same, other = (split(name, labels, 5, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, same, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clients_samples_are_in_random_order(name: str) -> None:
+    labels = np.repeat(np.arange(10), 200)
+    options = DirichletOptions(alpha=100.0) if name == "dirichlet" else None
+    for shard in split(name, labels, 4, options=options):
+        changes = np.count_nonzero(np.diff(labels[shard]))
+        assert changes > len(shard) / 3  # sorted by class there would be at most nine
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n_clients", [0, -1, 11])
+def test_too_many_or_too_few_clients_are_refused(name: str, n_clients: int) -> None:
+    with pytest.raises(UserError, match=f"option 'clients' is {n_clients}, but 10 training samples allow 1 to 10"):
+        split(name, np.arange(10), n_clients)
+
+
+def test_iid_shards_hold_every_class_alike() -> None:
+    labels = np.arange(20000) % 10
+    found = shares(labels, iid(labels, 10, np.random.default_rng(0), NoOptions()))
+    assert np.abs(found - 0.1).max() < 0.035  # five standard deviations of 200 draws in 2000
+
+
+def test_dirichlet_shares_have_the_stated_variance() -> None:
+    """Var q_c = (n − 1) / (n² (nα + 1)) for q ~ Dir_n(α)."""
+    labels, n = np.arange(20000) % 10, 5
+    for alpha in (0.3, 1.0, 10.0):
+        options = DirichletOptions(alpha=alpha)
+        found = [shares(labels, dirichlet(labels, n, np.random.default_rng(s), options)) for s in range(200)]
+        expected = (n - 1) / (n**2 * (n * alpha + 1))
+        assert np.var(found) == pytest.approx(expected, rel=0.1)
+        assert np.mean(found) == pytest.approx(1 / n)
+
+
+def test_dirichlet_keeps_its_smallest_size() -> None:
+    labels = np.arange(300) % 3
+    for seed in range(50):
+        shards = dirichlet(labels, 10, np.random.default_rng(seed), DirichletOptions(alpha=0.5, min_size=5))
+        assert min(len(s) for s in shards) >= 5
+
+
+def test_dirichlet_gives_up_in_one_line() -> None:
+    with pytest.raises(UserError, match=r"option 'alpha' is 0.001.*each of 9 clients"):
+        dirichlet(np.zeros(10, np.int64), 9, np.random.default_rng(0), DirichletOptions(alpha=0.001))
+    with pytest.raises(UserError, match="10 training samples allow 1 to 3 clients of at least 3 each"):
+        dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(min_size=3))
+    with pytest.raises(UserError, match="alpha"):
+        dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(alpha=1e308))
+
+
+def test_algorithm4_is_its_pseudocode() -> None:
+    """Line by line from the paper, with the same draws, where n divides N."""
+    labels, n = np.random.default_rng(5).integers(0, 10, 2000), 20
+    got = algorithm4(labels, n, np.random.default_rng(3), NoOptions())
+    rng, piles = np.random.default_rng(3), [[] for _ in range(n)]  # type: ignore[var-annotated]
+    for k in range(10):
+        group = rng.permutation([i for i in range(2000) if labels[i] == k])
+        v = rng.random(n)
+        start = total = 0.0
+        for i in range(n):
+            total += v[i] / sum(v)
+            piles[i] += group[round(start) : round(total * len(group))].tolist()
+            start = total * len(group)
+    row = [i for pile in piles for i in pile]
+    size = -(-len(row) // n)
+    expected = [sorted(row[i * size : (i + 1) * size]) for i in range(n)]
+    assert [sorted(s.tolist()) for s in got] == expected
+
+
+def test_algorithm4_skews_labels_as_in_the_papers_figure() -> None:
+    """Figure 5: with 20 workers, the share of a class in a worker's data ranges from near 0 to about 0.3."""
+    labels = np.arange(60000) % 10
+    shards = algorithm4(labels, 20, np.random.default_rng(0), NoOptions())
+    mix = np.array([np.bincount(labels[s], minlength=10) / len(s) for s in shards])
+    assert mix.min() < 0.02
+    assert 0.2 < mix.max() < 0.6
+
+
+def test_the_card_gives_the_bounds_of_its_options() -> None:
+    card = registry.find("partition", "dirichlet")
+    assert card.parse({"alpha": "0.1"}) == DirichletOptions(alpha=0.1)
+    with pytest.raises(UserError, match="alpha"):
+        card.parse({"alpha": "0"})

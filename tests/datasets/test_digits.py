@@ -1,0 +1,41 @@
+"""The embedded digits: counts, the fixed split, and a checksum that stands in the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from fedarena import datasets
+from fedarena.datasets.cards.digits import CARD
+
+
+def test_the_split_is_stratified_and_loses_nothing() -> None:
+    data = datasets.load("digits")
+    assert data.x_train.shape == (1438, 1, 8, 8)
+    assert data.x_test.shape == (359, 1, 8, 8)
+    assert dict(CARD.facts)["images"] == "1438 for training, 359 for testing"
+    whole = np.bincount(data.y_train) + np.bincount(data.y_test)
+    assert np.abs(np.bincount(data.y_test) - 0.2 * whole).max() <= 0.5
+    original = load_digits()
+    ours = np.concatenate([data.x_train, data.x_test]).reshape(-1, 64)
+    ours_labelled = np.c_[ours, np.concatenate([data.y_train, data.y_test])]
+    theirs = np.c_[original.data, original.target]
+    assert sorted(map(tuple, ours_labelled.tolist())) == sorted(map(tuple, theirs.tolist()))
+
+
+def test_pixels_reach_exactly_the_scale() -> None:
+    data = datasets.load("digits")
+    assert data.scale == data.x_train.max() == 16
+
+
+def test_the_split_is_the_published_one() -> None:
+    facts = datasets.load("digits").provenance
+    assert facts.verified
+    assert facts.file is None
+    assert facts.subset is None
+
+
+def test_the_data_folder_plays_no_part(tmp_path: Path) -> None:
+    assert np.array_equal(datasets.load("digits", tmp_path / "nowhere").x_test, datasets.load("digits").x_test)
