@@ -34,7 +34,8 @@ class Run:
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed.
-        seconds: wall time of the training, evaluation left out.
+        seconds: time of the training, evaluation left out: CPU time of the process on a CPU (wall time on a busy
+            machine says little), wall time on a GPU.
         peak_bytes: peak of live tensors while one client of the first round works alone.
         diverged_at: the round after which a parameter was no longer finite, if any.
     """
@@ -84,6 +85,12 @@ def run(
     up = down = sent_to = peak = 0
     seconds, diverged_at = 0.0, None
 
+    def clock() -> float:
+        if problem.device.type == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize(problem.device)
+        return time.perf_counter()
+
     def evaluate(state: State) -> Point:
         curve.append(Point(state.round, *problem.evaluate(state.params)))
         return curve[-1]
@@ -92,17 +99,17 @@ def run(
         clients = sample_clients(problem, rng.child("sample", t))
         batches = [problem.batch(c, rng.child("batch", t, c)) for c in clients]
         noises = [to(defense.draw(rng.child("noise", t, c)), problem.device) for c in clients]
-        began = time.perf_counter()
+        began = clock()
         sent = defense.broadcast(state, rng.child("broadcast", t))
+        seconds += clock() - began
         if t == 0:
-            began_peak = time.perf_counter()
             first = (sent.down, batches[0], memories.get(clients[0], {}), noises[0])
             peak = peak_bytes(lambda args=first: defense.client(*args))[1]
-            began += time.perf_counter() - began_peak  # the measurement is not part of the training
+        began = clock()
         ups, after = defense.clients(sent.down, batches, [memories.get(c, {}) for c in clients], noises)
         memories.update(zip(clients, after, strict=True))
         new = defense.aggregate(state, sent, ups, weights(sizes, clients).to(problem.device))
-        seconds += time.perf_counter() - began
+        seconds += clock() - began
         up, down, sent_to = up + nbytes(ups), down + nbytes(sent.down) * len(clients), sent_to + len(clients)
         if t in watch:
             written.append(Round(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))

@@ -34,7 +34,7 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
     from matplotlib.figure import Figure
 
     heights = [0.25 if s.gap else 0.0 for s in strips]
-    figure = Figure(figsize=(2.4 + 0.72 * columns, 0.78 * len(strips) + sum(heights) + 0.6), dpi=110)
+    figure = Figure(figsize=(2.4 + 0.72 * columns, 0.78 * len(strips) + sum(heights) + 0.65), dpi=110)
     width, height = figure.get_size_inches()
     top = height - 0.5
     figure.text(0.12 / width, 1 - 0.25 / height, heading, fontsize=10, va="center")

@@ -18,11 +18,11 @@ class Schedule:
     with learning rate `server_lr` (McMahan et al. 2017). Averages are weighted by N_c/N.
     """
 
-    rounds: int = option(100, "communication rounds", low=1)
+    rounds: int = option(1000, "communication rounds", low=1)
     batch_size: int = option(1, "samples per local step and client", low=1)
     local_epochs: int = option(0, "0: FedSGD, one gradient a round; else FedAvg with that many local epochs", low=0)
     participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
-    lr: float = option(0.1, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
+    lr: float = option(0.3, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
     client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
     momentum: float = option(0.9, "momentum of client_optimizer=momentum", low=0, below=1)
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))

@@ -103,21 +103,21 @@ def verdict(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) 
     """One sentence: what the adaptive attacker gains over the paper's."""
     if defense == "fedavg":
         shares = _shares(rows, "adaptive form") or _shares(rows, "paper form")
-        return f"Without a defense {attack} recovers {_list(shares)} of the images." if shares else _nothing(attack)
+        return f"Without a defense {attack} recovers the images: {_list(shares)}." if shares else _nothing(attack)
     plain, paper, adaptive = (_shares(rows, column) for column in COLUMNS)
     if not paper and not adaptive:
         return _nothing(attack)
-    base = f"(no defense: {_list(plain)})" if plain else ""
+    base = f" (no defense: {_list(plain)})" if plain else ""
     worst_paper, worst_adaptive = max(paper.values(), default=0.0), max(adaptive.values(), default=0.0)
     if adaptive and paper and worst_adaptive >= worst_paper + 0.1:
         first = "holds" if worst_paper <= 0.1 else f"loses {worst_paper:.0%} of the images"
         return (
             f"Against {attack} in the form that its paper tried, {defense} {first}; matched through its own "
-            f"protocol it gives back {_list(adaptive)} of the images {base}."
+            f"protocol it gives away the images: {_list(adaptive)}{base}."
         )
     shown = adaptive or paper
     stands = "holds against" if max(shown.values()) <= 0.1 else "does not stop"
-    return f"{defense} {stands} {attack}: recovered are {_list(shown)} of the images {base}."
+    return f"{defense} {stands} {attack}: images recovered: {_list(shown)}{base}."
 
 
 def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, float]:
@@ -126,7 +126,15 @@ def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, f
 
 
 def _list(shares: dict[str, float]) -> str:
-    return ", ".join(f"{share:.0%} to the {party}" for party, share in shares.items())
+    """'0 % to the client, 100 % to the server and the eavesdropper'."""
+    groups: dict[str, list[str]] = {}
+    for party, share in shares.items():
+        groups.setdefault(f"{share:.0%}".replace("%", " %"), []).append(f"the {party}")
+    return ", ".join(f"{share} to {_and(parties)}" for share, parties in groups.items())
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _nothing(attack: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from fedarena.summary import COLUMNS, Cell, Mean, mean, table, verdict
 
 def show(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
     """Print everything a person wants to know first."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 110)
     first = records[0]
     problem, training = first["problem"], first["options"]["training"]
     seeds = sorted({r["seed"] for r in records})
