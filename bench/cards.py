@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import operator
 import re
 import types
 import typing
@@ -130,7 +131,7 @@ def check_declaration(options: type[Any]) -> None:
             default of another type (records would tell 1 from 1.0).
         UserError: a default outside its own range.
     """
-    if not (isinstance(options, type) and dataclasses.is_dataclass(options) and _frozen(options)):
+    if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
     hints = typing.get_type_hints(options)
     for f in dataclasses.fields(options):
@@ -226,12 +227,12 @@ def _within(value: Any, meta: Mapping[str, Any]) -> bool:
     if isinstance(value, float) and not math.isfinite(value):
         return False
     bounds = (
-        (meta["low"], lambda b: value >= b),
-        (meta["above"], lambda b: value > b),
-        (meta["high"], lambda b: value <= b),
-        (meta["below"], lambda b: value < b),
+        (meta["low"], operator.ge),
+        (meta["above"], operator.gt),
+        (meta["high"], operator.le),
+        (meta["below"], operator.lt),
     )
-    return all(bound is None or holds(bound) for bound, holds in bounds)
+    return all(bound is None or holds(value, bound) for bound, holds in bounds)
 
 
 def _allowed(hint: Any, meta: Mapping[str, Any]) -> str:
@@ -283,10 +284,6 @@ def _is_a(value: Any, hint: Any) -> bool:
     if typing.get_origin(hint) is tuple:
         return type(value) is tuple and all(type(item) is _inner(hint) for item in value)
     return type(value) is hint
-
-
-def _frozen(options: type[Any]) -> bool:
-    return bool(options.__dataclass_params__.frozen)  # type: ignore[attr-defined]
 
 
 def _convert(text: str, hint: Any, owner: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import entry_points
 
 from fedarena.cards import KINDS, Card, Kind, did_you_mean, import_target
 from fedarena.errors import UserError
@@ -87,14 +87,8 @@ Plugins = Callable[[str], Iterable[Entry]]
 
 def installed_plugins(group: str) -> list[Entry]:
     """The entry points of one group in this environment."""
-    found = _entry_points().select(group=group)
+    found = entry_points(group=group)
     return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in found]
-
-
-@cache
-def _entry_points() -> EntryPoints:
-    """Read once a process: this opens a file for every installed distribution."""
-    return entry_points()
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:

@@ -30,7 +30,7 @@ def command() -> list[str]:
 
 
 def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path, command: list[str]) -> None:
-    done = bench(*command, "--rounds", "3", "--json", "--quiet", path=plugin)
+    done = bench(*command, "--rounds", "3", "--jobs", "2", "--json", "--quiet", path=plugin)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
     assert {(r["defense"], r["attack"], r["problem"]["dataset"]) for r in records} == {
@@ -48,7 +48,7 @@ def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path, comm
 
 
 def test_the_plugin_s_methods_work_on_built_in_ones(bench, plugin: Path) -> None:
-    line = "run --defense dbcl --attack mean-image --dataset digits --rounds 2 --json --quiet"
+    line = "run --defense dbcl --attack mean-image --dataset digits --rounds 2 --jobs 1 --json --quiet"
     done = bench(*line.split(), path=plugin)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]

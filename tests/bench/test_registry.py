@@ -14,6 +14,7 @@ from fedarena.cards import KINDS, Card
 from fedarena.cli.methods import listed
 from fedarena.errors import UserError
 from fedarena.registry import Entry, Registry
+from fedarena.schedule import Schedule
 
 
 @pytest.fixture
@@ -176,4 +177,4 @@ def test_show_training_lists_the_schedule(bench) -> None:
     done = bench("show", "training", "--json")
     assert done.returncode == 0, done.stderr
     (card,) = json.loads(done.stdout)["cards"]
-    assert "--set training.rounds=100" in {option["set"] for option in card["options"]}
+    assert f"--set training.rounds={Schedule().rounds}" in {option["set"] for option in card["options"]}
