@@ -67,7 +67,8 @@ class DLG(Inference):
         for seen in view.observations:
             if seen.images > o.max_batch:
                 return NotApplicable(
-                    f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch={o.max_batch}"
+                    f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch="
+                    f"{o.max_batch}"
                 )
             if o.labels == "inferred" and (seen.output_bias is None or seen.output_bias not in seen.target):
                 return NotApplicable("labels=inferred needs the gradient of the output layer's bias")

@@ -55,7 +55,7 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
         )
     from fedarena import vision
 
-    vision.prepare()
+    vision.declare_operators()
     from torchmetrics.functional.image import structural_similarity_index_measure
 
     options = {"data_range": 1.0, "gaussian_kernel": False, "kernel_size": WINDOW, "reduction": "none"}
