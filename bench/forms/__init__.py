@@ -4,6 +4,7 @@ Each form is chosen by the model's structure, never by its name, and a test hold
 `fedarena.local.upload` run alone.
 """
 
-from fedarena.forms.choose import InputMap, run_general, uploads
+from fedarena.forms.choose import run_general, uploads
+from fedarena.forms.inputs import InputMap
 
 __all__ = ["InputMap", "run_general", "uploads"]

@@ -1,0 +1,93 @@
+"""Models that are a plain chain: flatten, then dense layers, each with at most one elementwise activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise function, and its derivative written in terms of its own output.
+
+    Attributes:
+        forward: z → a; may overwrite z.
+        backward: (∂L/∂a, a) → ∂L/∂z.
+    """
+
+    forward: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One dense layer of a chain, by the names of its parameters.
+
+    Attributes:
+        weight: name of the weight [d_out, d_in].
+        bias: name of the bias [d_out], if it has one.
+        activation: what follows, if anything does.
+    """
+
+    weight: str
+    bias: str | None
+    activation: Activation | None
+
+
+def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
+    """The dense layers of a model that is a chain, or None for any other model.
+
+    Args:
+        model: judged by the exact types of its modules, so that a subclass with a forward of its own is no chain.
+        input_dims: axes of one input; inputs of more than one axis must be flattened first.
+    """
+    layers: list[Dense] = []
+    flat = input_dims == 1
+    if type(model) is not nn.Sequential:
+        return None
+    for name, module in _steps(model, ""):
+        if type(module) is nn.Identity:
+            continue
+        if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+            flat = True
+        elif type(module) is nn.Linear and flat:
+            bias = f"{name}.bias" if module.bias is not None else None
+            layers.append(Dense(f"{name}.weight", bias, None))
+        elif (activation := _activation(module)) and layers and layers[-1].activation is None:
+            layers[-1] = Dense(layers[-1].weight, layers[-1].bias, activation)
+        else:
+            return None
+    names = {n for layer in layers for n in (layer.weight, layer.bias) if n}
+    # A layer that occurs twice has one set of parameters under two names; such a model is no chain of its parameters.
+    if not layers or layers[-1].activation or names != {n for n, _ in model.named_parameters()}:
+        return None
+    return tuple(layers)
+
+
+def _steps(model: nn.Sequential, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+    for name, module in model._modules.items():  # named_children() would skip a module's second occurrence
+        assert module is not None
+        if type(module) is nn.Sequential:
+            yield from _steps(module, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", module
+
+
+def _activation(module: nn.Module) -> Activation | None:
+    if type(module) is nn.ReLU:
+        return Activation(torch.relu_, lambda g, a: aten.threshold_backward(g, a, 0))
+    if type(module) is nn.Sigmoid:
+        return Activation(torch.sigmoid_, lambda g, a: aten.sigmoid_backward(g, a))
+    if type(module) is nn.Tanh:
+        return Activation(torch.tanh_, lambda g, a: aten.tanh_backward(g, a))
+    if type(module) is nn.ELU and module.alpha >= 0:
+        alpha = module.alpha  # a negative one has no derivative in terms of the output
+        return Activation(
+            lambda z: nn.functional.elu_(z, alpha), lambda g, a: aten.elu_backward(g, alpha, 1.0, 1.0, True, a)
+        )
+    return None
