@@ -10,10 +10,12 @@ import torch
 from dbcl_play import cnn, cosine, distance, one_hot, play
 from torch import Tensor
 
+from fedarena.attacks.smoother import Step, smooth
 from fedarena.batch import Batch
 from fedarena.defense import Reading
 from fedarena.defenses.cards.dbcl import Options
 from fedarena.defenses.dbcl import DBCL
+from fedarena.defenses.dbcl_views import smoothed
 from fedarena.observe import PlainGradient
 from fedarena.tensors import Tensors, combine, row, weighted_mean
 from fedarena.threat import FORMS, Form, NotApplicable, Party, Threat
@@ -209,6 +211,26 @@ def test_smoother_survives_missed_rounds_and_varying_sizes() -> None:
         found[reading.name] = float(torch.tensor(cosines).median())
     assert found["smoother"] > 0.6
     assert found["smoother"] > max(abs(found["option-I"]), abs(found["option-II"])) + 0.3
+
+
+def test_smoother_expects_of_others_what_its_own_upload_shows() -> None:
+    """Known: step·share·Γ_own; the rest as large as Γ_own would be, and so every step of a missed round."""
+
+    def who(t: int) -> tuple[int, ...]:
+        return (1, 2) if t in (3, 4, 7) else (0, 2)
+
+    defense, rounds = play(10, sizes=(8, 8, 24), participants=who, server_lr=2.0, dtype=torch.float64)
+    threat = Threat("client", "adaptive")
+    steps = []
+    for t, missed in ((0, 0), (1, 0), (2, 2), (5, 0), (6, 1), (8, 0), (9, 0)):
+        down, own = rounds[t].down, rounds[t].ups["0.weight"][0]
+        size = 0.2 * float(own.square().mean().sqrt())
+        sketch = defense.open(down)[1]["0.weight"]
+        steps.append(Step(sketch, down["0.weight"], 0.2 * 0.25 * own, 0.75 * size, size * missed**0.5))
+    expected = smooth(steps, [0, 3, 5])
+    found = smoothed(defense, threat, cut(rounds, threat), [0, 5, 8])
+    for t, move in zip((0, 5, 8), expected, strict=True):
+        torch.testing.assert_close(found[t]["0.weight"].inside, move.inside)
 
 
 def test_smoother_target_matches_through_the_protocol() -> None:
