@@ -10,7 +10,7 @@ class Options:
     """Options of DLG."""
 
     optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
-    iterations: int = option(300, "batched gradient evaluations per victim, at most", low=1)
+    iterations: int = option(3000, "batched gradient evaluations per victim, at most", low=1)
     lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
     restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
     labels: str = option(
@@ -20,7 +20,7 @@ class Options:
     )
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
     init: str = option("normal", "law of the starting images", choices=("normal", "uniform"))
-    tolerance: float = option(1e-6, "relative squared distance at which the match is taken as exact", low=0)
+    tolerance: float = option(1e-7, "relative squared distance at which the match is taken as exact", low=0)
     victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
     start: int = option(0, "first round attacked", low=0)
     window: int = option(60, "rounds written down for parties that need several", low=2)
