@@ -39,9 +39,11 @@ def run_groups(
         listener = threading.Thread(target=_listen, args=(news, report), daemon=True)
         listener.start()
         calls = (joblib.delayed(_work)(i, g, news) for i, g in enumerate(groups))
-        results: list[GroupResult] = joblib.Parallel(n_jobs=jobs, backend="loky")(calls)
-        news.put(None)
-        listener.join()
+        try:
+            results: list[GroupResult] = joblib.Parallel(n_jobs=jobs, backend="loky")(calls)
+        finally:
+            news.put(None)
+            listener.join()
     return results
 
 

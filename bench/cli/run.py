@@ -40,9 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where to compute (default: cpu)")
-    parser.add_argument(
-        "--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)"
-    )
+    parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="records and pictures go here (default: runs)")
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -87,7 +85,9 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     from fedarena.problem import build
     from fedarena.trial import GroupSpec, MethodSpec, threats
 
-    build(problem, seeds[0], folder, args.device)  # refuses what cannot run before anything is started
+    # What cannot run is refused before anything is started.
+    build(problem, seeds[0], folder, args.device)
+    attack.load()(options[1]).watch(problem.schedule)
     defended, attacked = MethodSpec(defense.name, options[0]), MethodSpec(attack.name, options[1])
     groups = []
     for seed in seeds:

@@ -1,0 +1,177 @@
+"""`bench run`, `explain` and bad input, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedarena.cli import main
+
+QUICK = [
+    "--rounds=6",
+    "--jobs=1",
+    "--quiet",
+    *("--set", "attack.iterations=40", "--set", "attack.restarts=2", "--set", "attack.victims=2"),
+    *("--set", "attack.window=4"),
+]
+
+
+def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    try:
+        code = main(args)
+    except SystemExit as stop:  # argparse
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_run_prints_the_table_and_writes_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = bench("run", "--defense=dbcl", "--attack=dlg", f"--out={tmp_path}", *QUICK, capsys=capsys)
+    assert code == 0
+    for text in ("no defense", "paper form", "adaptive form", "server", "client", "eavesdropper", "Verdict."):
+        assert text in out
+    records = [json.loads(p.read_text()) for p in (tmp_path / "records").glob("*.json")]
+    assert {(r["defense"], r["party"], r["form"]) for r in records} == {
+        *((d, p, "adaptive") for d in ("dbcl", "fedavg") for p in ("server", "client", "eavesdropper")),
+        *(("dbcl", p, "paper") for p in ("server", "client", "eavesdropper")),
+    }
+    assert (tmp_path / "dbcl-dlg-digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("--party=server", "--form=paper", "--seeds=0,3", "--set", "defense.ratio=0.25", "--json")
+    code, out, _ = bench("run", "--defense=dbcl", "--attack=dlg", f"--out={tmp_path}", *args, *QUICK, capsys=capsys)
+    assert code == 0
+    records = json.loads(out)["records"]
+    mine = [r for r in records if r["defense"] == "dbcl"]
+    assert [(r["party"], r["form"], r["seed"]) for r in mine] == [("server", "paper", 0), ("server", "paper", 3)]
+    assert mine[0]["options"]["defense"]["ratio"] == 0.25
+    for r in records:
+        assert r["utility"]["fedavg_accuracy"] == next(
+            p["utility"]["clean_accuracy"] for p in records if p["defense"] == "fedavg" and p["seed"] == r["seed"]
+        )
+
+
+RUN = ("run", "--defense=dbcl", "--attack=dlg")
+
+BAD = {
+    "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl?"),
+    "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg?"),
+    "unknown dataset": ((*RUN, "--dataset=mnits"), "unknown dataset 'mnits'; did you mean mnist"),
+    "unknown model": ((*RUN, "--model=lenet"), "unknown model 'lenet'; did you mean lenet-dlg"),
+    "unknown partition": ((*RUN, "--partition=idd"), "unknown partition 'idd'; did you mean iid?"),
+    "unknown party": ((*RUN, "--party=sever"), "'party' is 'sever', allowed: server, client, eavesdropper"),
+    "unknown form": ((*RUN, "--form=papr"), "'form' is 'papr', allowed: paper, adaptive"),
+    "no such option": ((*RUN, "--set", "defense.ration=1"), "no option 'ration'; did you mean ratio?"),
+    "no such group": ((*RUN, "--set", "defence.ratio=1"), "group 'defence'; did you mean defense?"),
+    "not a setting": ((*RUN, "--set", "ratio"), "'ratio', which is not GROUP.OPTION=VALUE"),
+    "does not parse": ((*RUN, "--set", "defense.ratio=half"), "'ratio' is 'half', allowed: a number"),
+    "ratio zero": ((*RUN, "--set", "defense.ratio=0"), "'ratio' is 0.0, allowed: number in (0, 1]"),
+    "ratio above one": ((*RUN, "--set", "defense.ratio=1.5"), "'ratio' is 1.5, allowed: number in (0, 1]"),
+    "ratio not a number": ((*RUN, "--set", "defense.ratio=nan"), "'ratio' is nan"),
+    "no rounds": ((*RUN, "--rounds=0"), "'rounds' is 0"),
+    "rounds do not parse": ((*RUN, "--rounds=many"), "'rounds' is 'many', allowed: an integer"),
+    "no clients": ((*RUN, "--clients=0"), "'clients' is 0, allowed: 1 or more"),
+    "too many clients": ((*RUN, "--clients=99999"), "99999"),
+    "participation": ((*RUN, "--participation=1.5"), "'participation' is 1.5"),
+    "batch too large": ((*RUN, "--batch-size=720"), "'batch-size' is 720, but client 0 holds only 719 samples"),
+    "seeds": ((*RUN, "--seeds=0,0"), "'seeds' is '0,0'"),
+    "jobs": ((*RUN, "--jobs=0"), "'jobs' is 0"),
+    "data folder": ((*RUN, "--data-dir=/no/such/folder"), "'data-dir' is /no/such/folder, which is not a folder"),
+    "model too large for the data": ((*RUN, "--model=cnn-mnist"), "cnn-mnist"),
+    "start after the end": ((*RUN, "--rounds=5", "--set", "attack.start=9"), "'start' is 9"),
+    "unknown table": (("reproduce", "dbcl/table9"), "unknown table 'dbcl/table9'; did you mean dbcl/table1"),
+    "unknown method": (("show", "dbc"), "unknown method 'dbc'; did you mean dbcl?"),
+    "explain": (("explain", "dbcl", "dgl"), "unknown attack 'dgl'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args, said = BAD[case]
+    extra = (f"--out={tmp_path}",) if args[0] == "run" else ()
+    code, out, err = bench(*args, *extra, capsys=capsys)
+    assert code == 2
+    assert said in err
+    assert err.startswith("bench: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["damaged", "wrong shape", "missing key"])
+def test_damaged_data_is_one_clear_line(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, rng = tmp_path / "mnist.npz", np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (50, 28, 28), dtype=np.uint8), rng.integers(0, 10, 50)
+    if content == "damaged":
+        np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
+        path.write_bytes(path.read_bytes()[:-500])
+    elif content == "wrong shape":
+        np.savez(path, x_train=x[:, :14], y_train=y, x_test=x, y_test=y)
+    else:
+        np.savez(path, x_train=x, y_train=y)
+    out = tmp_path / "out"
+    args = ("--dataset=mnist", f"--data-dir={tmp_path}", f"--out={out}")
+    code, _, err = bench(*RUN, *args, capsys=capsys)
+    assert code == 2
+    assert "mnist.npz" in err
+    assert err.count("\n") == 1
+
+
+def test_absent_data_says_where_to_put_which_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FEDARENA_DATA", raising=False)
+    monkeypatch.setenv("FEDARENA_CACHE", str(tmp_path))
+    code, _, err = bench(*RUN, "--dataset=kmnist", f"--out={tmp_path / 'o'}", capsys=capsys)
+    assert code == 2
+    assert "kmnist.npz" in err
+    assert "bench data fetch kmnist" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    code, _, err = bench(*RUN, f"--out={locked / 'runs'}", capsys=capsys)
+    assert code == 2
+    assert "'out'" in err
+
+
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").write_text("I am a file")
+    code, _, err = bench(*RUN, f"--out={tmp_path / 'runs'}", *QUICK, capsys=capsys)
+    assert code == 2
+    assert "option 'out' is" in err
+    assert "cannot be written" in err
+    assert err.count("\n") == 1
+
+
+def test_explain_says_what_crosses_and_who_sees_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = bench("explain", "dbcl", "dlg", "--json", capsys=capsys)
+    assert code == 0
+    told = json.loads(out)
+    seed = next(row for row in told["wires"] if row["tensor"] == "seed")
+    assert (seed["wire"], seed["bytes"]) == ("down", 4)
+    assert told["bytes"]["down"] == told["bytes"]["up"] + 4
+    sees = {(p["party"], p["form"]): p["sees"] for p in told["parties"]}
+    assert "every upload" not in sees["client", "adaptive"]
+    assert "W and the round's secrets" in sees["server", "paper"]
+    assert "W and the round's secrets" not in sees["eavesdropper", "paper"]
+    code, out, _ = bench("explain", "fedavg", "dlg", capsys=capsys)
+    assert code == 0
+    assert "who sees what" in out
+
+
+def test_python_m_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "fedarena", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("fedarena ")
