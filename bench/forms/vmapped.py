@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
 
 from fedarena.batch import Batch
 from fedarena.tensors import Tensors, row, stack
@@ -27,9 +26,9 @@ def run(
     for first in range(0, len(batches), CHUNK):
         some = slice(first, first + CHUNK)
         x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
-        ups, kept = torch.func.vmap(
-            lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise), in_dims=(0, 0, 0, 0)
-        )(x, y, _stacked(memories[some]), _stacked(noises[some]))
+        ups, kept = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
+            x, y, stack(memories[some]), stack(noises[some])
+        )
         done += [(row(ups, i), row(kept, i)) for i in range(x.shape[0])]
     return done
 
@@ -41,7 +40,3 @@ def shape_of(batch: Batch, memory: Tensors, noise: Tensors) -> tuple[object, ...
         return tuple((name, t.shape, t.dtype) for name, t in tensors.items())
 
     return (batch.x.shape, batch.y.shape, batch.y.dtype, of(memory), of(noise))
-
-
-def _stacked(rows: Sequence[Tensors]) -> dict[str, Tensor]:
-    return stack(rows)

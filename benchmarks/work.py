@@ -1,0 +1,109 @@
+"""The work that all forms and peers do: each client takes ten steps of plain SGD on batches of ten; one round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fedarena.batch import Batch
+from fedarena.defense import State
+from fedarena.registry import find
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.task import Task
+from fedarena.tensors import Tensors
+
+STEPS, BATCH, LR, CLASSES, SHAPE = 10, 10, 0.05, 10, (1, 28, 28)
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Clients with random images of MNIST's shape.
+
+    Attributes:
+        name: the model's name in the registry.
+        task: model and schedule.
+        start: initial parameters.
+        x: [clients, STEPS·BATCH, *SHAPE].
+        y: [clients, STEPS·BATCH].
+    """
+
+    name: str
+    task: Task
+    start: Tensors
+    x: Tensor
+    y: Tensor
+
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        return self.x.shape[0]
+
+    def model(self) -> nn.Module:
+        """A fresh module that holds the initial parameters."""
+        card = find("model", self.name)
+        module: nn.Module = card.load()(card.parse({})).module(SHAPE, CLASSES)
+        module.load_state_dict(self.start)
+        return module
+
+
+def federation(name: str, clients: int) -> Federation:
+    """`clients` clients that train a model of the registry."""
+    card = find("model", name)
+    architecture = card.load()(card.parse({}))
+    module = architecture.module(SHAPE, CLASSES)
+    g = Rng(0).torch()
+    x = torch.rand(clients, STEPS * BATCH, *SHAPE, generator=g)
+    y = torch.randint(0, CLASSES, (clients, STEPS * BATCH), generator=g)
+    schedule = Schedule(rounds=1, batch_size=BATCH, local_epochs=1, lr=LR)
+    task = Task(module, SHAPE, CLASSES, (STEPS * BATCH,) * clients, schedule)
+    return Federation(name, task, architecture.init(module, g), x, y)
+
+
+def fedarena_round(f: Federation) -> Callable[[], Tensors]:
+    """One whole round of the defense `fedavg`: broadcast, local work of all clients, aggregation."""
+    card = find("defense", "fedavg")
+    defense = card.load()(card.options(), f.task)
+    nothing: list[Tensors] = [{}] * f.clients
+
+    def run() -> Tensors:
+        state = State(f.start)
+        sent = defense.broadcast(state, Rng(0))
+        batches = [Batch(x.view(STEPS, BATCH, *SHAPE), y.view(STEPS, BATCH)) for x, y in zip(f.x, f.y, strict=True)]
+        ups, _ = defense.clients(sent.down, batches, nothing, nothing)
+        new: State = defense.aggregate(state, sent, ups, torch.ones(f.clients))
+        return new.params
+
+    return run
+
+
+def plain_round(f: Federation) -> Callable[[], Tensors]:
+    """The same as one would write it in PyTorch: a model, its optimiser, a loop over clients and batches, a mean."""
+    model = f.model()
+    optimizer = torch.optim.SGD(model.parameters(), LR)
+
+    def run() -> Tensors:
+        total = {name: torch.zeros_like(p) for name, p in f.start.items()}
+        for client in range(f.clients):
+            model.load_state_dict(f.start)
+            for x, y in zip(f.x[client].split(BATCH), f.y[client].split(BATCH), strict=True):
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            for name, p in model.named_parameters():
+                total[name] += p.detach()
+        return {name: t / f.clients for name, t in total.items()}
+
+    return run
+
+
+def check(f: Federation, run: Callable[[], Tensors], what: str) -> None:
+    """Hold a candidate to the plain loop: the same model after the round. Raises AssertionError."""
+    expected, got = plain_round(f)(), run()
+    for name, p in expected.items():
+        moved = (p - f.start[name]).norm()
+        assert (got[name] - p).norm() < 1e-3 * moved, f"{what} computes something else: {name}"
