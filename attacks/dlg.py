@@ -33,6 +33,10 @@ from fedarena.view import Observation, View
 HISTORY = 100
 """Pairs that L-BFGS remembers per start."""
 
+DARK = 0.1
+"""Range of dark starts. What the observation hardly shows of an image stays as it started, so that a faint
+start ends with less noise than a bright one, and far sooner."""
+
 RACE = (100, 200, 400)
 """Iterations after which L-BFGS goes on with the better half of the starts."""
 
@@ -87,6 +91,8 @@ class DLG(Inference):
         shape, classes = (n, *view.input_shape), view.n_classes
         draw = torch.randn if o.init == "normal" else torch.rand
         images = draw((o.restarts, *shape), generator=rng.child("images").torch()).to(device)
+        if o.init == "dark":
+            images *= DARK
         logits = torch.randn((o.restarts, n, classes), generator=rng.child("labels").torch()).to(device)
         # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
         seen.simulate(images[0], logits[0].softmax(-1))
@@ -98,9 +104,10 @@ class DLG(Inference):
         start = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
         search = self._lbfgs if o.optimizer == "lbfgs" else self._adam
         found = search(objective.evaluate, start)
-        best = int(found.values.nan_to_num(torch.inf, torch.inf, torch.inf).argmin())
+        matches = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)  # starts that were never finite come last
+        best = int(matches.argmin())
         x, y = objective.split(found.points[best])
-        return Reconstruction(x, y.argmax(-1), float(found.values[best]), found.evaluations)
+        return Reconstruction(x, y.argmax(-1), float(matches[best]), found.evaluations)
 
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options

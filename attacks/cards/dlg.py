@@ -19,7 +19,11 @@ class Options:
         choices=("optimized", "inferred", "given"),
     )
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
-    init: str = option("normal", "law of the starting images", choices=("normal", "uniform"))
+    init: str = option(
+        "dark",
+        "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
+        choices=("dark", "normal", "uniform"),
+    )
     tolerance: float = option(1e-7, "relative squared distance at which the match is taken as exact", low=0)
     victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
     start: int = option(0, "first round attacked", low=0)
