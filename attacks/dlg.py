@@ -183,19 +183,28 @@ def infer_labels(seen: Observation, images: Tensor, classes: int) -> Tensor:
 
     Batch 1: the one class whose entry is negative, argmin_c (iDLG, Zhao et al. 2020). Larger batches: greedy
     counts. The random candidates `images` with uniform labels stand in for the unknown predictions, so that
-    their output bias less the observed one is about n_c/n − 1/classes, n_c being the count of class c; n
-    times, the class with the largest remainder is named once and its remainder lowered by 1/n.
+    their output bias less the observed one is about u·(n_c/n − 1/classes), n_c being the count of class c;
+    n times, the class with the largest remainder is named and its remainder lowered by u/n. The unit u is 1
+    for gradients, and for updates what a candidate's own labels move its output bias by.
     """
-    assert seen.output_bias is not None
-    n, observed = seen.images, seen.target[seen.output_bias]
+    name = seen.output_bias
+    assert name is not None
+    n, observed = seen.images, seen.target[name]
     if n == 1:
         return observed.argmin().reshape(1)
-    uniform = observed.new_full((n, classes), 1 / classes)
-    given = torch.stack([seen.simulate(x, uniform)[seen.output_bias] for x in images]).mean(0)
-    remainder, named = given - observed, []
+
+    def bias(labels: Tensor) -> Tensor:
+        y = labels.to(observed).expand(n, classes)
+        return torch.stack([seen.simulate(x, y)[name] for x in images]).mean(0)
+
+    first = F.one_hot(observed.new_zeros((), dtype=torch.int64), classes)
+    uniform = torch.full_like(observed, 1 / classes)
+    predicted = bias(uniform)
+    unit = (predicted - bias(first))[0] * classes / (classes - 1)
+    remainder, named = predicted - observed, []
     for _ in range(n):
         named.append(remainder.argmax())
-        remainder = remainder - F.one_hot(named[-1], classes) / n
+        remainder = remainder - F.one_hot(named[-1], classes) * unit / n
     return torch.stack(named)
 
 
