@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+
+# One thread, as in every worker of the harness: on a busy machine a second OpenMP thread costs far more than
+# it gives. Set before torch is imported, and inherited by the commands that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import os
 import shutil
 import subprocess
 import sys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
+    # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
         args = parser().parse_args(argv)
         code: int = args.run(args)
