@@ -201,7 +201,7 @@ class _Memory:
         p = torch.linalg.solve_triangular(r, s @ column, upper=True)
         inner = self.e[rows][..., None] * p + gamma * (self.yy[rows] @ p - y @ column)
         q = torch.linalg.solve_triangular(r.mT, inner, upper=False)
-        out = gamma * column + s.mT @ q - gamma * (y.mT @ p)
+        out: Tensor = gamma * column + s.mT @ q - gamma * (y.mT @ p)
         return out.squeeze(-1).to(g)
 
 
@@ -219,4 +219,4 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 
 def _unit_step(gradient: Tensor) -> Tensor:
     """The multiple of the gradient that has length one."""
-    return 1 / gradient.norm(dim=1).clamp_min(torch.finfo(gradient.dtype).tiny)
+    return torch.linalg.vector_norm(gradient, dim=1).clamp_min(torch.finfo(gradient.dtype).tiny).reciprocal()

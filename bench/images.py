@@ -58,6 +58,8 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
     vision.declare_operators()
     from torchmetrics.functional.image import structural_similarity_index_measure
 
-    options = {"data_range": 1.0, "gaussian_kernel": False, "kernel_size": WINDOW, "reduction": "none"}
-    per_image: Tensor = structural_similarity_index_measure(a.double(), b.double(), **options)
+    per_image = structural_similarity_index_measure(
+        a.double(), b.double(), gaussian_kernel=False, kernel_size=WINDOW, data_range=1.0, reduction="none"
+    )
+    assert isinstance(per_image, Tensor)
     return per_image.reshape(-1)

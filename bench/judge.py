@@ -84,7 +84,7 @@ def assign(guess: Tensor, originals: Tensor) -> Tensor:
 
 def mean_image(pool: Pool) -> Tensor:
     """The mean training image, [*input_shape] in [0, 1]."""
-    total = sum(part.double().sum(0) for part in pool.x.split(4096))
+    total = sum(part.double().sum(0) for part in torch.split(pool.x, 4096))
     assert isinstance(total, Tensor)
     return total / len(pool.x) / pool.scale
 
@@ -93,7 +93,9 @@ def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
     """For each original the training image with the least MSE that is not an exact copy of it: [n, *input_shape]."""
     found = []
     for original in originals.float() * pool.scale:
-        distances = torch.cat([(part.float() - original).square().flatten(1).sum(1) for part in pool.x.split(4096)])
+        distances = torch.cat(
+            [(part.float() - original).square().flatten(1).sum(1) for part in torch.split(pool.x, 4096)]
+        )
         found.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
     return torch.stack(found).double() / pool.scale
 
