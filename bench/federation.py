@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -103,8 +104,8 @@ def run(
         sent = defense.broadcast(state, rng.child("broadcast", t))
         seconds += clock() - began
         if t == 0:
-            first = (sent.down, batches[0], memories.get(clients[0], {}), noises[0])
-            peak = peak_bytes(lambda args=first: defense.client(*args))[1]
+            alone = partial(defense.client, sent.down, batches[0], memories.get(clients[0], {}), noises[0])
+            peak = peak_bytes(alone)[1]
         began = clock()
         ups, after = defense.clients(sent.down, batches, [memories.get(c, {}) for c in clients], noises)
         memories.update(zip(clients, after, strict=True))

@@ -119,4 +119,4 @@ def data_dir(args: argparse.Namespace) -> Path | None:
 def _help(name: str) -> str:
     import dataclasses
 
-    return next(f.metadata["help"] for f in dataclasses.fields(Schedule) if f.name == name)
+    return str(next(f.metadata["help"] for f in dataclasses.fields(Schedule) if f.name == name))

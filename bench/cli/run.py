@@ -117,7 +117,7 @@ def draw(results: Sequence[GroupResult], args: argparse.Namespace, folder: Path)
     first = results[0].spec.seed
     records = [r for result in results for r in result.records if r["seed"] == first]
     pictures = {g.key: g for result in results for g in result.galleries}
-    strips = []
+    strips: list[Strip] = []
     for party, cells in table(records, args.defense).items():
         shown = [(name, cells[name]) for name in COLUMNS]
         originals = [pictures[c.keys[0]].originals for _, c in shown if c is not None and c.keys[0] in pictures]

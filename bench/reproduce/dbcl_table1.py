@@ -28,7 +28,7 @@ SETTING = (
 
 def rows(data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
     """One row for each of the two protocols, and their ratio, at c = 10 %."""
-    found = []
+    found: list[dict[str, object]] = []
     c = 0.1
     rounds: dict[str, int | None] = {}
     for i, name in enumerate(("fedavg", "dbcl")):
