@@ -28,7 +28,7 @@ def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
 
 def show(result: dict[str, Any], path: Path) -> None:
     """Print the rows as a table, in the order of their keys."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     view = Table(box=box.SIMPLE_HEAD)
     for name in result["rows"][0]:
@@ -42,4 +42,6 @@ def show(result: dict[str, Any], path: Path) -> None:
 def _text(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
