@@ -41,9 +41,7 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GROUP.OPTION=VALUE",
         help=f"any option of a method; groups: {', '.join(GROUPS)}; `bench show NAME` lists them",
     )
-    group.add_argument(
-        "--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)"
-    )
+    group.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
 
 
 def read_settings(args: argparse.Namespace) -> dict[str, dict[str, str]]:

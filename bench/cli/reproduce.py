@@ -21,12 +21,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("table", help=f"one of {known}")
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds (default: 0)")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)"
-    )
-    parser.add_argument(
-        "--out", default="runs", metavar="FOLDER", help="the result goes here too (default: runs)"
-    )
+    parser.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+    parser.add_argument("--out", default="runs", metavar="FOLDER", help="the result goes here too (default: runs)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
