@@ -6,7 +6,8 @@ epoch, batch 10, s = d_in/2; the learning rate was "tuned" and is not stated. Me
 
 The paper describes a CountSketch, the authors' code draws a balanced hash. A coordinate shares its bucket
 with about (d − 1)/s = 2 others under the first and with exactly one under the second, so that the first
-has about twice the variance; both are run.
+has about twice the variance; both are run. Of the learning rates 0.05, 0.1, 0.2 and 0.4, both sketched
+networks do best with 0.1 and the plain one with 0.2: it stands in the table with both, and `ratio` is to 0.1.
 """
 
 from __future__ import annotations
@@ -21,27 +22,29 @@ from fedarena.problem import ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 
-TARGET, LIMIT, PARTICIPATION, LR = 0.97, 1000, 0.1, 0.1
+TARGET, LIMIT, PARTICIPATION = 0.97, 1000, 0.1
 
 SETTING = (
     f"rounds until {TARGET:.0%} test accuracy on MNIST; MLP 784-200-200-10, 100 clients iid, c = {PARTICIPATION:.0%}, "
-    f"1 local epoch, batch 10, s = d_in/2, SGD with lr {LR:g}"
+    "1 local epoch, batch 10, s = d_in/2, SGD"
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: a protocol, its options, and the paper's number of rounds."""
+    """One row of the table: a protocol, its options, the paper's number of rounds, the learning rate."""
 
     title: str
     defense: str
     options: dict[str, str]
     paper: int
+    lr: float = 0.1
 
 
 PLAIN = Row("MLP", "fedavg", {}, 96)
 ROWS = (
     PLAIN,
+    Row("MLP, at its best learning rate", "fedavg", {}, 96, lr=0.2),
     Row("MLP-Sketch, balanced hash (authors' code)", "dbcl", {"hash": "balanced"}, 322),
     Row("MLP-Sketch, CountSketch (paper's text)", "dbcl", {"hash": "countsketch"}, 322),
 )
@@ -56,14 +59,15 @@ def rows(data_dir: Path | None, seed: int, progress: Callable[[float, str], None
         def report(share: float, i: int = i, row: Row = row) -> None:
             progress((i + share) / len(ROWS), row.title)
 
-        run = train(row, LR, seed, data_dir, report)
+        run = train(row, seed, data_dir, report)
         last = run.curve[-1]
         reached = last.rounds if last.accuracy >= TARGET else None
         plain = reached if row is PLAIN else plain
-        sketched = row is not PLAIN
+        sketched = row.defense == "dbcl"
         found.append(
             {
                 "model": row.title,
+                "lr": row.lr,
                 "paper_rounds": row.paper,
                 "rounds": reached or f"more than {LIMIT}",
                 "paper_ratio": row.paper / PLAIN.paper if sketched else None,
@@ -79,14 +83,15 @@ def rows(data_dir: Path | None, seed: int, progress: Callable[[float, str], None
 
 def train(
     row: Row,
-    lr: float,
     seed: int,
     data_dir: Path | None,
     report: Callable[[float], None] = lambda share: None,
     participation: float = PARTICIPATION,
 ) -> federation.Run:
     """Train until the target, or for `LIMIT` rounds."""
-    schedule = Schedule(rounds=LIMIT, batch_size=10, local_epochs=1, participation=participation, lr=lr, eval_every=1)
+    schedule = Schedule(
+        rounds=LIMIT, batch_size=10, local_epochs=1, participation=participation, lr=row.lr, eval_every=1
+    )
     model = registry.find("model", "mlp").parse({"widths": "200,200"})
     partition = registry.find("partition", "iid").parse({})
     problem = build(ProblemSpec("mnist", "mlp", "iid", 100, model, partition, schedule), seed, data_dir)
