@@ -219,4 +219,5 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 
 def _unit_step(gradient: Tensor) -> Tensor:
     """The multiple of the gradient that has length one."""
-    return torch.linalg.vector_norm(gradient, dim=1).clamp_min(torch.finfo(gradient.dtype).tiny).reciprocal()
+    length: Tensor = torch.linalg.vector_norm(gradient, dim=1)
+    return length.clamp_min(torch.finfo(gradient.dtype).tiny).reciprocal()

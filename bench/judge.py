@@ -34,14 +34,11 @@ class Pool(Protocol):
         """The stored value that means 1.0."""
 
 
-def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
-    """How much was read, and what knowing only the data would have given.
+def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, float]:
+    """How much was read.
 
     Returns:
-        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9;
-        and mse, psnr, ssim and recovered of two guesses that see nothing of the victim: `prior_mean_*`, the
-        mean training image, and `prior_nearest_*`, the training image nearest to the truth by MSE (an upper
-        bound on any prior that copies a training image), exact copies of the truth excluded.
+        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9.
 
     Raises:
         ValueError: a guess that has not one reconstruction per observation, or not one image per sample.
@@ -56,9 +53,24 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], pool: Pool) ->
         labels.append(one.labels[order].to(y) == y)
     metrics = _likeness(torch.cat(images_), originals)
     metrics["label_accuracy"] = float(torch.cat(labels).double().mean())
-    for name, prior in (("mean", mean_image(pool).expand_as(originals)), ("nearest", nearest_images(originals, pool))):
-        metrics |= {f"prior_{name}_{key}": value for key, value in _likeness(prior, originals).items()}
     return metrics
+
+
+def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
+    """What knowing only the data would have given: two guesses that see nothing of the victim.
+
+    Returns:
+        mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
+        training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
+        exact copies of the truth excluded.
+    """
+    originals = torch.cat([x for x, _ in truths])
+    priors = {"mean": mean_image(pool).expand_as(originals), "nearest": nearest_images(originals, pool)}
+    return {
+        f"prior_{name}_{key}": value
+        for name, prior in priors.items()
+        for key, value in _likeness(prior, originals).items()
+    }
 
 
 def matched(guess: Tensor, originals: Tensor) -> Tensor:

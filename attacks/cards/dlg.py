@@ -24,7 +24,7 @@ class Options:
         "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("dark", "normal", "uniform"),
     )
-    tolerance: float = option(1e-7, "relative squared distance at which the match is taken as exact", low=0)
+    tolerance: float = option(3e-8, "relative squared distance at which the match is taken as exact", low=0)
     victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
     start: int = option(0, "first round attacked", low=0)
     window: int = option(60, "rounds written down for parties that need several", low=2)
