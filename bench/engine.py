@@ -1,7 +1,7 @@
 """Runs groups of trials in parallel worker processes on this machine.
 
-Results do not depend on the number of workers: a group is a pure function of its spec, and every
-worker computes with one thread.
+First all federations, then all attacks, each attack in whichever process is free. Results do not depend
+on the number of workers: every piece is a pure function of its spec, computed with one thread.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from queue import Queue
 from typing import Any
 
-from fedarena.trial import GroupResult, GroupSpec, run_group
+from fedarena.trial import TRAINING, GroupResult, GroupSpec, Prepared, attack, gather, prepare, run_group
 
 Report = Callable[[int, float, str], None]
 """(index of the group, share done, what it is doing)."""
@@ -28,7 +29,6 @@ def run_groups(
         jobs: worker processes; 1 runs in this process.
         report: called from this process as groups progress.
     """
-    jobs = min(jobs, len(groups))
     if jobs <= 1:
         one_thread()
         return [run_group(g, lambda share, text, i=i: report(i, share, text)) for i, g in enumerate(groups)]  # type: ignore[misc]
@@ -38,13 +38,17 @@ def run_groups(
         news: Queue[Any] = manager.Queue()
         listener = threading.Thread(target=_listen, args=(news, report), daemon=True)
         listener.start()
-        calls = (joblib.delayed(_work)(i, g, news) for i, g in enumerate(groups))
         try:
-            results: list[GroupResult] = joblib.Parallel(n_jobs=jobs, backend="loky")(calls)
+            parallel = joblib.Parallel(n_jobs=jobs, backend="loky")
+            prepared = parallel(joblib.delayed(_prepare)(i, g, news) for i, g in enumerate(groups))
+            cells = [(i, j, cell) for i, group in enumerate(prepared) for j, cell in enumerate(group)]
+            shares = [1 / len(prepared[i]) for i, _, _ in cells]
+            calls = (joblib.delayed(_attack)(*c, share, news) for c, share in zip(cells, shares, strict=True))
+            done = parallel(calls)
         finally:
             news.put(None)
             listener.join()
-    return results
+    return [gather(g, [d for d, (k, _, _) in zip(done, cells, strict=True) if k == i]) for i, g in enumerate(groups)]
 
 
 def one_thread() -> None:
@@ -60,11 +64,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _work(index: int, group: GroupSpec, news: Queue[Any]) -> GroupResult:
+def _prepare(index: int, group: GroupSpec, news: Queue[Any]) -> list[Prepared]:
     one_thread()
-    return run_group(group, lambda share, text: news.put((index, share, text)))
+    return prepare(group, lambda share, text: news.put((index, -1, TRAINING * share, text)))
+
+
+def _attack(index: int, cell: int, prepared: Prepared, share: float, news: Queue[Any]) -> Any:
+    one_thread()
+    part = (1 - TRAINING) * share
+    done = attack(prepared, lambda s, text: news.put((index, cell, part * s, text)))
+    news.put((index, cell, part, "attacking"))
+    return done
 
 
 def _listen(news: Queue[Any], report: Report) -> None:
+    """Adds up the shares that a group's pieces have done."""
+    done: dict[int, dict[int, float]] = defaultdict(dict)
     while (item := news.get()) is not None:
-        report(*item)
+        group, piece, share, text = item
+        done[group][piece] = share
+        total = sum(done[group].values())
+        report(group, min(total, 1.0), "done" if total > 0.9999 else text)

@@ -1,12 +1,13 @@
-"""One defended training run and everything that reads it: the unit of parallel work.
+"""One defended training run and the cells that read it.
 
-All inference attacks on one (problem, defense, seed) read the same run.
+`prepare` trains and cuts a sealed view for every threat; `attack` runs on such a view alone, in whichever
+process. All inference attacks on one (problem, defense, seed) read the same run.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedarena import federation, judge, registry, scores
-from fedarena.attack import Guess, Inference
+from fedarena.attack import Inference
 from fedarena.cards import NoOptions
 from fedarena.defense import Defense, Reading
 from fedarena.observe import images_behind
@@ -28,6 +29,9 @@ from fedarena.transcript import Round, cut, weights
 from fedarena.view import Observation, View
 
 Progress = Callable[[float, str], None]
+
+TRAINING = 0.1
+"""Share of a group's time that the training is taken to need, for progress."""
 
 
 @dataclass(frozen=True)
@@ -77,91 +81,114 @@ class GroupResult:
     galleries: list[Gallery]
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """One cell as it stands before the attack: its view, sealed off from the run, and what the judge needs.
+
+    Attributes:
+        spec, threat: the cell.
+        view: all that the attack will get; None where nothing is to be attacked, and the record is complete.
+        truths: samples and labels behind each observation, for the judge.
+        record: the record without the attack's metrics and key.
+    """
+
+    spec: GroupSpec
+    threat: Threat
+    view: View | None
+    truths: list[tuple[Tensor, Tensor]]
+    record: Record
+
+
 def run_group(spec: GroupSpec, progress: Progress = lambda share, text: None) -> GroupResult:
-    """Train once, attack as every threat, judge.
+    """Train once, attack as every threat, judge; everything in this process.
 
     Raises:
         UserError: input that cannot run. Anything that fails later becomes a record of status failed.
     """
+    prepared = prepare(spec, lambda share, text: progress(TRAINING * share, text))
+    done = []
+    for i, cell in enumerate(prepared):
+
+        def report(share: float, text: str, i: int = i) -> None:
+            progress(TRAINING + (1 - TRAINING) * (i + share) / len(prepared), text)
+
+        done.append(attack(cell, report))
+    return gather(spec, done)
+
+
+def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> GroupResult:
+    """The cells of a group as one result."""
+    return GroupResult(spec, [record for record, _ in done], [g for _, g in done if g is not None])
+
+
+def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> list[Prepared]:
+    """Train once, and cut a view for every threat and reading. Raises UserError for input that cannot run."""
     problem = build(spec.problem, spec.seed, spec.data_dir, spec.device)
-    rng = Rng(spec.seed)
     defense: Defense = registry.find("defense", spec.defense.name).load()(spec.defense.options, problem.task)
-    attack: Inference = registry.find("attack", spec.attack.name).load()(spec.attack.options)
+    attack = load_attack(spec)
     watch = attack.watch(problem.task.schedule)
     run = federation.run(
         defense,
         problem,
-        rng.child("federation"),
+        Rng(spec.seed).child("federation"),
         watch=range(watch.first, watch.last + 1),
-        progress=lambda share: progress(0.3 * share, "training"),
+        progress=lambda share: progress(share, "training"),
     )
     book = Book(spec, problem, defense, run)
-    records: list[Record] = []
-    galleries: list[Gallery] = []
-    for i, threat in enumerate(spec.threats):
-        where = f"{threat.party}, {threat.form} form"
-
-        def report(share: float, text: str = "", i: int = i, where: str = where) -> None:
-            progress(0.3 + 0.7 * (i + share) / len(spec.threats), where)
-
-        report(0.0)
-        made = attack_as(threat, book, attack, watch.victims, rng.child("attack"), report)
-        records += [record for record, _ in made]
-        galleries += [gallery for _, gallery in made if gallery is not None]
-    progress(1.0, "done")
-    return GroupResult(spec, records, galleries)
+    victims = [t for t in watch.victims if t < problem.task.schedule.rounds]
+    return [cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack.knows_labels)]
 
 
-def attack_as(
-    threat: Threat,
-    book: Book,
-    attack: Inference,
-    victims: tuple[int, ...],
-    rng: Rng,
-    progress: Progress,
-) -> list[tuple[Record, Gallery | None]]:
-    """Every reading that the defense offers this threat, attacked and judged."""
+def _prepare(book: Book, threat: Threat, victims: list[int], knows_labels: bool) -> list[Prepared]:
+    """A cell for every reading that the defense offers a threat."""
+
+    def without_view(status: str, reason: str) -> list[Prepared]:
+        return [Prepared(book.spec, threat, None, [], book.record(threat, "", status, reason))]
+
     if book.run.diverged_at is not None:
-        reason = f"a parameter was not finite after round {book.run.diverged_at}"
-        return [(book.record(threat, "", "diverged", reason), None)]
-    rounds = [t for t in victims if t < book.problem.task.schedule.rounds]
+        return without_view("diverged", f"a parameter was not finite after round {book.run.diverged_at}")
     try:
-        readings = book.defense.readings(threat, cut(book.run.rounds, threat), rounds)
+        readings = book.defense.readings(threat, cut(book.run.rounds, threat), victims)
     except Exception as error:  # a third party's code; the trial stays in the denominator
-        return [(book.record(threat, "", "failed", describe(error)), None)]
+        return without_view("failed", describe(error))
     if isinstance(readings, NotApplicable):
-        return [(book.record(threat, "", "n/a", readings.reason), None)]
-    made = []
-    for i, reading in enumerate(readings):
+        return without_view("n/a", readings.reason)
+    cells = []
+    for reading in readings:
+        truths = [book.truth(o) for o in reading.observations]
+        view = book.view(threat, reading, truths if knows_labels else None)
+        estimates = book.estimate_metrics(reading.observations)
+        record = book.record(threat, reading.name, "ok", "", estimates)
+        record["metrics"] |= judge.prior_metrics(truths, book.problem)
+        cells.append(Prepared(book.spec, threat, view, truths, record))
+    return cells
 
-        def report(share: float, text: str, i: int = i) -> None:
-            progress((i + share) / len(readings), text)
 
-        made.append(_attack_reading(threat, reading, book, attack, rng, report))
-    return made
-
-
-def _attack_reading(
-    threat: Threat, reading: Reading, book: Book, attack: Inference, rng: Rng, progress: Progress
-) -> tuple[Record, Gallery | None]:
-    truths = [book.truth(o) for o in reading.observations]
+def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
+    """Hand the view over, and judge what comes back."""
+    if cell.view is None:
+        return cell.record, None
+    where = f"{cell.threat.party}, {cell.threat.form} form"
+    progress(0.0, where)
     try:
-        view = book.view(threat, reading, truths if attack.knows_labels else None)
-        guess = attack(view, rng, progress)
+        method = load_attack(cell.spec)
+        rng = Rng(cell.spec.seed).child("attack")
+        guess = method(cell.view, rng, lambda share, text: progress(share, where))
     except Exception as error:  # as above
-        return book.record(threat, reading.name, "failed", describe(error)), None
-    estimates = book.estimate_metrics(reading.observations)
+        return {**cell.record, "status": "failed", "reason": describe(error)}, None
     if isinstance(guess, NotApplicable):
-        return book.record(threat, reading.name, "n/a", guess.reason, estimates), None
-    metrics = judge.reconstruction_metrics(guess, truths, book.problem)
-    record = book.record(threat, reading.name, "ok", "", {**metrics, **estimates})
-    return record, _gallery(record["key"], guess, truths)
+        return {**cell.record, "status": "n/a", "reason": guess.reason}, None
+    metrics = judge.reconstruction_metrics(guess, cell.truths) | cell.record["metrics"]
+    record = {**cell.record, "metrics": metrics, "scores": scores.privacy("ok", metrics)}
+    originals = torch.cat([x for x, _ in cell.truths]).cpu()
+    matched = [judge.matched(g.images, x) for g, (x, _) in zip(guess, cell.truths, strict=True)]
+    return record, Gallery(record["key"], originals, torch.cat(matched).cpu())
 
 
-def _gallery(key: str, guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> Gallery:
-    originals = torch.cat([x for x, _ in truths]).cpu()
-    matched = [judge.matched(g.images, x) for g, (x, _) in zip(guess, truths, strict=True)]
-    return Gallery(key, originals, torch.cat(matched).cpu())
+def load_attack(spec: GroupSpec) -> Inference:
+    """The attack with its options."""
+    made: Inference = registry.find("attack", spec.attack.name).load()(spec.attack.options)
+    return made
 
 
 def describe(error: Exception) -> str:
@@ -259,7 +286,7 @@ class Book:
             "status": status,
             "reason": reason,
             "metrics": metrics,
-            "scores": scores.privacy(status, metrics),
+            "scores": {},
             "utility": {
                 "clean_accuracy": run.accuracy,
                 "curve": [[p.rounds, p.accuracy, p.loss if p.loss == p.loss else None] for p in run.curve],

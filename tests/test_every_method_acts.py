@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from fedarena import federation, registry
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng

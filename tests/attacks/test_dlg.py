@@ -90,7 +90,7 @@ def attack(view: View, options: Options = QUICK, seed: int = 0) -> Guess:
 
 
 def score(guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
-    return judge.reconstruction_metrics(guess, truths, Stored(digits()[0]))
+    return judge.reconstruction_metrics(guess, truths) | judge.prior_metrics(truths, Stored(digits()[0]))
 
 
 @pytest.mark.parametrize("cell", ["fedavg", "dbcl/adaptive"])
