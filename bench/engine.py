@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from queue import Queue
 from typing import Any
 
-from fedarena.trial import TRAINING, GroupResult, GroupSpec, Prepared, attack, gather, prepare, run_group
+from fedarena.spec import GroupSpec
+from fedarena.trial import TRAINING, GroupResult, Prepared, attack, gather, prepare, run_group
 
 Report = Callable[[int, float, str], None]
 """(index of the group, share done, what it is doing)."""

@@ -12,10 +12,10 @@ from fedarena.cards import Card
 from fedarena.defense import Defense
 from fedarena.problem import ProblemSpec, build
 from fedarena.rng import Rng
+from fedarena.spec import threats
 from fedarena.tensors import Tensors, nbytes, row
 from fedarena.threat import FORM_MEANING, FORMS, PARTIES, SIGHT, NotApplicable, Sight
 from fedarena.transcript import cut
-from fedarena.trial import threats
 
 ROUNDS = 2
 

@@ -40,11 +40,11 @@ def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
             gc.enable()
 
 
-class _Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Tracker(TorchDispatchMode):
     """Adds the bytes of each new storage when an operation returns it, and takes them off when it dies."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.peak = 0
         self._live = 0
         self._known: dict[int, weakref.finalize[Any, Any]] = {}

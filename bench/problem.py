@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +149,3 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("option 'device' is cuda, but this machine has no usable CUDA device: allowed here: cpu")
     return torch.device(name)
-
-
-def with_schedule(spec: ProblemSpec, **changes: Any) -> ProblemSpec:
-    """The same problem under another schedule."""
-    return replace(spec, schedule=replace(spec.schedule, **changes))

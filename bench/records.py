@@ -36,7 +36,6 @@ from fedarena import __version__
 from fedarena.errors import UserError
 
 SCHEMA = 1
-STATUSES = ("ok", "n/a", "diverged", "failed")
 IDENTITY = ("schema", "problem", "defense", "attack", "party", "form", "reading", "seed", "options", "versions")
 VOLATILE = ("cost.seconds", "cost.relative_seconds", "environment")
 """What may differ between two runs of one configuration."""

@@ -8,59 +8,28 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from fedarena import federation, judge, registry, scores
 from fedarena.attack import Inference
-from fedarena.cards import NoOptions
-from fedarena.defense import Defense, Reading
-from fedarena.observe import images_behind
-from fedarena.problem import Problem, ProblemSpec, build
-from fedarena.records import SCHEMA, Record, environment, key_of
+from fedarena.book import Book
+from fedarena.defense import Defense
+from fedarena.problem import build
+from fedarena.records import Record
 from fedarena.rng import Rng
-from fedarena.tensors import Tensors, same_names, stack, weighted_mean
-from fedarena.threat import Form, NotApplicable, Party, Threat
-from fedarena.transcript import Round, cut, weights
-from fedarena.view import Observation, View
+from fedarena.spec import GroupSpec
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import cut
+from fedarena.view import View
 
 Progress = Callable[[float, str], None]
 
 TRAINING = 0.1
 """Share of a group's time that the training is taken to need, for progress."""
-
-
-@dataclass(frozen=True)
-class MethodSpec:
-    """A defense or an attack with its options."""
-
-    name: str
-    options: Any = field(default_factory=NoOptions)
-
-
-@dataclass(frozen=True)
-class GroupSpec:
-    """One training run and the cells that read it.
-
-    Attributes:
-        problem, defense, attack: what meets what.
-        threats: the parties and forms to attack as.
-        seed: everything random follows from it.
-        device: cpu or cuda.
-        data_dir: where data files are looked for (not part of a record's key; their checksum is).
-    """
-
-    problem: ProblemSpec
-    defense: MethodSpec
-    attack: MethodSpec
-    threats: tuple[Threat, ...]
-    seed: int
-    device: str = "cpu"
-    data_dir: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -196,119 +165,3 @@ def describe(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
-
-
-@dataclass(frozen=True)
-class Book:
-    """A finished run with the truth about it, from which records are written."""
-
-    spec: GroupSpec
-    problem: Problem
-    defense: Defense
-    run: federation.Run
-
-    def round(self, t: int) -> Round:
-        """A written round."""
-        return next(r for r in self.run.rounds if r.index == t)
-
-    def truth(self, observation: Observation) -> tuple[Tensor, Tensor]:
-        """The samples and labels behind an observation (of the first local epoch, where there are several)."""
-        r, images, labels = self.round(observation.round), [], []
-        for client in observation.clients:
-            x, y = r.batches[r.participants.index(client)].images()
-            n = images_behind(self.problem.task, client)
-            images.append(x[:n])
-            labels.append(y[:n])
-        return torch.cat(images), torch.cat(labels)
-
-    def view(self, threat: Threat, reading: Reading, given: list[tuple[Tensor, Tensor]] | None) -> View:
-        """The view of a reading; with the true labels only where the attack declares that it is given them."""
-        task, observations = self.problem.task, reading.observations
-        if given is not None:
-            pairs = zip(observations, given, strict=True)
-            observations = tuple(Observation(**{**vars(o), "labels": y}) for o, (_, y) in pairs)
-        own = {}
-        if threat.sight.own:
-            seen = cut(self.run.rounds, threat)
-            own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
-        return View(threat, reading.name, task.input_shape, task.n_classes, observations, own)
-
-    def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
-        """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""
-        pairs = [judge.estimate_metrics(o.estimate, self._estimated(o)) for o in observations if o.estimate is not None]
-        if not pairs:
-            return {}
-        return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}
-
-    def _estimated(self, observation: Observation) -> Tensors:
-        """The truth that an observation's `estimate` estimates."""
-        assert observation.estimate is not None
-        r, names = self.round(observation.round), tuple(observation.estimate)
-        if observation.estimate_of == "update":
-            return {name: r.params[name] - r.after[name] for name in names}
-        task = self.problem.task
-        gradients = []
-        for client in observation.clients:
-            x, y = r.batches[r.participants.index(client)].images()
-            n = images_behind(task, client)
-            gradients.append(torch.func.grad(task.loss)(r.params, x[:n], y[:n]))
-        sizes = weights(task.sizes, observation.clients).to(self.problem.device)
-        return same_names(weighted_mean(stack(gradients), sizes), names)
-
-    def record(
-        self, threat: Threat, reading: str, status: str, reason: str, metrics: dict[str, float] | None = None
-    ) -> Record:
-        """One record; `utility.fedavg_accuracy` and what follows from it are filled in when FedAvg's run is known."""
-        spec, run, problem = self.spec, self.run, self.problem
-        cards = {
-            "defense": registry.find("defense", spec.defense.name),
-            "attack": registry.find("attack", spec.attack.name),
-            **spec.problem.cards(),
-        }
-        metrics = metrics or {}
-        record: Record = {
-            "schema": SCHEMA,
-            "key": "",
-            "problem": {
-                "dataset": spec.problem.dataset,
-                "data": asdict(problem.provenance),
-                "model": spec.problem.model,
-                "partition": spec.problem.partition,
-                "clients": spec.problem.clients,
-                "device": spec.device,
-            },
-            "defense": spec.defense.name,
-            "attack": spec.attack.name,
-            "party": threat.party,
-            "form": threat.form,
-            "reading": reading,
-            "seed": spec.seed,
-            "status": status,
-            "reason": reason,
-            "metrics": metrics,
-            "scores": {},
-            "utility": {
-                "clean_accuracy": run.accuracy,
-                "curve": [[p.rounds, p.accuracy, p.loss if p.loss == p.loss else None] for p in run.curve],
-            },
-            "cost": {
-                "bytes_up": run.bytes_up,
-                "bytes_down": run.bytes_down,
-                "seconds": run.seconds,
-                "peak_bytes": run.peak_bytes,
-            },
-            "options": {
-                "defense": asdict(spec.defense.options),
-                "attack": asdict(spec.attack.options),
-                **spec.problem.options(),
-            },
-            "versions": {kind: card.version for kind, card in cards.items()},
-            "environment": environment(),
-        }
-        record["key"] = key_of(record)
-        return record
-
-
-def threats(parties: tuple[Party, ...], forms: tuple[Form, ...]) -> tuple[Threat, ...]:
-    """Every party in every form, parties first."""
-    return tuple(Threat(party, form) for party in parties for form in forms)

@@ -35,9 +35,9 @@ def declare_operators() -> torch.library.Library | None:
     missing = [name for name in _OPERATORS if not hasattr(torch.ops.torchvision, name)]
     if not missing:
         return None
-    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("torchvision", "FRAGMENT")
     for name in missing:
-        library.define(f"{name}{_NMS}")  # type: ignore[no-untyped-call]
+        library.define(f"{name}{_NMS}")
     return library
 
 
@@ -55,6 +55,6 @@ def _load_compiled() -> None:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for library in sorted(p for p in Path(folder).glob("_C.*") if p.suffix in (".so", ".pyd", ".dylib")):
             try:
-                torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+                torch.ops.load_library(str(library))
             except OSError:
                 continue

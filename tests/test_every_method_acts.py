@@ -17,8 +17,9 @@ from fedarena import federation, registry
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import Threat
-from fedarena.trial import GroupSpec, MethodSpec, run_group
+from fedarena.trial import run_group
 
 NAMES = {kind: registry.registries()[kind].names() for kind in ("defense", "attack", "model", "partition")}
 

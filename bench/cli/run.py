@@ -22,7 +22,8 @@ from fedarena.cli.problem_args import (
 from fedarena.threat import FORMS, PARTIES
 
 if TYPE_CHECKING:
-    from fedarena.trial import GroupResult, GroupSpec
+    from fedarena.spec import GroupSpec
+    from fedarena.trial import GroupResult
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +84,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     problem = read_problem(args, settings)
     folder = data_dir(args)
     from fedarena.problem import build
-    from fedarena.trial import GroupSpec, MethodSpec, threats
+    from fedarena.spec import GroupSpec, MethodSpec, threats
 
     # What cannot run is refused before anything is started.
     build(problem, seeds[0], folder, args.device)

@@ -18,8 +18,9 @@ from fedarena.problem import ProblemSpec
 from fedarena.records import IDENTITY, VOLATILE, canonical, key_of, save
 from fedarena.schedule import Schedule
 from fedarena.scores import add_reference
+from fedarena.spec import GroupSpec, MethodSpec, threats
 from fedarena.threat import FORMS, PARTIES
-from fedarena.trial import GroupSpec, MethodSpec, run_group, threats
+from fedarena.trial import run_group
 
 QUICK = DLGOptions(iterations=40, restarts=2, victims=2, window=4)
 

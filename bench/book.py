@@ -1,0 +1,130 @@
+"""A finished run with the truth about it: views are cut from it, and records written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena import federation, judge, registry
+from fedarena.defense import Defense, Reading
+from fedarena.observe import images_behind
+from fedarena.problem import Problem
+from fedarena.records import SCHEMA, Record, environment, key_of
+from fedarena.spec import GroupSpec
+from fedarena.tensors import Tensors, same_names, stack, weighted_mean
+from fedarena.threat import Threat
+from fedarena.transcript import Round, cut, weights
+from fedarena.view import Observation, View
+
+
+@dataclass(frozen=True)
+class Book:
+    """A finished run with the truth about it, from which records are written."""
+
+    spec: GroupSpec
+    problem: Problem
+    defense: Defense
+    run: federation.Run
+
+    def round(self, t: int) -> Round:
+        """A written round."""
+        return next(r for r in self.run.rounds if r.index == t)
+
+    def truth(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        """The samples and labels behind an observation (of the first local epoch, where there are several)."""
+        r, images, labels = self.round(observation.round), [], []
+        for client in observation.clients:
+            x, y = r.batches[r.participants.index(client)].images()
+            n = images_behind(self.problem.task, client)
+            images.append(x[:n])
+            labels.append(y[:n])
+        return torch.cat(images), torch.cat(labels)
+
+    def view(self, threat: Threat, reading: Reading, given: list[tuple[Tensor, Tensor]] | None) -> View:
+        """The view of a reading; with the true labels only where the attack declares that it is given them."""
+        task, observations = self.problem.task, reading.observations
+        if given is not None:
+            pairs = zip(observations, given, strict=True)
+            observations = tuple(Observation(**{**vars(o), "labels": y}) for o, (_, y) in pairs)
+        own = {}
+        if threat.sight.own:
+            seen = cut(self.run.rounds, threat)
+            own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
+        return View(threat, reading.name, task.input_shape, task.n_classes, observations, own)
+
+    def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
+        """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""
+        pairs = [judge.estimate_metrics(o.estimate, self._estimated(o)) for o in observations if o.estimate is not None]
+        if not pairs:
+            return {}
+        return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}
+
+    def _estimated(self, observation: Observation) -> Tensors:
+        """The truth that an observation's `estimate` estimates."""
+        assert observation.estimate is not None
+        r, names = self.round(observation.round), tuple(observation.estimate)
+        if observation.estimate_of == "update":
+            return {name: r.params[name] - r.after[name] for name in names}
+        task = self.problem.task
+        gradients = []
+        for client in observation.clients:
+            x, y = r.batches[r.participants.index(client)].images()
+            n = images_behind(task, client)
+            gradients.append(torch.func.grad(task.loss)(r.params, x[:n], y[:n]))
+        sizes = weights(task.sizes, observation.clients).to(self.problem.device)
+        return same_names(weighted_mean(stack(gradients), sizes), names)
+
+    def record(
+        self, threat: Threat, reading: str, status: str, reason: str, metrics: dict[str, float] | None = None
+    ) -> Record:
+        """One record; `utility.fedavg_accuracy` and what follows from it are filled in when FedAvg's run is known."""
+        spec, run, problem = self.spec, self.run, self.problem
+        cards = {
+            "defense": registry.find("defense", spec.defense.name),
+            "attack": registry.find("attack", spec.attack.name),
+            **spec.problem.cards(),
+        }
+        metrics = metrics or {}
+        record: Record = {
+            "schema": SCHEMA,
+            "key": "",
+            "problem": {
+                "dataset": spec.problem.dataset,
+                "data": asdict(problem.provenance),
+                "model": spec.problem.model,
+                "partition": spec.problem.partition,
+                "clients": spec.problem.clients,
+                "device": spec.device,
+            },
+            "defense": spec.defense.name,
+            "attack": spec.attack.name,
+            "party": threat.party,
+            "form": threat.form,
+            "reading": reading,
+            "seed": spec.seed,
+            "status": status,
+            "reason": reason,
+            "metrics": metrics,
+            "scores": {},
+            "utility": {
+                "clean_accuracy": run.accuracy,
+                "curve": [[p.rounds, p.accuracy, p.loss if p.loss == p.loss else None] for p in run.curve],
+            },
+            "cost": {
+                "bytes_up": run.bytes_up,
+                "bytes_down": run.bytes_down,
+                "seconds": run.seconds,
+                "peak_bytes": run.peak_bytes,
+            },
+            "options": {
+                "defense": asdict(spec.defense.options),
+                "attack": asdict(spec.attack.options),
+                **spec.problem.options(),
+            },
+            "versions": {kind: card.version for kind, card in cards.items()},
+            "environment": environment(),
+        }
+        record["key"] = key_of(record)
+        return record
