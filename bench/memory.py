@@ -44,7 +44,7 @@ class _Tracker(TorchDispatchMode):
     """Adds the bytes of each new storage when an operation returns it, and takes them off when it dies."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.peak = 0
         self._live = 0
         self._known: dict[int, weakref.finalize[Any, Any]] = {}
