@@ -99,25 +99,42 @@ def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell |
     return rows
 
 
-def verdict(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) -> str:
-    """One sentence: what the adaptive attacker gains over the paper's."""
+def verdict(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:
+    """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy."""
+    return f"{_privacy(rows, defense, attack)}{_accuracy(records, defense)}."
+
+
+def _accuracy(records: Sequence[Record], defense: str) -> str:
+    """A clause, where the defended model keeps less than nine tenths of FedAvg's accuracy."""
+    utility = [r["utility"] for r in records if r["defense"] == defense]
+    ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
+    if ours >= 0.9 * plain:
+        return ""
+    return f"; the model that it trains here has {_percent(ours)} accuracy, FedAvg's {_percent(plain)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _privacy(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) -> str:
     if defense == "fedavg":
         shares = _shares(rows, "adaptive form") or _shares(rows, "paper form")
-        return f"Without a defense {attack} recovers the images: {_list(shares)}." if shares else _nothing(attack)
+        return f"Without a defense {attack} recovers the images: {_list(shares)}" if shares else _nothing(attack)
     plain, paper, adaptive = (_shares(rows, column) for column in COLUMNS)
     if not paper and not adaptive:
         return _nothing(attack)
     base = f" (no defense: {_list(plain)})" if plain else ""
     worst_paper, worst_adaptive = max(paper.values(), default=0.0), max(adaptive.values(), default=0.0)
     if adaptive and paper and worst_adaptive >= worst_paper + 0.1:
-        first = "holds" if worst_paper <= 0.1 else f"loses {worst_paper:.0%} of the images"
+        first = "holds" if worst_paper <= 0.1 else f"loses {_percent(worst_paper)} of the images"
         return (
             f"Against {attack} in the form that its paper tried, {defense} {first}; matched through its own "
-            f"protocol it gives away the images: {_list(adaptive)}{base}."
+            f"protocol it gives away the images: {_list(adaptive)}{base}"
         )
     shown = adaptive or paper
     stands = "holds against" if max(shown.values()) <= 0.1 else "does not stop"
-    return f"{defense} {stands} {attack}: images recovered: {_list(shown)}{base}."
+    return f"{defense} {stands} {attack}: images recovered: {_list(shown)}{base}"
 
 
 def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, float]:
@@ -129,7 +146,7 @@ def _list(shares: dict[str, float]) -> str:
     """'0 % to the client, 100 % to the server and the eavesdropper'."""
     groups: dict[str, list[str]] = {}
     for party, share in shares.items():
-        groups.setdefault(f"{share:.0%}".replace("%", " %"), []).append(f"the {party}")
+        groups.setdefault(_percent(share), []).append(f"the {party}")
     return ", ".join(f"{share} to {_and(parties)}" for share, parties in groups.items())
 
 
@@ -138,4 +155,4 @@ def _and(words: list[str]) -> str:
 
 
 def _nothing(attack: str) -> str:
-    return f"{attack} could not start in any cell; the reasons stand below the table."
+    return f"{attack} could not start in any cell; the reasons stand below the table"

@@ -6,6 +6,9 @@ The paper's attackers turn sketches into plain tensors and go on as against FedA
     client                 `option-I`    Δ̂ = W̃_t S_tᵀ − W̃_{t+1} S_{t+1}ᵀ                (Section 5.1)
                            `option-II`   Δ̂ = W̃_t S_t† − W̃_{t+1} S_{t+1}†               (Section 6.3)
 
+The eavesdropper, who lacks W, takes W̃ Sᵀ for the plain model, which happens to be the network that the client
+ran: its paper form comes nearer than the server's, whose plain model is the one with W.
+
 The adaptive ones match what crossed the wire through the client step:
 
     server, eavesdropper   `upload`      Γ_c

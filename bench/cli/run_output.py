@@ -43,7 +43,7 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
         console.print(f"  ({i}) {note}", highlight=False)
     _baselines(console, records)
     _utility_and_cost(console, records, defense)
-    console.print(f"\n[bold]Verdict.[/bold] {verdict(rows, defense, attack)}", highlight=False)
+    console.print(f"\n[bold]Verdict.[/bold] {verdict(rows, records, defense, attack)}", highlight=False)
     console.print(f"Records: {folder / 'records'} ({len(records)} files)", highlight=False, soft_wrap=True)
     if picture is not None:
         console.print(f"Picture: {picture}", highlight=False, soft_wrap=True)
@@ -68,7 +68,7 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
 
 
 def _share(m: Mean) -> str:
-    return f"{m.value:.0%}" + (f" ± {100 * m.half:.0f}" if m.half is not None else "")
+    return f"{100 * m.value:.0f}" + (f" ± {100 * m.half:.0f} %" if m.half is not None else " %")
 
 
 def _number(m: Mean) -> str:
@@ -82,7 +82,7 @@ def _baselines(console: Console, records: Sequence[Record]) -> None:
     parts = []
     for name, title in (("prior_mean", "the mean training image"), ("prior_nearest", "the nearest training image")):
         ssim, recovered = (mean([m[f"{name}_{what}"] for m in having]).value for what in ("ssim", "recovered"))
-        parts.append(f"{title} has SSIM {ssim:.2f} and counts as recovered for {recovered:.0%}")
+        parts.append(f"{title} has SSIM {ssim:.2f} and counts as recovered for {100 * recovered:.0f} %")
     console.print(f"Without any attack: {'; '.join(parts)}.", highlight=False)
 
 
