@@ -10,46 +10,50 @@ import multiprocessing
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from queue import Queue
 from typing import Any
 
+from fedarena.records import Record
+from fedarena.scores import add_reference
 from fedarena.spec import GroupSpec
-from fedarena.trial import TRAINING, GroupResult, Prepared, attack, gather, prepare, run_group
+from fedarena.trial import Gallery, GroupResult, Prepared, attack, gather, prepare
 
 Report = Callable[[int, float, str], None]
 """(index of the group, share done, what it is doing)."""
+News = Callable[[tuple[int, int, float, str]], None]
+"""Takes (group, piece of the group, share of the group that this piece has done, what it is doing)."""
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+
+TRAINING = 0.1
+"""Share of a group's time that the training is taken to need, for progress."""
 
 
 def run_groups(
-    groups: Sequence[GroupSpec], jobs: int, report: Report = lambda i, share, text: None
+    groups: Sequence[GroupSpec],
+    jobs: int,
+    report: Report = lambda i, share, text: None,
+    finished: Callable[[Record], None] = lambda record: None,
 ) -> list[GroupResult]:
     """Every group's result, in order.
 
     Args:
+        groups: FedAvg on the same problem and seed must be among them for every defended run.
         jobs: worker processes; 1 runs in this process.
         report: called from this process as groups progress.
+        finished: called from this process with each record as soon as it is complete.
     """
-    if jobs <= 1:
-        one_thread()
-        return [run_group(g, lambda share, text, i=i: report(i, share, text)) for i, g in enumerate(groups)]  # type: ignore[misc]
-    import joblib
-
-    with multiprocessing.get_context("spawn").Manager() as manager:
-        news: Queue[Any] = manager.Queue()
-        listener = threading.Thread(target=_listen, args=(news, report), daemon=True)
-        listener.start()
-        try:
-            parallel = joblib.Parallel(n_jobs=jobs, backend="loky")
-            prepared = parallel(joblib.delayed(_prepare)(i, g, news) for i, g in enumerate(groups))
-            cells = [(i, j, cell) for i, group in enumerate(prepared) for j, cell in enumerate(group)]
-            shares = [1 / len(prepared[i]) for i, _, _ in cells]
-            calls = (joblib.delayed(_attack)(*c, share, news) for c, share in zip(cells, shares, strict=True))
-            done = parallel(calls)
-        finally:
-            news.put(None)
-            listener.join()
-    return [gather(g, [d for d, (k, _, _) in zip(done, cells, strict=True) if k == i]) for i, g in enumerate(groups)]
+    with _workers(jobs, report) as (run, news):
+        trained = dict(run([(_prepare, (i, group, news)) for i, group in enumerate(groups)]))
+        add_reference([cell.record for i in range(len(groups)) for cell in trained[i]])
+        cells = [(i, j) for i in range(len(groups)) for j in range(len(trained[i]))]
+        done: dict[tuple[int, int], tuple[Record, Gallery | None]] = {}
+        calls = [(_attack, (i, j, trained[i][j], (1 - TRAINING) / len(trained[i]), news)) for i, j in cells]
+        for where, result in run(calls):
+            done[where] = result
+            finished(result[0])
+    return [gather(g, [done[where] for where in cells if where[0] == i]) for i, g in enumerate(groups)]
 
 
 def one_thread() -> None:
@@ -65,24 +69,54 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _prepare(index: int, group: GroupSpec, news: Queue[Any]) -> list[Prepared]:
+@contextmanager
+def _workers(jobs: int, report: Report) -> Iterator[tuple[Callable[[Sequence[Call]], Iterable[Any]], News]]:
+    """(run calls and yield their results as they come, where calls send their news)."""
+    tally = _Tally(report)
+    if jobs <= 1:
+        one_thread()
+        yield (lambda calls: (function(*args) for function, args in calls)), tally
+        return
+    import joblib
+
+    with multiprocessing.get_context("spawn").Manager() as manager:
+        news: Queue[Any] = manager.Queue()
+        listener = threading.Thread(target=_listen, args=(news, tally), daemon=True)
+        listener.start()
+        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+        try:
+            yield (lambda calls: parallel(joblib.delayed(function)(*args) for function, args in calls)), news.put
+        finally:
+            news.put(None)
+            listener.join()
+
+
+def _prepare(group: int, spec: GroupSpec, news: News) -> tuple[int, list[Prepared]]:
     one_thread()
-    return prepare(group, lambda share, text: news.put((index, -1, TRAINING * share, text)))
+    return group, prepare(spec, lambda share, text: news((group, -1, TRAINING * share, text)))
 
 
-def _attack(index: int, cell: int, prepared: Prepared, share: float, news: Queue[Any]) -> Any:
+def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Any:
     one_thread()
-    part = (1 - TRAINING) * share
-    done = attack(prepared, lambda s, text: news.put((index, cell, part * s, text)))
-    news.put((index, cell, part, "attacking"))
-    return done
+    done = attack(cell, lambda share, text: news((group, piece, part * share, text)))
+    news((group, piece, part, "attacking"))
+    return (group, piece), done
 
 
-def _listen(news: Queue[Any], report: Report) -> None:
+class _Tally:
     """Adds up the shares that a group's pieces have done."""
-    done: dict[int, dict[int, float]] = defaultdict(dict)
-    while (item := news.get()) is not None:
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._done: dict[int, dict[int, float]] = defaultdict(dict)
+
+    def __call__(self, item: tuple[int, int, float, str]) -> None:
         group, piece, share, text = item
-        done[group][piece] = share
-        total = sum(done[group].values())
-        report(group, min(total, 1.0), "done" if total > 0.9999 else text)
+        self._done[group][piece] = share
+        total = sum(self._done[group].values())
+        self._report(group, min(total, 1.0), "done" if total > 0.9999 else text)
+
+
+def _listen(news: Queue[Any], tally: _Tally) -> None:
+    while (item := news.get()) is not None:
+        tally(item)

@@ -26,7 +26,7 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -54,18 +54,15 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def save(records: Iterable[Record], folder: Path) -> list[Path]:
-    """Write each record to `folder`/<key>.json, atomically.
+def save(record: Record, folder: Path) -> Path:
+    """Write a record to `folder`/<key>.json, atomically.
 
     Raises:
         UserError: the folder cannot be written.
     """
-    paths = []
-    for record in records:
-        path = folder / f"{record['key']}.json"
-        write_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
-        paths.append(path)
-    return paths
+    path = folder / f"{record['key']}.json"
+    write_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    return path
 
 
 def prepare_folder(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from fedarena.records import Record
 
@@ -18,16 +18,15 @@ def privacy(status: str, metrics: Mapping[str, float]) -> dict[str, float]:
     return {"leak": leak, "privacy": 1.0 - leak}
 
 
-def add_reference(records: Iterable[Record], fedavg: Mapping[int, Mapping[str, float]]) -> None:
-    """Set the defended runs beside FedAvg on the same problem and seed.
+def add_reference(records: Sequence[Record]) -> None:
+    """Set defended runs beside FedAvg's on the same seed, which must be among the records.
 
     Fills `utility.fedavg_accuracy`, `utility.relative` = min(1, clean/FedAvg) and `cost.relative_seconds`.
-
-    Args:
-        fedavg: seed → {"accuracy", "seconds"} of the plain run.
     """
+    plain = {r["seed"]: r for r in records if r["defense"] == "fedavg"}
     for record in records:
-        plain, utility, cost = fedavg[record["seed"]], record["utility"], record["cost"]
-        utility["fedavg_accuracy"] = plain["accuracy"]
-        utility["relative"] = min(1.0, utility["clean_accuracy"] / plain["accuracy"]) if plain["accuracy"] else 0.0
-        cost["relative_seconds"] = cost["seconds"] / plain["seconds"] if plain["seconds"] else None
+        reference, utility, cost = plain[record["seed"]], record["utility"], record["cost"]
+        accuracy, seconds = reference["utility"]["clean_accuracy"], reference["cost"]["seconds"]
+        utility["fedavg_accuracy"] = accuracy
+        utility["relative"] = min(1.0, utility["clean_accuracy"] / accuracy) if accuracy else 0.0
+        cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None

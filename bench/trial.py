@@ -28,9 +28,6 @@ from fedarena.view import View
 
 Progress = Callable[[float, str], None]
 
-TRAINING = 0.1
-"""Share of a group's time that the training is taken to need, for progress."""
-
 
 @dataclass(frozen=True)
 class Gallery:
@@ -43,7 +40,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """Records of a group (without FedAvg's accuracy in `utility`, which another group holds) and pictures."""
+    """Records of a group and pictures."""
 
     spec: GroupSpec
     records: list[Record]
@@ -66,23 +63,6 @@ class Prepared:
     view: View | None
     truths: list[tuple[Tensor, Tensor]]
     record: Record
-
-
-def run_group(spec: GroupSpec, progress: Progress = lambda share, text: None) -> GroupResult:
-    """Train once, attack as every threat, judge; everything in this process.
-
-    Raises:
-        UserError: input that cannot run. Anything that fails later becomes a record of status failed.
-    """
-    prepared = prepare(spec, lambda share, text: progress(TRAINING * share, text))
-    done = []
-    for i, cell in enumerate(prepared):
-
-        def report(share: float, text: str, i: int = i) -> None:
-            progress(TRAINING + (1 - TRAINING) * (i + share) / len(prepared), text)
-
-        done.append(attack(cell, report))
-    return gather(spec, done)
 
 
 def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> GroupResult:

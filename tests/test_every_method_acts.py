@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from fedarena import federation, registry
+from fedarena.engine import run_groups
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import Threat
-from fedarena.trial import run_group
 
 NAMES = {kind: registry.registries()[kind].names() for kind in ("defense", "attack", "model", "partition")}
 
@@ -56,7 +56,7 @@ def test_an_attack_lowers_the_undefended_score(name: str) -> None:
     card = registry.find("attack", name)
     threats = (Threat("server", "adaptive"), Threat("client", "adaptive"))
     spec = GroupSpec(attacked(rounds=40), MethodSpec("fedavg"), MethodSpec(name, card.parse({})), threats, 0)
-    for record in run_group(spec).records:
+    for record in run_groups([spec], 1)[0].records:
         assert record["status"] == "ok", record["reason"]
         assert record["scores"]["privacy"] < 0.5
         assert record["metrics"]["ssim"] > record["metrics"]["prior_mean_ssim"]
@@ -77,10 +77,11 @@ def outcome(
         MethodSpec("dbcl", cards[0].parse(defense or {})),
         MethodSpec("dlg", cards[1].parse(quick | (attack or {}))),
     )
-    spec = GroupSpec(attacked(**(schedule or {})), *methods, (Threat("server", "adaptive"),), 0)
+    problem, threats = attacked(**(schedule or {})), (Threat("server", "adaptive"),)
+    groups = [GroupSpec(problem, m, methods[1], threats, 0) for m in (methods[0], MethodSpec("fedavg"))]
     return [
         (r["status"], r["reason"], r["metrics"], r["utility"], r["cost"]["bytes_up"], r["cost"]["bytes_down"])
-        for r in run_group(spec).records
+        for r in run_groups(groups, 1)[0].records
     ]
 
 

@@ -54,15 +54,12 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.out)
     from fedarena.engine import cores, run_groups
     from fedarena.records import prepare_folder, save
-    from fedarena.scores import add_reference
 
     prepare_folder(folder)
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     with progress_bars(groups, args.quiet) as report:
-        results = run_groups(groups, jobs, report)
+        results = run_groups(groups, jobs, report, finished=lambda record: save(record, folder / "records"))
     records = [record for result in results for record in result.records]
-    add_reference(records, _plain_runs(results))
-    save(records, folder / "records")
     picture = draw(results, args, folder)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))
@@ -97,17 +94,6 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
             plain = threats(parties, ("adaptive",))
             groups.append(GroupSpec(problem, MethodSpec("fedavg"), attacked, plain, seed, args.device, folder))
     return groups
-
-
-def _plain_runs(results: Sequence[GroupResult]) -> dict[int, dict[str, float]]:
-    """Seed → accuracy and seconds of FedAvg's run."""
-    plain = {}
-    for result in results:
-        if result.spec.defense.name == "fedavg":
-            first = result.records[0]
-            accuracy, seconds = first["utility"]["clean_accuracy"], first["cost"]["seconds"]
-            plain[result.spec.seed] = {"accuracy": accuracy, "seconds": seconds}
-    return plain
 
 
 def draw(results: Sequence[GroupResult], args: argparse.Namespace, folder: Path) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,9 @@ from fedarena.engine import run_groups
 from fedarena.problem import ProblemSpec
 from fedarena.records import IDENTITY, VOLATILE, canonical, key_of, save
 from fedarena.schedule import Schedule
-from fedarena.scores import add_reference
 from fedarena.spec import GroupSpec, MethodSpec, threats
 from fedarena.threat import FORMS, PARTIES
-from fedarena.trial import run_group
+from fedarena.trial import GroupResult
 
 QUICK = DLGOptions(iterations=40, restarts=2, victims=2, window=4)
 
@@ -30,6 +30,12 @@ def group(defense: str = "dbcl", seed: int = 0, attack: DLGOptions = QUICK, **sc
     problem = ProblemSpec("digits", "lenet-dlg", "iid", 2, model, schedule=Schedule(**{"rounds": 6, **schedule}))
     options = DBCLOptions() if defense == "dbcl" else registry.find("defense", defense).parse({})
     return GroupSpec(problem, MethodSpec(defense, options), MethodSpec("dlg", attack), threats(PARTIES, FORMS), seed)
+
+
+def run_group(spec: GroupSpec) -> GroupResult:
+    """One group, beside the plain run that it needs."""
+    plain = replace(spec, defense=MethodSpec("fedavg"), threats=spec.threats[:1])
+    return run_groups([spec] if spec.defense.name == "fedavg" else [spec, plain], 1)[0]
 
 
 def stable(records: list[dict[str, Any]]) -> str:
@@ -46,7 +52,7 @@ def stable(records: list[dict[str, Any]]) -> str:
 
 
 def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
-    groups = [group("dbcl", 0), group("fedavg", 0), group("dbcl", 1)]
+    groups = [group(name, seed) for seed in (0, 1) for name in ("dbcl", "fedavg")]
     results = [run_groups(groups, jobs) for jobs in (1, 1, 2)]
     texts = [stable([r for result in run for r in result.records]) for run in results]
     assert texts[0] == texts[1]
@@ -127,16 +133,16 @@ def test_given_labels_reach_only_an_attack_that_declares_them(monkeypatch: pytes
 
 
 def test_reference_and_scores() -> None:
-    records = run_group(group("fedavg")).records
-    add_reference(records, {0: {"accuracy": 0.5, "seconds": 2.0}})
+    records = [r for result in run_groups([group("dbcl"), group("fedavg")], 1) for r in result.records]
+    accuracy = {r["defense"]: r["utility"]["clean_accuracy"] for r in records}
     for r in records:
-        assert r["utility"]["fedavg_accuracy"] == 0.5
-        assert r["utility"]["relative"] == min(1.0, r["utility"]["clean_accuracy"] / 0.5)
+        assert r["utility"]["fedavg_accuracy"] == accuracy["fedavg"]
+        assert r["utility"]["relative"] == min(1.0, accuracy[r["defense"]] / accuracy["fedavg"])
         assert r["scores"]["privacy"] == 1 - r["metrics"]["recovered"]
 
 
 def test_records_are_written_whole(tmp_path: Path) -> None:
     records = run_group(group("fedavg")).records
-    paths = save(records, tmp_path / "records")
+    paths = [save(record, tmp_path / "records") for record in records]
     assert sorted(p.name for p in (tmp_path / "records").iterdir()) == sorted(p.name for p in paths)
     assert [json.loads(p.read_text()) for p in paths] == records
