@@ -21,7 +21,8 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
     problem, training = first["problem"], first["options"]["training"]
     seeds = sorted({r["seed"] for r in records})
     rows = table(records, defense)
-    local = "FedSGD" if training["local_epochs"] == 0 else f"FedAvg, {training['local_epochs']} local epochs"
+    epochs = training["local_epochs"]
+    local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
     console.print(
         f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
         f"{problem['clients']} clients, {local}, batch {training['batch_size']}, {training['rounds']} rounds, "
