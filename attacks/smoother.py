@@ -37,7 +37,7 @@ from torch import Tensor
 from fedarena.defenses.sketch import Sketch
 
 WINDOW = 60
-FLOOR = 1e-6
+FLOOR = 1e-5
 """Smallest standard deviation of a step, as a share of τ: single precision of W, and what keeps F regular."""
 
 

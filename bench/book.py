@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 import torch
@@ -110,7 +111,7 @@ class Book:
             "scores": {},
             "utility": {
                 "clean_accuracy": run.accuracy,
-                "curve": [[p.rounds, p.accuracy, p.loss if p.loss == p.loss else None] for p in run.curve],
+                "curve": [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve],
             },
             "cost": {
                 "bytes_up": run.bytes_up,

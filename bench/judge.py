@@ -7,6 +7,7 @@ squared error is least. Metrics are means over all images of all observations; n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Protocol
 
 import torch
@@ -38,7 +39,9 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, f
     """How much was read.
 
     Returns:
-        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9.
+        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9;
+        images, how many were scored; match, the median of the attacker's own distances: where it is tiny and
+        the images are wrong, what was observed does not determine them.
 
     Raises:
         ValueError: a guess that has not one reconstruction per observation, or not one image per sample.
@@ -53,6 +56,8 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, f
         labels.append(one.labels[order].to(y) == y)
     metrics = _likeness(torch.cat(images_), originals)
     metrics["label_accuracy"] = float(torch.cat(labels).double().mean())
+    metrics["images"] = float(len(originals))
+    metrics["match"] = median(one.match for one in guess)
     return metrics
 
 

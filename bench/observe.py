@@ -12,7 +12,7 @@ from torch.func import grad
 
 from fedarena.batch import Batch
 from fedarena.task import Task
-from fedarena.tensors import Tensors, combine, row, same_names, stack, weighted_mean
+from fedarena.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.threat import Threat
 from fedarena.transcript import Seen
 
@@ -24,18 +24,29 @@ if TYPE_CHECKING:
 class PlainGradient:
     """Simulator of the paper form: the gradient that a candidate batch gives in the plain model.
 
+    Several clients' losses are averaged by N_c, as the server averages their uploads.
+
     Attributes:
         task: public facts.
         params: the parameters that the party knows or estimates.
-        names: the parameters whose gradient is compared.
+        clients: whose samples the candidates stand for.
     """
 
     task: Task
     params: Tensors
-    names: tuple[str, ...]
+    clients: tuple[int, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return same_names(grad(self.task.loss)(self.params, x, y), self.names)
+        total = sum(self.task.sizes[c] for c in self.clients)
+        counts = [images_behind(self.task, c) for c in self.clients]
+
+        def loss(params: Tensors) -> Tensor:
+            parts = zip(self.clients, x.split(counts), y.split(counts), strict=True)
+            losses = [self.task.sizes[c] / total * self.task.loss(params, xc, yc) for c, xc, yc in parts]
+            return torch.stack(losses).sum()
+
+        gradient: Tensors = grad(loss)(self.params)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -86,12 +97,13 @@ def as_batch(task: Task, x: Tensor, y: Tensor) -> Batch:
     return Batch(shape(x), shape(y))
 
 
-def victim(seen: Seen, threat: Threat) -> int | None:
+def victim(seen: Seen, threat: Threat) -> int:
     """The client whose upload server and eavesdropper attack: the first one that is not `threat.client`.
 
     The same client is among a malicious client's victims, so that parties are compared on the same data.
+    Where only `threat.client` took part, it is the victim.
     """
-    return next((c for c in seen.participants if c != threat.client), None)
+    return next((c for c in seen.participants if c != threat.client), seen.participants[0])
 
 
 def upload_of(seen: Seen, client: int) -> Tensors:

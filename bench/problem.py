@@ -86,15 +86,17 @@ class Problem:
     def batch(self, client: int, rng: Rng) -> Batch:
         """The local work of one client in one round.
 
-        FedSGD: b samples of its shard without replacement. FedAvg: every local epoch a fresh shuffle,
-        cut into ⌊N_c/b⌋ full batches.
+        FedSGD: b samples of its shard without replacement. FedAvg: ⌊N_c/b⌋·b samples for the round, in a fresh
+        order every local epoch, cut into full batches.
         """
         schedule, shard = self.task.schedule, self.shards[client]
         b, n = schedule.batch_size, len(self.shards[client])
         generator = rng.torch()
         epochs = max(1, schedule.local_epochs)
         kept = b if schedule.fedsgd else n // b * b
-        order = torch.cat([torch.randperm(n, generator=generator)[:kept] for _ in range(epochs)])
+        chosen = torch.randperm(n, generator=generator)[:kept]
+        again = [chosen[torch.randperm(kept, generator=generator)] for _ in range(epochs - 1)]
+        order = torch.cat([chosen, *again])
         index = shard[order.to(shard.device)].reshape(-1, b)
         return Batch(self.inputs(index), self.y[index])
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from fedarena.records import Record
 
 
-def privacy(status: str, metrics: Mapping[str, float]) -> dict[str, float]:
-    """leak and privacy = 1 − leak of one trial; empty when nothing was attacked (n/a, diverged, failed).
+def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
+    """leak and privacy = 1 − leak of one trial that was attacked.
 
     For reconstructions leak is `recovered`, the share of images that came back with SSIM ≥ 0.9.
     """
-    if status != "ok":
-        return {}
     leak = min(1.0, max(0.0, metrics["recovered"]))
     return {"leak": leak, "privacy": 1.0 - leak}
 

@@ -10,6 +10,9 @@ from statistics import fmean, stdev
 from fedarena.records import Record
 from fedarena.threat import PARTIES
 
+EXPLAINED = 1e-5
+"""Relative squared distance below which an observation counts as explained."""
+
 COLUMNS = ("no defense", "paper form", "adaptive form")
 
 
@@ -61,22 +64,33 @@ def t_quantile(degrees: int) -> float:
 
 
 def cell(records: Iterable[Record]) -> Cell | None:
-    """One cell from the records of one (defense, party, form), all readings and seeds; None without records."""
-    readings: dict[str, list[Record]] = {}
-    for record in records:
-        readings.setdefault(record["reading"], []).append(record)
-    cells = [_one_reading(name, rows) for name, rows in readings.items()]
+    """One cell from the records of one (defense, party, form), all readings and seeds; None without records.
+
+    A record without a reading (n/a, failed, diverged) counts for every reading, so that no seed is lost.
+    """
+    rows = list(records)
+    without = [r for r in rows if not r["reading"]]
+    names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
+    cells = [_one_reading(name, [r for r in rows if name and r["reading"] == name] + without) for name in names]
     return max(cells, key=_severity, default=None)
 
 
 def _one_reading(reading: str, rows: list[Record]) -> Cell:
-    statuses = {r["status"] for r in rows}
-    status = statuses.pop() if len(statuses) == 1 else "mixed"
-    reasons = list(dict.fromkeys(r["reason"] for r in rows if r["reason"]))
+    rows = sorted(rows, key=lambda r: int(r["seed"]))
+    statuses = list(dict.fromkeys(r["status"] for r in rows))
+    status = statuses[0] if len(statuses) == 1 else "mixed"
+    reasons: dict[str, list[int]] = {}
+    for r in rows:
+        if r["reason"]:
+            reasons.setdefault(f"{r['status']}: {r['reason']}" if status == "mixed" else r["reason"], []).append(
+                r["seed"]
+            )
+    told = [f"seed {_and([str(s) for s in seeds])}: {why}" for why, seeds in reasons.items()]
+    reason = next(iter(reasons)) if len(reasons) == 1 and status != "mixed" else "; ".join(told)
     names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
     having = {name: [r["metrics"][name] for r in rows if name in r["metrics"]] for name in names}
     metrics = {name: mean(values) for name, values in having.items()}
-    return Cell(status, "; ".join(reasons), reading, metrics, tuple(r["key"] for r in rows))
+    return Cell(status, reason, reading, metrics, tuple(r["key"] for r in rows))
 
 
 def _severity(c: Cell) -> tuple[float, float]:
@@ -118,23 +132,26 @@ def _percent(share: float) -> str:
 
 
 def _privacy(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) -> str:
-    if defense == "fedavg":
-        shares = _shares(rows, "adaptive form") or _shares(rows, "paper form")
-        return f"Without a defense {attack} recovers the images: {_list(shares)}" if shares else _nothing(attack)
     plain, paper, adaptive = (_shares(rows, column) for column in COLUMNS)
+    if defense == "fedavg":
+        shares = adaptive or paper
+        return f"Without a defense {attack} recovers of the images {_list(shares)}" if shares else _nothing(attack)
     if not paper and not adaptive:
         return _nothing(attack)
     base = f" (no defense: {_list(plain)})" if plain else ""
-    worst_paper, worst_adaptive = max(paper.values(), default=0.0), max(adaptive.values(), default=0.0)
-    if adaptive and paper and worst_adaptive >= worst_paper + 0.1:
-        first = "holds" if worst_paper <= 0.1 else f"loses {_percent(worst_paper)} of the images"
-        return (
-            f"Against {attack} in the form that its paper tried, {defense} {first}; matched through its own "
-            f"protocol it gives away the images: {_list(adaptive)}{base}"
-        )
-    shown = adaptive or paper
-    stands = "holds against" if max(shown.values()) <= 0.1 else "does not stop"
-    return f"{defense} {stands} {attack}: images recovered: {_list(shown)}{base}"
+    if not paper or not adaptive:
+        return f"Of the images, {attack} recovers from {defense} {_list(adaptive or paper)}{base}"
+    first = f"Of the images, {attack} recovers from {defense} {_list(paper)} in the form that its paper tried"
+    return f"{first}, and {_list(adaptive)} when matched through the protocol{base}{_open(rows)}"
+
+
+def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
+    """A clause for cells where the observation is explained by images that are not the victims'."""
+    for cells in rows.values():
+        c = cells.get("adaptive form")
+        if c is not None and (c.value("recovered") or 0.0) < 0.5 and (c.value("match") or 1.0) < EXPLAINED:
+            return "; other images explain what was seen as well, so that a better prior may find the right ones"
+    return ""
 
 
 def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, float]:
@@ -143,11 +160,13 @@ def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, f
 
 
 def _list(shares: dict[str, float]) -> str:
-    """'0 % to the client, 100 % to the server and the eavesdropper'."""
+    """'0 % as the client, 100 % as the server and the eavesdropper'."""
     groups: dict[str, list[str]] = {}
     for party, share in shares.items():
         groups.setdefault(_percent(share), []).append(f"the {party}")
-    return ", ".join(f"{share} to {_and(parties)}" for share, parties in groups.items())
+    if len(groups) == 1 and len(shares) == len(PARTIES):
+        return f"{next(iter(groups))} as any party"
+    return ", ".join(f"{share} as {_and(parties)}" for share, parties in groups.items())
 
 
 def _and(words: list[str]) -> str:

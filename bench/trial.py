@@ -6,6 +6,7 @@ process. All inference attacks on one (problem, defense, seed) read the same run
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from fedarena.problem import build
 from fedarena.records import Record
 from fedarena.rng import Rng
 from fedarena.spec import GroupSpec
+from fedarena.tensors import finite
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import cut
 from fedarena.view import View
@@ -89,13 +91,19 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
 
 
 def _prepare(book: Book, threat: Threat, victims: list[int], knows_labels: bool) -> list[Prepared]:
-    """A cell for every reading that the defense offers a threat."""
+    """A cell for every reading that the defense offers a threat.
+
+    A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
+    """
 
     def without_view(status: str, reason: str) -> list[Prepared]:
         return [Prepared(book.spec, threat, None, [], book.record(threat, "", status, reason))]
 
+    status, reason = "ok", ""
     if book.run.diverged_at is not None:
-        return without_view("diverged", f"a parameter was not finite after round {book.run.diverged_at}")
+        status, reason = "diverged", f"a parameter was not finite after round {book.run.diverged_at}"
+        if not all(finite(r.after) for r in book.run.rounds):
+            return without_view(status, reason)
     try:
         readings = book.defense.readings(threat, cut(book.run.rounds, threat), victims)
     except Exception as error:  # a third party's code; the trial stays in the denominator
@@ -107,8 +115,8 @@ def _prepare(book: Book, threat: Threat, victims: list[int], knows_labels: bool)
         truths = [book.truth(o) for o in reading.observations]
         view = book.view(threat, reading, truths if knows_labels else None)
         estimates = book.estimate_metrics(reading.observations)
-        record = book.record(threat, reading.name, "ok", "", estimates)
-        record["metrics"] |= judge.prior_metrics(truths, book.problem)
+        record = book.record(threat, reading.name, status, reason, estimates)
+        record["metrics"] = only_finite(record["metrics"] | judge.prior_metrics(truths, book.problem))
         cells.append(Prepared(book.spec, threat, view, truths, record))
     return cells
 
@@ -121,17 +129,23 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
     progress(0.0, where)
     try:
         method = load_attack(cell.spec)
-        rng = Rng(cell.spec.seed).child("attack")
+        # A seed of its own, from which the run's seed cannot be computed back.
+        rng = Rng(Rng(cell.spec.seed).child("attack").integer())
         guess = method(cell.view, rng, lambda share, text: progress(share, where))
     except Exception as error:  # as above
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
     if isinstance(guess, NotApplicable):
         return {**cell.record, "status": "n/a", "reason": guess.reason}, None
-    metrics = judge.reconstruction_metrics(guess, cell.truths) | cell.record["metrics"]
-    record = {**cell.record, "metrics": metrics, "scores": scores.privacy("ok", metrics)}
+    metrics = only_finite(judge.reconstruction_metrics(guess, cell.truths)) | cell.record["metrics"]
+    record = {**cell.record, "metrics": metrics, "scores": scores.privacy(metrics)}
     originals = torch.cat([x for x, _ in cell.truths]).cpu()
     matched = [judge.matched(g.images, x) for g, (x, _) in zip(guess, cell.truths, strict=True)]
     return record, Gallery(record["key"], originals, torch.cat(matched).cpu())
+
+
+def only_finite(metrics: dict[str, float]) -> dict[str, float]:
+    """What JSON can hold: a measurement that is not finite is left out."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def load_attack(spec: GroupSpec) -> Inference:

@@ -46,25 +46,22 @@ def readings(
     """See `fedarena.defense.Defense.readings`."""
     if threat.party == "client":
         return _from_broadcasts(defense, threat, seen, victims)
-    found = [_from_upload(defense, threat, seen[t]) for t in victims if t in seen]
-    observations = tuple(o for o in found if o is not None)
+    observations = tuple(_from_upload(defense, threat, seen[t]) for t in victims if t in seen)
     if not observations:
-        return NotApplicable("no other client took part in the rounds attacked")
+        return NotApplicable("none of the rounds attacked took place")
     return [Reading("upload" if threat.form == "adaptive" else "expanded", observations)]
 
 
 # -- server and eavesdropper: uploads -------------------------------------------------------------------
 
 
-def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation | None:
+def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation:
     one = victim(now, threat)
-    if one is None:
-        return None
     up, (sketched, sketches) = upload_of(now, one), defense.open(now.down)
     gradient = _per_step(defense, defense.expand(up, sketches), (one,))
     params = now.params if now.params is not None else defense.expand(sketched, sketches)
     adaptive = threat.form == "adaptive"
-    through, plain = ThroughProtocol(defense, now.down, (one,)), PlainGradient(defense.task, params, tuple(gradient))
+    through, plain = ThroughProtocol(defense, now.down, (one,)), PlainGradient(defense.task, params, (one,))
     return Observation(
         round=now.index,
         clients=(one,),
@@ -94,7 +91,13 @@ def _from_broadcasts(
     if not rounds:
         return NotApplicable("no other client took part in the rounds attacked")
     if threat.form == "adaptive":
-        moves = smoothed(defense, threat, seen, rounds)
+        try:
+            moves = smoothed(defense, threat, seen, rounds)
+        except torch.linalg.LinAlgError:
+            return NotApplicable(
+                "the smoother's covariance is singular in double precision: hidden layers hardly moved in some rounds "
+                "and far in others"
+            )
         found = tuple(_through_protocol(defense, threat, seen, t, moves[t]) for t in rounds)
         return [Reading(SMOOTHER, found)]
     options = (TRANSPOSE, PSEUDO_INVERSE)
@@ -115,7 +118,7 @@ def _through_model(defense: DBCL, threat: Threat, seen: Mapping[int, Seen], t: i
         clients=others,
         images=sum(images_behind(defense.task, c) for c in others),
         target=target,
-        simulate=PlainGradient(defense.task, params, tuple(target)),
+        simulate=PlainGradient(defense.task, params, others),
         output_bias=defense.task.output_bias,
         estimate=_hidden(defense, update),
         estimate_of="update",

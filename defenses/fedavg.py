@@ -63,17 +63,14 @@ class FedAvg(Defense):
             target = without_own(total, now.own_up, self.task.sizes, now, threat)
         else:
             one = victim(now, threat)
-            if one is None:
-                return None
             clients, target = (one,), upload_of(now, one)
-        names = tuple(target)
         if not schedule.fedsgd:  # the paper form's plain gradient: the update per local step and unit of learning rate
             steps = sum(schedule.steps(self.task.sizes[c]) for c in clients) / len(clients)
             gradient = scale(1 / (schedule.lr * steps), target)
         else:
             gradient = target
         adaptive = threat.form == "adaptive"
-        through, plain = ThroughProtocol(self, now.down, clients), PlainGradient(self.task, now.down, names)
+        through, plain = ThroughProtocol(self, now.down, clients), PlainGradient(self.task, now.down, clients)
         return Observation(
             round=t,
             clients=clients,
@@ -87,7 +84,7 @@ class FedAvg(Defense):
 
     def _why_nothing(self, threat: Threat) -> str:
         if threat.party != "client":
-            return "no other client took part in the rounds attacked"
+            return "none of the rounds attacked took place"
         if self.task.schedule.server_optimizer != "sgd":
             return "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
         return "the malicious client was not sampled in two consecutive rounds together with another client"

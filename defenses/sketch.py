@@ -3,11 +3,12 @@
     X S      adds up the signed columns of X that share a bucket      `apply`
     Y Sᵀ     hands every coordinate its bucket's signed value         `expand`
 
-E[S Sᵀ] = I, and Sᵀ S = diag(bucket sizes). Two laws of the buckets:
+Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I where no coordinate is dropped. Two laws of the buckets:
 
     countsketch  every coordinate falls into a uniform bucket (Charikar et al. 2004; DBCL's Section 2)
     balanced     a random permutation cut into s buckets of exactly q = ⌊d/s⌋, so Sᵀ S = q·I (the DBCL
-                 authors' code); the d − q·s coordinates left over are dropped for the round
+                 authors' code); the d − q·s coordinates left over are dropped for the round, so that
+                 E[S Sᵀ] = (q·s/d)·I; with s > d/2 this is a sample of s coordinates
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ CARD = Card(
     year=2017,
     url="https://arxiv.org/abs/1602.05629",
     equations="Algorithm 1; FedSGD as its special case of one full step",
-    departures=("Local epochs take full batches only: the N_c mod b samples left over sit out that epoch.",),
+    departures=(
+        "Local epochs take full batches only: the N_c mod b samples left over, drawn anew each round, sit it out.",
+    ),
     facts=(
         ("down", "W"),
         ("up", "∂L/∂W (FedSGD) or W − W_local (FedAvg)"),

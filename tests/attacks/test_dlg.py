@@ -77,7 +77,7 @@ def make_view(
         if cell == "dbcl/paper":
             assert isinstance(defense, DBCL)
             target = defense.expand(up, defense.open(down)[1])
-            simulate = PlainGradient(task, state.params, tuple(target))
+            simulate = PlainGradient(task, state.params, (0,))
         observations.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
         truths.append((x[i], y[i]))
     return View(Threat("server", "adaptive"), "upload", (1, 8, 8), CLASSES, tuple(observations)), truths

@@ -1,0 +1,87 @@
+"""The table: no seed is lost, the worst reading is shown, the sentence says what the numbers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fedarena.summary import cell, mean, table, verdict
+
+
+def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "defense": "dbcl",
+        "party": "server",
+        "form": "adaptive",
+        "reading": "upload",
+        "seed": seed,
+        "status": "ok",
+        "reason": "",
+        "metrics": {"recovered": 1.0, "ssim": 0.9, "match": 1e-9},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9},
+        "key": f"k{seed}",
+    }
+    return made | changes
+
+
+def broken(seed: int, status: str) -> dict[str, Any]:
+    return record(seed, reading="", status=status, reason="out of luck", metrics={})
+
+
+def test_seeds_without_a_result_stay_in_the_cell() -> None:
+    made = cell([record(0), broken(1, "failed"), broken(2, "diverged")])
+    assert made is not None
+    assert made.status == "mixed"
+    assert made.reason == "seed 1: failed: out of luck; seed 2: diverged: out of luck"
+    assert made.metrics["recovered"].seeds == 1
+    assert len(made.keys) == 3
+
+
+def test_one_status_for_all_seeds_is_the_cells() -> None:
+    made = cell([broken(0, "n/a"), broken(1, "n/a")])
+    assert made is not None
+    assert (made.status, made.reason) == ("n/a", "out of luck")
+    assert cell([]) is None
+
+
+def test_the_worst_reading_for_the_defender_is_shown() -> None:
+    worse = record(reading="option-II", metrics={"recovered": 0.0, "ssim": 0.5})
+    made = cell([record(reading="option-I", metrics={"recovered": 0.0, "ssim": 0.1}), worse])
+    assert made is not None
+    assert made.reading == "option-II"
+
+
+def test_the_interval_is_students() -> None:
+    made = mean([1.0, 2.0, 3.0])
+    assert made.value == 2.0
+    assert made.half == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert mean([1.0]).half is None
+
+
+def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0.9) -> str:
+    records = [
+        record(form="paper", metrics={"recovered": paper, "ssim": paper, "match": 0.5}),
+        record(metrics={"recovered": adaptive, "ssim": adaptive, "match": match}),
+        record(defense="fedavg", metrics={"recovered": 1.0, "ssim": 1.0, "match": 1e-9}),
+    ]
+    for r in records[:2]:
+        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9}
+    return verdict(table(records, "dbcl"), records, "dbcl", "dlg")
+
+
+def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
+    assert "0 % as the server in the form that its paper tried, and 100 % as the server" in told(0.0, 1.0)
+    for paper, adaptive in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+        assert "holds" not in told(paper, adaptive)
+
+
+def test_the_verdict_warns_where_the_observation_does_not_determine_the_images() -> None:
+    assert "other images explain what was seen" in told(0.0, 0.0, match=1e-8)
+    assert "other images explain what was seen" not in told(0.0, 0.0, match=0.1)
+    assert "other images explain what was seen" not in told(0.0, 1.0)
+
+
+def test_the_verdict_names_a_lost_accuracy() -> None:
+    assert "10 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.1)
+    assert "accuracy" not in told(0.0, 1.0)
