@@ -140,7 +140,8 @@ def _privacy(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str)
         return _nothing(attack)
     base = f" (no defense: {_list(plain)})" if plain else ""
     if not paper or not adaptive:
-        return f"Of the images, {attack} recovers from {defense} {_list(adaptive or paper)}{base}"
+        form = "matched through the protocol" if adaptive else "in the form that its paper tried, the only one run"
+        return f"Of the images, {attack} recovers from {defense} {_list(adaptive or paper)}, {form}{base}"
     first = f"Of the images, {attack} recovers from {defense} {_list(paper)} in the form that its paper tried"
     return f"{first}, and {_list(adaptive)} when matched through the protocol{base}{_open(rows)}"
 
@@ -174,4 +175,4 @@ def _and(words: list[str]) -> str:
 
 
 def _nothing(attack: str) -> str:
-    return f"{attack} could not start in any cell; the reasons stand below the table"
+    return f"{attack} gave no result against the defense; the reasons stand below the table"

@@ -26,6 +26,7 @@ from fedarena.defense import Broadcast, Defense, Reading, State
 from fedarena.defenses import dbcl_views
 from fedarena.defenses.cards.dbcl import Options
 from fedarena.defenses.sketch import Sketch, draw
+from fedarena.errors import UserError
 from fedarena.local import upload
 from fedarena.rng import Rng
 from fedarena.task import Task
@@ -46,6 +47,8 @@ class DBCL(Defense):
         *hidden, _output = task.layers
         self.shapes: dict[str, torch.Size] = {f"{name}.weight": layer.weight.shape for name, layer in hidden}
         """Shape of every sketched weight W: [d_out, d_in], or [d_out, c, k, k] with d_in = c·k²."""
+        if not self.shapes:
+            raise UserError("defense dbcl: the model has no layer but the output, which is never sketched: give it one")
 
     # -- the protocol ------------------------------------------------------------------------------
 

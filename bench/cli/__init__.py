@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from fedarena import __version__
 from fedarena.errors import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other bad input, and takes no abbreviated options."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see `{self.prog} --help`)")
 
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser; building it imports nothing heavy."""
     from fedarena.cli import data, explain, methods, reproduce, run
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="bench",
         description="Defenses of federated learning meet attacks, limited to what they would really see.",
         epilog="Start with: bench run --defense dbcl --attack dlg",
@@ -34,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
     try:
         args = parser().parse_args(argv)
         code: int = args.run(args)
@@ -48,3 +66,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"bench: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        return 2

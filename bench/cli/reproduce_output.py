@@ -36,7 +36,7 @@ def show(result: dict[str, Any], path: Path) -> None:
     for row in result["rows"]:
         view.add_row(*(_text(value) for value in row.values()))
     console.print(view)
-    console.print(f"Written to {path}", highlight=False, soft_wrap=True)
+    console.print(f"Written to {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _text(value: Any) -> str:

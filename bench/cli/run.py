@@ -55,8 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.engine import cores, run_groups
     from fedarena.records import prepare_folder, save
 
-    prepare_folder(folder)
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    prepare_folder(folder)
+    prepare_folder(folder / "records")
     with progress_bars(groups, args.quiet) as report:
         results = run_groups(groups, jobs, report, finished=lambda record: save(record, folder / "records"))
     records = [record for result in results for record in result.records]
@@ -84,7 +85,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     from fedarena.spec import GroupSpec, MethodSpec, threats
 
     # What cannot run is refused before anything is started.
-    build(problem, seeds[0], folder, args.device)
+    defense.load()(options[0], build(problem, seeds[0], folder, args.device).task)
     attack.load()(options[1]).watch(problem.schedule)
     defended, attacked = MethodSpec(defense.name, options[0]), MethodSpec(attack.name, options[1])
     groups = []

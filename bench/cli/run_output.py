@@ -41,13 +41,15 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
         view.add_row(party, *(_text(cells[column], notes) for column in columns))
     console.print(view)
     for i, note in enumerate(notes, 1):
-        console.print(f"  ({i}) {note}", highlight=False)
+        console.print(f"  ({i}) {note}", markup=False, highlight=False)
     _baselines(console, records)
     _utility_and_cost(console, records, defense)
     console.print(f"\n[bold]Verdict.[/bold] {verdict(rows, records, defense, attack)}", highlight=False)
-    console.print(f"Records: {folder / 'records'} ({len(records)} files)", highlight=False, soft_wrap=True)
+    console.print(
+        f"Records: {folder / 'records'} ({len(records)} files)", markup=False, highlight=False, soft_wrap=True
+    )
     if picture is not None:
-        console.print(f"Picture: {picture}", highlight=False, soft_wrap=True)
+        console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _text(cell: Cell | None, notes: list[str]) -> str:
@@ -63,8 +65,9 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
     if cell.reading and len(lines):
         lines.append(f"[dim]by {cell.reading}[/dim]")
     if cell.status != "ok":
-        notes.append(cell.reason)
-        lines.insert(0, f"{cell.status} ({len(notes)})")
+        if cell.reason not in notes:
+            notes.append(cell.reason)
+        lines.insert(0, f"{cell.status} ({notes.index(cell.reason) + 1})")
     return "\n".join(lines)
 
 
