@@ -34,7 +34,7 @@ def run_groups(
     groups: Sequence[GroupSpec],
     jobs: int,
     report: Report = lambda i, share, text: None,
-    finished: Callable[[Record], None] = lambda record: None,
+    finished: Callable[[Record], object] = lambda record: None,
 ) -> list[GroupResult]:
     """Every group's result, in order.
 

@@ -93,7 +93,7 @@ def _from_broadcasts(
     if threat.form == "adaptive":
         try:
             moves = smoothed(defense, threat, seen, rounds)
-        except torch.linalg.LinAlgError:
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             return NotApplicable(
                 "the smoother's covariance is singular in double precision: hidden layers hardly moved in some rounds "
                 "and far in others"

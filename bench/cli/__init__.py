@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Start with: bench run --defense dbcl --attack dlg",
     )
     top.add_argument("--version", action="version", version=f"fedarena {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands: Any = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run.add_parser(commands)
     methods.add_parsers(commands)
     explain.add_parser(commands)
