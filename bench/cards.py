@@ -30,8 +30,8 @@ from typing import Any, Literal
 
 from fedarena.errors import UserError
 
-Kind = Literal["defense", "aggregator", "attack", "dataset", "model", "partition"]
-KINDS: tuple[Kind, ...] = ("defense", "aggregator", "attack", "dataset", "model", "partition")
+Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
+KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 

@@ -17,7 +17,7 @@ from fedarena.forms import run_general
 from fedarena.local import adam_step
 from fedarena.rng import Rng
 from fedarena.task import Task
-from fedarena.tensors import Tensors, combine, flatten, row, rows, shaped, weighted_mean
+from fedarena.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Observation
@@ -173,9 +173,24 @@ class Defense(ABC):
             return replace(after, params=combine(1.0, state.params, -self.step_size, found.step))
         params, memory = {}, {}
         for name, d in found.step.items():
-            step, memory[name] = adam_step(d, state.optimizer.get(name), after.round, self.step_size)
+            step, memory[name] = adam_step(
+                d, state.optimizer.get(name), after.round, self.step_size, self.task.schedule.adam_beta2
+            )
             params[name] = state.params[name] - step
         return replace(after, params=params, optimizer=memory)
+
+    def deployed(self, state: State) -> Tensors:
+        """The model that the server would deploy now; it is what gets evaluated."""
+        return state.params
+
+    def sent_bytes(self, ups: Tensors) -> int:
+        """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
+        return nbytes(ups)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What must stand beside every number of a run, such as that something in it was simulated."""
+        return ()
 
     def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """What a client with these samples [n, ...] would send in this round, without noise and memory."""

@@ -40,7 +40,7 @@ class Run:
     """A finished federation.
 
     Attributes:
-        params: W after the last round.
+        params: the deployed model after the last round.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed.
@@ -106,7 +106,7 @@ def run(
         return time.perf_counter()
 
     def evaluate(state: State) -> Point:
-        curve.append(Point(state.round, *problem.evaluate(state.params)))
+        curve.append(Point(state.round, *problem.evaluate(defense.deployed(state))))
         return curve[-1]
 
     for t in range(schedule.rounds):
@@ -135,7 +135,7 @@ def run(
         if new.verdict:
             values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
             verdicts.append(Verdict(clients, values))
-        up, down, sent_to = up + nbytes(ups), down + nbytes(sent.down) * len(clients), sent_to + len(clients)
+        up, down, sent_to = up + defense.sent_bytes(ups), down + nbytes(sent.down) * len(clients), sent_to + len(clients)
         if t in watch:
             written.append(Round(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))
         state = new
@@ -148,7 +148,7 @@ def run(
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
     return Run(
-        state.params,
+        defense.deployed(state),
         tuple(curve),
         tuple(written),
         up / sent_to,

@@ -15,7 +15,7 @@ from fedarena.tensors import Tensors
 Loss = Callable[[Tensors, Tensor, Tensor], Tensor]
 """(params, x [b, ...], y) → mean loss of the batch."""
 
-ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
+ADAM_BETA1, ADAM_EPS = 0.9, 1e-8
 
 
 def upload(
@@ -65,12 +65,14 @@ def local_step(
     if schedule.client_optimizer == "momentum":
         v = g if memory is None else schedule.momentum * memory[0] + g
         return lr * v, (v,)
-    return adam_step(g, memory, t, lr)
+    return adam_step(g, memory, t, lr, schedule.adam_beta2)
 
 
-def adam_step(g: Tensor, memory: tuple[Tensor, ...] | None, t: int, lr: float) -> tuple[Tensor, tuple[Tensor, ...]]:
+def adam_step(
+    g: Tensor, memory: tuple[Tensor, ...] | None, t: int, lr: float, b2: float = 0.999
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     """One step of Adam (Kingma & Ba 2015, Algorithm 1): (what to subtract, (m, v)); `t` counts from 1."""
-    b1, b2 = ADAM_BETAS
+    b1 = ADAM_BETA1
     m, v = memory if memory else (torch.zeros_like(g), torch.zeros_like(g))
     m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
     return lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + ADAM_EPS), (m, v)

@@ -124,6 +124,7 @@ def find_any(name: str) -> list[Card]:
 _PACKAGES: Mapping[Kind, str] = {
     "defense": "defenses",
     "aggregator": "defenses.aggregators",
+    "secure": "defenses.secure",
     "attack": "attacks",
     "dataset": "datasets",
     "model": "models",

@@ -27,6 +27,7 @@ class Schedule:
     momentum: float = option(0.9, "momentum of client_optimizer=momentum", low=0, below=1)
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
     server_lr: float = option(1.0, "factor on the server's step", above=0)
+    adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)
     eval_every: int = option(0, "evaluate every k rounds; 0: at the end only", low=0)
 
     @property
@@ -51,6 +52,10 @@ class Schedule:
             raise UserError(
                 f"option 'batch-size' is {self.batch_size}, but client {client} holds only {smallest} samples: "
                 f"at most {smallest} is possible with this partition"
+            )
+        if self.adam_beta2 != 0.999 and "adam" not in (self.client_optimizer, self.server_optimizer):
+            raise UserError(
+                f"option 'adam_beta2' is {self.adam_beta2}, but neither client_optimizer nor server_optimizer is adam"
             )
         if self.fedsgd and self.client_optimizer != "sgd":
             raise UserError(

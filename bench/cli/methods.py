@@ -27,6 +27,7 @@ BUILT_IN = "fedarena"
 PLURAL: dict[Kind, str] = {
     "defense": "Defenses",
     "aggregator": "Aggregation rules",
+    "secure": "Secure aggregation",
     "attack": "Attacks",
     "dataset": "Data sets",
     "model": "Models",
