@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
 from fedarena.aggregator import Aggregator, Call
 from fedarena.batch import Auxiliary, Batch
+from fedarena.errors import UserError
 from fedarena.forms import run_general
 from fedarena.local import adam_step
 from fedarena.rng import Rng
@@ -21,6 +23,9 @@ from fedarena.tensors import Tensors, combine, flatten, nbytes, row, rows, shape
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Observation
+
+if TYPE_CHECKING:
+    from fedarena.secure import SecureSum
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,25 @@ class Defense(ABC):
         self.options = options
         self.task = task
         self.rule = rule
+        self.secure: SecureSum | None = None
         if rule is not None:
             rule.check(task.participants, task.expected)
+
+    sums: ClassVar[bool] = False
+    """Whether the server needs the weighted mean of the uploads and nothing else, so that it may be summed securely."""
+
+    def secured(self, secure: SecureSum | None) -> Self:
+        """The same protocol, whose server learns only the mean of the uploads. Raises UserError."""
+        if secure is None:
+            return self
+        if not self.sums:
+            raise UserError("secure aggregation shows the server a sum, but this defense needs every upload")
+        if self.rule is not None:
+            raise UserError("secure aggregation shows the server a sum, but an aggregation rule needs every upload")
+        secure.check(self.task.participants)
+        found = copy.copy(self)
+        found.secure = secure
+        return found
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:
@@ -169,15 +191,19 @@ class Defense(ABC):
         after = State(
             state.params, state.round + 1, extra=found.extra, auxiliary=state.auxiliary, verdict=found.verdict
         )
-        if self.task.schedule.server_optimizer == "sgd":
-            return replace(after, params=combine(1.0, state.params, -self.step_size, found.step))
-        params, memory = {}, {}
-        for name, d in found.step.items():
-            step, memory[name] = adam_step(
-                d, state.optimizer.get(name), after.round, self.step_size, self.task.schedule.adam_beta2
-            )
+        params, optimizer = self.step(state, found.step)
+        return replace(after, params=params, optimizer=optimizer)
+
+    def step(self, state: State, direction: Tensors) -> tuple[Tensors, Mapping[str, tuple[Tensor, ...]]]:
+        """One step of the server's optimiser: the new parameters and its memory."""
+        schedule = self.task.schedule
+        if schedule.server_optimizer == "sgd":
+            return combine(1.0, state.params, -self.step_size, direction), {}
+        params, memory, t = {}, {}, state.round + 1
+        for name, d in direction.items():
+            step, memory[name] = adam_step(d, state.optimizer.get(name), t, self.step_size, schedule.adam_beta2)
             params[name] = state.params[name] - step
-        return replace(after, params=params, optimizer=memory)
+        return params, memory
 
     def deployed(self, state: State) -> Tensors:
         """The model that the server would deploy now; it is what gets evaluated."""

@@ -14,6 +14,7 @@ from fedarena.defense import Cohort, Defense, State
 from fedarena.memory import peak_bytes
 from fedarena.problem import Problem
 from fedarena.rng import Rng
+from fedarena.summation import sum_up
 from fedarena.tensors import Tensors, finite, nbytes, to
 from fedarena.transcript import Round, weights
 
@@ -96,8 +97,8 @@ def run(
     curve: list[Point] = []
     written: list[Round] = []
     verdicts: list[Verdict] = []
-    up = down = sent_to = peak = 0
-    seconds, diverged_at = 0.0, None
+    up = down = seconds = 0.0
+    sent_to, peak, diverged_at = 0, 0, None
 
     def clock() -> float:
         if problem.device.type == "cpu":
@@ -129,15 +130,25 @@ def run(
         memories.update(zip((clients[i] for i in work), after, strict=True))
         if adversary is not None:
             ups = adversary.uploads(t, clients, sent.down, ups)
-        cohort = Cohort(clients, weights(sizes, clients).to(problem.device))
-        new = defense.aggregate(state, sent, ups, cohort, rng.child("aggregate", t))
+        cohort, summed, received = Cohort(clients, weights(sizes, clients).to(problem.device)), None, ups
+        if defense.secure is not None:
+            summed = sum_up(defense.secure, ups, cohort, rng.child("secure", t))
+            received, cohort = summed.received()
+        new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
         seconds += clock() - began
-        if new.verdict:
+        if new.verdict and summed is None:
             values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
             verdicts.append(Verdict(clients, values))
-        up, down, sent_to = up + defense.sent_bytes(ups), down + nbytes(sent.down) * len(clients), sent_to + len(clients)
+        up += defense.sent_bytes(ups) if summed is None else summed.bytes_up
+        down += nbytes(sent.down) * len(clients) + (0 if summed is None else summed.bytes_down)
+        sent_to += len(clients)
         if t in watch:
-            written.append(Round(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))
+            written.append(
+                Round(
+                    *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
+                    *(() if summed is None else (summed.wire, summed.mean, summed.clients)),
+                )
+            )
         state = new
         progress((t + 1) / schedule.rounds)
         if not finite(state.params):

@@ -13,7 +13,7 @@ from torch.func import grad
 from fedarena.batch import Batch
 from fedarena.task import Task
 from fedarena.tensors import Tensors, combine, row, stack, weighted_mean
-from fedarena.threat import Threat
+from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 
 if TYPE_CHECKING:
@@ -112,15 +112,32 @@ def upload_of(seen: Seen, client: int) -> Tensors:
     return row(seen.ups, seen.participants.index(client))
 
 
+def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors] | NotApplicable:
+    """What a party that reads uploads attacks: one client's, or with secure aggregation the mean of a cohort's.
+
+    Returns:
+        Whose it is, and the upload; or why there is none.
+    """
+    if seen.mean is not None:
+        return seen.summed, seen.mean
+    if seen.ups is None:
+        return NotApplicable("the uploads are masked, and only the server learns their sum")
+    one = victim(seen, threat)
+    return (one,), upload_of(seen, one)
+
+
 def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
-    """The participants other than the malicious client."""
-    return tuple(c for c in seen.participants if c != threat.client)
+    """Those whose uploads were averaged, other than the malicious client."""
+    return tuple(c for c in seen.summed or seen.participants if c != threat.client)
 
 
 def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, threat: Threat) -> Tensors:
     """The others' weighted mean upload, from everybody's and one's own: (N·total − N_a·own)/(N − N_a).
 
-    DBCL's Eq. (1), for unequal weights. N sums over the round's participants.
+    DBCL's Eq. (1), for unequal weights. N sums over those whose uploads were averaged.
     """
-    n, mine = sum(sizes[c] for c in seen.participants), sizes[threat.client]
+    averaged = seen.summed or seen.participants
+    if threat.client not in averaged:  # it dropped out of a secure sum
+        return total
+    n, mine = sum(sizes[c] for c in averaged), sizes[threat.client]
     return combine(n / (n - mine), total, -mine / (n - mine), own)

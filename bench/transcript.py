@@ -26,6 +26,8 @@ class Round:
         down: the broadcast.
         ups: uploads, stacked in the order of `participants`.
         batches: the samples behind each upload, in the same order.
+        wire: with secure aggregation, what each client sent in place of its upload [participants, d].
+        mean, summed: likewise, the mean that the server learned, and whose uploads it is made of.
     """
 
     index: int
@@ -36,6 +38,9 @@ class Round:
     down: Tensors
     ups: Tensors
     batches: tuple[Batch, ...]
+    wire: Tensor | None = None
+    mean: Tensors | None = None
+    summed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,10 @@ class Seen:
         index: the round's number.
         participants: the sampled clients (public).
         down: the broadcast.
-        ups: every upload, stacked in the order of `participants`.
+        ups: every upload, stacked in the order of `participants`; None too where they are masked.
         params, secret: the server's own.
         own_up, own_batch: the party's own, when it is a client.
+        mean, summed: with secure aggregation, what the server learned: the mean of the uploads of `summed`.
     """
 
     index: int
@@ -59,6 +65,8 @@ class Seen:
     secret: Tensors | None = None
     own_up: Tensors | None = None
     own_batch: Batch | None = None
+    mean: Tensors | None = None
+    summed: tuple[int, ...] = ()
 
 
 def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
@@ -76,11 +84,13 @@ def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
             index=r.index,
             participants=r.participants,
             down=r.down,
-            ups=r.ups if sight.ups else None,
+            ups=r.ups if sight.ups and r.wire is None else None,
             params=r.params if sight.state else None,
             secret=r.secret if sight.state else None,
             own_up=row(r.ups, own) if sight.own and own is not None else None,
             own_batch=r.batches[own] if sight.own and own is not None else None,
+            mean=r.mean if sight.state else None,
+            summed=r.summed,
         )
     return seen
 

@@ -43,6 +43,7 @@ class DBCL(Defense):
     """The protocol; see the module's docstring."""
 
     options: Options
+    sums = True
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)

@@ -28,7 +28,7 @@ import torch
 from fedarena.attacks.smoother import Move, Step, smooth
 from fedarena.defense import Reading
 from fedarena.defenses.sketch import Sketch
-from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, upload_of, victim, without_own
+from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, uploads_seen, without_own
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
@@ -46,26 +46,30 @@ def readings(
     """See `fedarena.defense.Defense.readings`."""
     if threat.party == "client":
         return _from_broadcasts(defense, threat, seen, victims)
-    observations = tuple(_from_upload(defense, threat, seen[t]) for t in victims if t in seen)
+    found = [_from_upload(defense, threat, seen[t]) for t in victims if t in seen]
+    observations = tuple(o for o in found if isinstance(o, Observation))
     if not observations:
-        return NotApplicable("none of the rounds attacked took place")
+        reasons = [o for o in found if isinstance(o, NotApplicable)]
+        return reasons[0] if reasons else NotApplicable("none of the rounds attacked took place")
     return [Reading("upload" if threat.form == "adaptive" else "expanded", observations)]
 
 
 # -- server and eavesdropper: uploads -------------------------------------------------------------------
 
 
-def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation:
-    one = victim(now, threat)
-    up, (sketched, sketches) = upload_of(now, one), defense.open(now.down)
-    gradient = _per_step(defense, defense.expand(up, sketches), (one,))
+def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation | NotApplicable:
+    read = uploads_seen(now, threat)
+    if isinstance(read, NotApplicable):
+        return read
+    (clients, up), (sketched, sketches) = read, defense.open(now.down)
+    gradient = _per_step(defense, defense.expand(up, sketches), clients)
     params = now.params if now.params is not None else defense.expand(sketched, sketches)
     adaptive = threat.form == "adaptive"
-    through, plain = ThroughProtocol(defense, now.down, (one,)), PlainGradient(defense.task, params, (one,))
+    through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(defense.task, params, clients)
     return Observation(
         round=now.index,
-        clients=(one,),
-        images=images_behind(defense.task, one),
+        clients=clients,
+        images=sum(images_behind(defense.task, c) for c in clients),
         target=up if adaptive else gradient,
         simulate=through if adaptive else plain,
         output_bias=defense.task.output_bias,

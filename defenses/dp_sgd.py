@@ -30,7 +30,7 @@ from fedarena.observe import ThroughProtocol, as_batch, upload_of, victim
 from fedarena.rng import Rng
 from fedarena.task import Task
 from fedarena.tensors import Tensors, flatten, shaped
-from fedarena.threat import Threat
+from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Observation
 
@@ -153,10 +153,12 @@ class DPSGD(FedAvg):
 
     # -- what parties observe ----------------------------------------------------------------------
 
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | None:
+    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
         """As inherited; who reads the wire knows a client's momentum too, since it is its upload before this one."""
         found = super()._upload(threat, seen, t)
-        if found is None or threat.form != "adaptive" or not threat.sight.ups or not self.options.momentum:
+        if isinstance(found, NotApplicable) or threat.form != "adaptive" or not self.options.momentum:
+            return found
+        if seen[t].ups is None:
             return found
         one, before = victim(seen[t], threat), t - 1
         while before in seen and one not in seen[before].participants:

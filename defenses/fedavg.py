@@ -13,7 +13,7 @@ from fedarena import forms
 from fedarena.batch import Batch
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.local import upload
-from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, upload_of, victim, without_own
+from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, uploads_seen, without_own
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
@@ -23,6 +23,8 @@ from fedarena.view import Observation
 
 class FedAvg(Defense):
     """The plain protocol: parameters down, gradients or updates up, both in clear."""
+
+    sums = True
 
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
         return Broadcast(down=dict(state.params))
@@ -41,27 +43,20 @@ class FedAvg(Defense):
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
-        found = [self._upload(threat, seen, t) for t in victims]
-        observations = tuple(o for o in found if o is not None)
+        found = [self._upload(threat, seen, t) for t in victims if t in seen]
+        observations = tuple(o for o in found if isinstance(o, Observation))
         if not observations:
-            return NotApplicable(self._why_nothing(threat))
+            reasons = [o for o in found if isinstance(o, NotApplicable)]
+            return reasons[0] if reasons else NotApplicable(self._why_nothing(threat))
         return [Reading("upload" if threat.party != "client" else "difference", observations)]
 
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | None:
+    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
         """The upload of round t: read off the wire, or by a client from two consecutive broadcasts."""
-        if t not in seen:
-            return None
         now, schedule = seen[t], self.task.schedule
-        if threat.party == "client":
-            after, clients = seen.get(t + 1), others_of(now, threat)
-            if after is None or not clients or schedule.server_optimizer != "sgd" or self.rule is not None:
-                return None
-            assert now.own_up is not None
-            total = scale(1 / self.step_size, combine(1.0, now.down, -1.0, after.down))
-            target = without_own(total, now.own_up, self.task.sizes, now, threat)
-        else:
-            one = victim(now, threat)
-            clients, target = (one,), upload_of(now, one)
+        read = self._difference(threat, seen, t) if threat.party == "client" else uploads_seen(now, threat)
+        if isinstance(read, NotApplicable):
+            return read
+        clients, target = read
         if not schedule.fedsgd:  # the paper form's plain gradient: the update per local step and unit of learning rate
             steps = sum(schedule.steps(self.task.sizes[c]) for c in clients) / len(clients)
             gradient = scale(1 / (schedule.lr * steps), target)
@@ -80,11 +75,24 @@ class FedAvg(Defense):
             estimate_of="gradient",
         )
 
+    def _difference(
+        self, threat: Threat, seen: Mapping[int, Seen], t: int
+    ) -> tuple[tuple[int, ...], Tensors] | NotApplicable:
+        """The others' mean upload of round t, from W_t and W_{t+1}."""
+        now, after, others = seen[t], seen.get(t + 1), others_of(seen[t], threat)
+        if self.task.schedule.server_optimizer != "sgd":
+            return NotApplicable(
+                "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
+            )
+        if self.rule is not None:
+            return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
+        if after is None or not others:
+            return NotApplicable(self._why_nothing(threat))
+        assert now.own_up is not None
+        total = scale(1 / self.step_size, combine(1.0, now.down, -1.0, after.down))
+        return others, without_own(total, now.own_up, self.task.sizes, now, threat)
+
     def _why_nothing(self, threat: Threat) -> str:
         if threat.party != "client":
             return "none of the rounds attacked took place"
-        if self.task.schedule.server_optimizer != "sgd":
-            return "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
-        if self.rule is not None:
-            return "consecutive broadcasts show what the server's rule made of the uploads, not their mean"
         return "the malicious client was not sampled in two consecutive rounds together with another client"

@@ -44,6 +44,7 @@ class TwoStage(DPSGD):
 
     options: Options
     name = "two-stage"
+    sums = False
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:

@@ -1,0 +1,68 @@
+"""What secure aggregation is: n vectors → their sum, and no vector to the server. Any protocol can take it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from fedarena.errors import UserError
+from fedarena.rng import Rng
+
+
+class TooFewSurvivors(UserError):
+    """So many clients dropped out of a round that the sum cannot be unmasked: the round fails."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What one round of secure summation was.
+
+    Attributes:
+        wire: [clients, d], what each participant sent in place of its vector, in the order of the participants:
+            integers modulo a power of two in two's complement, or floats. A row of zeros: it dropped and sent nothing.
+        total: [d], Σ over the survivors of the vectors, of the vectors' dtype; what the server learns.
+        survivors: positions of those whose vectors are in the total, in ascending order.
+        extra_up, extra_down: mean further bytes per participant, counted from the messages: keys, encrypted
+            shares, lists of clients, unmasking.
+    """
+
+    wire: Tensor
+    total: Tensor
+    survivors: tuple[int, ...]
+    extra_up: float
+    extra_down: float
+
+
+class SecureSum(ABC):
+    """A way to sum vectors so that the server sees none of them.
+
+    Keys, shares and masks are drawn from the `rng` of a call and from nothing else: the same `rng` replays the
+    same masks, so that every round must be given its own. A deployment draws them from the operating system.
+    """
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    def check(self, n: int) -> None:
+        """Refuse numbers of participants that cannot work. Raises UserError."""
+        return
+
+    @abstractmethod
+    def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
+        """Sum rows. vectors: [clients, d] of floats, already weighted by N_c/N.
+
+        Raises:
+            UserError: vectors that cannot be sent as the options say. TooFewSurvivors: the round failed.
+        """
+
+
+def require_company(method: str, n: int) -> None:
+    """Raise UserError for fewer than two participants, whose sum would be the vector itself."""
+    if n < 2:
+        raise UserError(
+            f"secure {method}: {n} participants a round, allowed: 2 or more, since a sum of one hides nothing "
+            "(see --clients, --participation)"
+        )

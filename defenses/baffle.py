@@ -1,0 +1,384 @@
+"""BAFFLE, Backpropagation-Free Federated Learning (Feng et al., "Does Federated Learning Really Need
+Backpropagation?", 2023), Algorithm 1.
+
+    server → client   W and a 4-byte seed s, from which both ends draw δ_1 … δ_K ~ N(0, σ² I)
+    client            ΔL_k = L(W + δ_k; D_c) − L(W; D_c)             forward (Eq. 2), K + 1 forward passes
+                      ΔL_k = L(W + δ_k; D_c) − L(W − δ_k; D_c)       central (Eq. 3), 2K forward passes
+    client → server   ΔL_1 … ΔL_K, 4K bytes
+    server            ΔL_k = Σ_c (N_c/N) ΔL_{c,k};  ĝ = (1/K) Σ_k δ_k ΔL_k / σ²  (central: / 2σ²)      (Eq. 6)
+                      W ← W − step(ĝ), SGD or Adam;  deployed is a moving average of W
+
+That is the batch level (FedSGD). At the epoch level (FedAvg), where all of the paper's tables are, a client steps on its
+own ĝ through its local epochs and uploads W − W_local, as FedAvg does: 4n bytes up, and no loss difference leaves it.
+
+A client runs forward passes only. How the server gets the sum alone is not part of this file (`fedarena.secure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from fedarena.aggregator import Aggregator
+from fedarena.batch import Batch
+from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.defenses import baffle_views, stein_law
+from fedarena.defenses.cards.baffle import Options
+from fedarena.defenses.perturbations import directions, stein
+from fedarena.errors import UserError
+from fedarena.forms import forwards
+from fedarena.local import local_step
+from fedarena.rng import Rng
+from fedarena.task import Task
+from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack, weighted_mean
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import Seen
+
+SEED, COUNT, DIFFERENCES = "seed", "count", "differences"
+AVERAGE, MODEL, MEMORY, STEPS = "average.", "model.", "memory", "steps"
+
+FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
+
+Estimate = Callable[[Tensors, Tensor, Tensor, int], Tensors]
+"""(params, x [b, ...], y, number of the step) → ĝ."""
+
+
+class Baffle(Defense):
+    """The protocol; see the module's docstring and `fedarena.defenses.cards.baffle.Options`."""
+
+    options: Options
+    sums = True
+
+    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        self.like: Tensors = dict(task.model.named_parameters())
+        """Names and shapes of the parameters."""
+        self.n = sum(p.numel() for p in self.like.values())
+        self.own_seeds = options.perturbations == "client"
+        _check(options, task, rule)
+
+    # -- the wire ----------------------------------------------------------------------------------
+
+    def broadcast(self, state: State, rng: Rng) -> Broadcast:
+        seed = {SEED: _seed(rng)}
+        if DIFFERENCES in state.extra:
+            return Broadcast({**seed, DIFFERENCES: state.extra[DIFFERENCES]})
+        return Broadcast({**seed, **state.params})
+
+    def draw(self, rng: Rng) -> Tensors:
+        """A client's own seed, and how many differences it evaluates, where these are its own to choose."""
+        o, drawn = self.options, {}
+        if self.own_seeds or (o.law and not self.task.schedule.fedsgd):
+            drawn[SEED] = _seed(rng.child("perturbations"))
+        if o.min_directions is not None:
+            spread = o.directions - o.min_directions + 1
+            count = o.min_directions + rng.child("count").integer() % spread
+            drawn[COUNT] = torch.tensor([count], dtype=torch.int16)
+        return drawn
+
+    def sent_bytes(self, ups: Tensors) -> int:
+        """4 bytes a difference; a client that evaluated fewer than K sends fewer.
+
+        Simulated in law, what a real client would have sent.
+        """
+        if not self.task.schedule.fedsgd:
+            return super().sent_bytes(ups)
+        clients = len(next(iter(ups.values())))
+        values = int(ups[COUNT].sum()) if COUNT in ups else clients * self.options.directions
+        return 4 * values + sum(t.numel() * t.element_size() for name, t in ups.items() if name in (SEED, COUNT))
+
+    # -- a client ----------------------------------------------------------------------------------
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return self._client(down, batch, memory, noise, self.differences)
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        if not self.task.schedule.fedsgd or self.own_seeds or self.options.law:
+            given = zip(batches, memories, noises, strict=True)
+            done = [self._client(down, b, m, noise, self._fast) for b, m, noise in given]
+            return stack([up for up, _ in done]), [memory for _, memory in done]
+        params, memory = self.opened(down, memories[0])
+        found = self._evaluate(params, batches, int(down[SEED]))
+        ups = [self._upload(d, noise) for d, noise in zip(found, noises, strict=True)]
+        return stack(ups), [dict(memory) for _ in batches]
+
+    def opened(self, down: Tensors, memory: Tensors) -> tuple[Tensors, Tensors]:
+        """W_t, from the broadcast alone or rebuilt from the last one, and the memory that rebuilding needs."""
+        if self.options.downlink == "model":
+            return {name: down[name] for name in self.like}, {}
+        if DIFFERENCES in down:
+            before = _unpacked(memory, self.like)
+            g = self.estimate(int(memory[SEED]), down[DIFFERENCES])
+            params, optimizer = self.step(before, g)
+            state = State(params, before.round + 1, optimizer)
+        else:
+            state = State({name: down[name] for name in self.like})
+        return state.params, {**_packed(state), SEED: down[SEED]}
+
+    def _client(
+        self,
+        down: Tensors,
+        batch: Batch,
+        memory: Tensors,
+        noise: Tensors,
+        evaluate: Callable[[Tensors, Tensor, Tensor, int], Tensor],
+    ) -> tuple[Tensors, Tensors]:
+        seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
+        if not self.task.schedule.fedsgd:
+            return self._local(down, batch, memory, self._estimator(evaluate, seed, noise))
+        params, memory = self.opened(down, memory)
+        x, y = batch.x[0], batch.y[0]
+        if self.options.law:
+            return grad(self.task.loss)(params, x, y), memory
+        return self._upload(evaluate(params, x, y, seed), noise), memory
+
+    def _upload(self, differences: Tensor, noise: Tensors) -> Tensors:
+        """What one client sends: its differences [K], zero beyond its own number of them."""
+        up = {name: noise[name] for name in (SEED, COUNT) if name in noise and (name == COUNT or self.own_seeds)}
+        sent = differences.float()
+        if COUNT in up:
+            sent = sent * (torch.arange(len(sent), device=sent.device) < up[COUNT])
+        return {DIFFERENCES: sent, **up}
+
+    def _local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
+        """Local epochs on ĝ: (W − W_local, the optimiser's memory where it is kept)."""
+        start = {name: start[name] for name in self.like}
+        params, schedule = start, self.task.schedule
+        kept = {name: _states(memory, name) for name in self.like}
+        before = int(memory[STEPS]) if STEPS in memory else 0
+        for t in range(batch.x.shape[0]):
+            g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
+            for name, p in params.items():
+                step, kept[name] = local_step(g[name], kept[name], before + t + 1, schedule)
+                moved[name] = p - step
+            params = moved
+        after: Tensors = {}
+        if self.options.optimizer_state == "kept":
+            after = {f"{MEMORY}{i}.{name}": m for name, states in kept.items() for i, m in enumerate(states or ())}
+            after[STEPS] = torch.tensor(before + batch.x.shape[0])
+        return combine(1.0, start, -1.0, params), after
+
+    def _estimator(
+        self, evaluate: Callable[[Tensors, Tensor, Tensor, int], Tensor], seed: int, noise: Tensors
+    ) -> Estimate:
+        """ĝ of one local step: from loss differences, or a draw of its law."""
+        k = int(noise[COUNT]) if COUNT in noise else self.options.directions
+
+        def real(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
+            at = step_seed(seed, t)
+            return self.estimate(at, evaluate(params, x, y, at)[:k])
+
+        def simulated(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
+            generator = torch.Generator().manual_seed(step_seed(int(noise[SEED]), t))
+            g = stein_law.estimate(flatten(grad(self.task.loss)(params, x, y)), k, generator)
+            return self._clipped(shaped(g, self.like))
+
+        return simulated if self.options.law else real
+
+    # -- loss differences --------------------------------------------------------------------------
+
+    def differences(self, params: Tensors, x: Tensor, y: Tensor, seed: int) -> Tensor:
+        """ΔL_1 … ΔL_K of one batch [K], written plainly."""
+        o, dtype = self.options, FORMATS[self.options.precision]
+        w, x = {name: p.to(dtype) for name, p in params.items()}, x.to(dtype)
+        y = y.to(dtype) if y.is_floating_point() else y
+        here = self.task.loss(w, x, y) if o.scheme == "forward" else None
+        found = []
+        for _, z in zip(range(o.directions), directions(seed, self.n), strict=False):
+            delta = shaped((o.sigma * z).to(x), self.like)
+            there = self.task.loss(combine(1.0, w, 1.0, delta), x, y)
+            found.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
+        return torch.stack(found)
+
+    def _fast(self, params: Tensors, x: Tensor, y: Tensor, seed: int) -> Tensor:
+        return self._evaluate(params, [Batch(x[None], y[None])], seed)[0]
+
+    def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int) -> Tensor:
+        """`differences` of many clients at the same parameters [clients, K]."""
+        o, z = self.options, directions(seed, self.n)
+        dtype = FORMATS[o.precision]
+        return forwards.differences(self.task, params, batches, z, o.directions, o.sigma, o.scheme, dtype, None)
+
+    def estimate(self, seed: int, differences: Tensor) -> Tensors:
+        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it."""
+        halves = 2.0 if self.options.scheme == "central" else 1.0
+        g = stein(seed, self.n, differences / halves, self.options.sigma)
+        return self._clipped(shaped(g.to(differences.device), self.like))
+
+    def _clipped(self, g: Tensors) -> Tensors:
+        if self.options.clip is None:
+            return g
+        largest = torch.stack([t.abs().max() for t in g.values()]).max()
+        factor = (self.options.clip / largest).clamp(max=1.0)
+        return {name: t * factor for name, t in g.items()}
+
+    # -- the server --------------------------------------------------------------------------------
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        bare = replace(state, extra={n: t for n, t in state.extra.items() if not n.startswith(AVERAGE)})
+        if not self.task.schedule.fedsgd:
+            return self.combine(bare, sent, ups, cohort, rng)
+        if self.options.law:
+            return self._in_law(bare, sent, ups, cohort, rng)
+        found = self._combined(bare, sent, ups, cohort, rng)
+        missed = (ups[DIFFERENCES] == 0).float()
+        if COUNT in ups:
+            missed = missed - (torch.arange(missed.shape[1], device=missed.device) >= ups[COUNT]).float()
+        return replace(found, verdict={**found.verdict, "vanished": missed.sum(1) / self._counts(ups).flatten()})
+
+    def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
+        if self.own_seeds:
+            k = self._counts(ups).flatten().tolist()
+            each = zip(ups[SEED].flatten().tolist(), ups[DIFFERENCES], k, strict=True)
+            estimates = [self.estimate(int(seed), d[: int(count)]) for seed, d, count in each]
+            return self.combine(state, sent, stack(estimates), cohort, rng)
+        if COUNT in ups:
+            has = torch.arange(self.options.directions, device=ups[COUNT].device) < ups[COUNT]
+            weight = cohort.weights[:, None] * has
+            used = weight.sum(0) > 0
+            mean = ((weight * ups[DIFFERENCES]).sum(0) / weight.sum(0).clamp(min=1e-30))[used]
+            return Direction(self.estimate(int(sent.down[SEED]), mean), verdict={"used": cohort.weights})
+        found = self.combine(state, sent, ups, cohort, rng)
+        mean = found.step[DIFFERENCES]
+        extra = {**found.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else found.extra
+        return replace(found, step=self.estimate(int(sent.down[SEED]), mean), extra=extra)
+
+    def _counts(self, ups: Tensors) -> Tensor:
+        """How many differences each client evaluated [clients, 1]."""
+        if COUNT in ups:
+            return ups[COUNT]
+        return torch.full((len(ups[DIFFERENCES]), 1), self.options.directions, device=ups[DIFFERENCES].device)
+
+    def _in_law(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        """Shared perturbations: one draw for the mean gradient. Own ones: one for each client, averaged."""
+        if not self.own_seeds:
+            found = self.combine(state, sent, ups, cohort, rng)
+            g = stein_law.estimate(flatten(found.step), self.options.directions, rng.child("law").torch())
+            return replace(found, step=self._clipped(shaped(g, self.like)))
+        drawn = [
+            stein_law.estimate(g, self.options.directions, rng.child("law", i).torch()) for i, g in enumerate(rows(ups))
+        ]
+        estimates = stack([self._clipped(shaped(g, self.like)) for g in drawn])
+        return self.combine(state, sent, estimates, cohort, rng)
+
+    def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
+        """As inherited; besides, W̄ ← d·W̄ + (1 − d)·W with d the decay, W̄ = W at first."""
+        after = super().aggregate(state, sent, ups, cohort, rng)
+        if self.options.ema is None:
+            return after
+        decay = self._decay(state.round, cohort)
+        average = combine(decay, self.deployed(state), 1 - decay, after.params)
+        return replace(after, extra={**after.extra, **{AVERAGE + name: t for name, t in average.items()}})
+
+    def _decay(self, t: int, cohort: Cohort) -> float:
+        """The decay of round t: of one average, or of as many as a client takes steps in the round."""
+        o, decay = self.options, 1.0
+        schedule, sizes = self.task.schedule, self.task.sizes
+        steps = max(schedule.steps(sizes[c]) for c in cohort.clients) if o.ema_per == "step" else 1
+        assert o.ema is not None
+        for i in range(t * steps, (t + 1) * steps):
+            decay *= min(o.ema, (2 + i) / (11 + i)) if o.ema_warmup else o.ema
+        return decay
+
+    def deployed(self, state: State) -> Tensors:
+        """W̄, or W before the first average and without one."""
+        return {name: state.extra.get(AVERAGE + name, w) for name, w in state.params.items()}
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        if not self.options.law:
+            return ()
+        return ("simulated in law: gradient estimates are draws from their exact distribution, not loss differences",)
+
+    def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
+        """As inherited; the estimate where clients have seeds of their own, since then the server combines estimates."""
+        up = super().noiseless(down, x, y)
+        if self.own_seeds and self.task.schedule.fedsgd and not self.options.law:
+            return self.estimate(int(down[SEED]), up[DIFFERENCES])
+        return up
+
+    # -- what parties observe ----------------------------------------------------------------------
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        return baffle_views.readings(self, threat, seen, victims)
+
+
+def step_seed(seed: int, t: int) -> int:
+    """The seed of local step t's perturbations, from the round's; step 0 takes the round's own."""
+    return Rng(seed).child("step", t).integer(31) if t else seed
+
+
+def _seed(rng: Rng) -> Tensor:
+    return torch.tensor([rng.child("seed").integer(31)], dtype=torch.int32)
+
+
+def _states(memory: Tensors, name: str) -> tuple[Tensor, ...] | None:
+    """An optimiser's memory of one parameter, None before its first step."""
+    found = tuple(memory[key] for key in (f"{MEMORY}{i}.{name}" for i in (0, 1)) if key in memory)
+    return found or None
+
+
+def _packed(state: State) -> Tensors:
+    """A copy of the server's model and optimiser, as a client's memory."""
+    optimizer = {f"{MEMORY}{i}.{name}": m for name, states in state.optimizer.items() for i, m in enumerate(states)}
+    return {**{MODEL + name: p for name, p in state.params.items()}, **optimizer, STEPS: torch.tensor(state.round)}
+
+
+def _unpacked(memory: Tensors, like: Tensors) -> State:
+    """Undoes `_packed`."""
+    optimizer = {name: states for name in like if (states := _states(memory, name)) is not None}
+    return State({name: memory[MODEL + name] for name in like}, int(memory[STEPS]), optimizer)
+
+
+def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
+    """Refuse options that contradict each other or would do nothing. Raises UserError."""
+    schedule = task.schedule
+
+    def refuse(name: str, because: str) -> None:
+        raise UserError(f"defense baffle: option '{name}' is {getattr(o, name)}, but {because}")
+
+    changed = {f.name for f in fields(o) if getattr(o, f.name) != f.default}
+    if o.min_directions is not None and o.min_directions > o.directions:
+        refuse("min_directions", f"at most directions={o.directions} is possible")
+    if o.law:
+        for name in sorted(changed & {"sigma", "scheme", "precision"}):
+            refuse(name, "law=true does not depend on it: the law is that of small σ and exact arithmetic")
+        if o.min_directions is not None and schedule.fedsgd:
+            refuse("min_directions", "law=true knows the law of one K for all clients only (FedSGD)")
+        if not schedule.fedsgd and o.perturbations == "shared":
+            refuse("law", "with local epochs and shared perturbations the clients' estimates are dependent, whose law "
+                   "it does not draw from: set perturbations=client")
+    if o.ema is None:
+        for name in sorted(changed & {"ema_warmup", "ema_per"}):
+            refuse(name, "ema=none deploys no average")
+    if schedule.fedsgd:
+        if o.ema_per == "step":
+            refuse("ema_per", "with local-epochs 0 a round is one step")
+        if o.optimizer_state == "kept":
+            refuse("optimizer_state", "with local-epochs 0 clients take no step of their own")
+    elif schedule.client_optimizer == "sgd" and o.optimizer_state == "kept":
+        refuse("optimizer_state", "client_optimizer=sgd has no memory to keep")
+    if o.downlink == "scalars":
+        needs = {
+            "local-epochs 0": schedule.fedsgd,
+            "participation 1": task.participants == len(task.sizes),
+            "perturbations=shared": o.perturbations == "shared",
+            "law=false": not o.law,
+            "min_directions=none": o.min_directions is None,
+            "no rule that needs the server's own data": rule is None or not rule.auxiliary,
+        }
+        for need, holds in needs.items():
+            if not holds:
+                refuse("downlink", f"it needs {need}")
+    if rule is not None and o.min_directions is not None and o.perturbations == "shared":
+        refuse("min_directions", "an aggregation rule needs vectors of one length: leave one of them out, or set "
+               "perturbations=client")

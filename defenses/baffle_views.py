@@ -1,0 +1,195 @@
+"""What each party makes of what it sees of BAFFLE.
+
+    paper form      the Stein estimate ĝ_c as if it were the gradient, matched with the plain model
+    adaptive form   the K loss differences themselves, matched through the protocol:
+                        ΔL_k/σ = z_kᵀ ∂L/∂W(x', y')   to first order in σ     (`Projections`)
+
+Both ends expand the seed, so every party knows the z_k, and K numbers are K linear measurements of the gradient. What
+the estimate loses, the paper's noise of size √(n/K), is not lost in them.
+
+    server, eavesdropper   each client's differences, off the wire
+    server, secure sum     the sum of the cohort's differences
+    client                 with downlink=scalars the aggregated differences come down in clear; else two consecutive W
+                           show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
+
+At the epoch level W − W_local crosses the wire, as with FedAvg, and is read as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fedarena.defense import Reading, State
+from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.perturbations import directions
+from fedarena.observe import PlainGradient, images_behind, others_of, uploads_seen, without_own
+from fedarena.tensors import Tensors, combine, flatten, scale
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import Seen
+from fedarena.view import Observation
+
+if TYPE_CHECKING:
+    from fedarena.defenses.baffle import Baffle
+
+SEED, COUNT, DIFFERENCES = "seed", "count", "differences"
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Simulator of the adaptive form: ΔL_k/σ of a candidate batch, to first order.
+
+    Attributes:
+        plain: the gradient that a candidate batch gives.
+        z: the directions [K, n].
+    """
+
+    plain: PlainGradient
+    z: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return {DIFFERENCES: self.z @ flatten(self.plain(x, y))}
+
+
+def readings(
+    defense: Baffle, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+) -> Sequence[Reading] | NotApplicable:
+    """See `fedarena.defense.Defense.readings`."""
+    schedule = defense.task.schedule
+    if not schedule.fedsgd:
+        return _epoch_level(defense, threat, seen, victims)
+    if defense.options.law:
+        return NotApplicable("the run was simulated in law: no loss difference crossed a wire that could be read")
+    if threat.party == "client":
+        why = _no_difference(defense)
+        if why:
+            return NotApplicable(why)
+    found = [_observation(defense, threat, seen, t) for t in victims if t in seen]
+    observations = tuple(o for o in found if isinstance(o, Observation))
+    if not observations:
+        reasons = [o.reason for o in found if isinstance(o, NotApplicable)]
+        return NotApplicable(reasons[0] if reasons else "none of the rounds attacked took place")
+    return [Reading("differences" if threat.form == "adaptive" else "estimate", observations)]
+
+
+def _observation(defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
+    now, task = seen[t], defense.task
+    params = _model(defense, seen, t)
+    if params is None:
+        return NotApplicable("with downlink=scalars the model of a round is known only to those who saw all before it")
+    if threat.party == "client":
+        read = _of_others(defense, threat, seen, t, params)
+        if isinstance(read, NotApplicable):
+            return read
+        clients, up = read
+    else:
+        wire = uploads_seen(now, threat)
+        if isinstance(wire, NotApplicable):
+            return wire
+        clients, up = wire
+    seed = int(up[SEED]) if SEED in up else int(now.down[SEED])
+    differences = up[DIFFERENCES][: int(up[COUNT])] if COUNT in up else up[DIFFERENCES]
+    plain = PlainGradient(task, params, clients)
+    estimate = defense.estimate(seed, differences)
+    adaptive = threat.form == "adaptive"
+    halves = 2.0 if defense.options.scheme == "central" else 1.0
+    z = torch.stack(list(islice(directions(seed, defense.n), len(differences)))).to(differences.device)
+    return Observation(
+        round=t,
+        clients=clients,
+        images=sum(images_behind(task, c) for c in clients),
+        target={DIFFERENCES: differences / (halves * defense.options.sigma)} if adaptive else estimate,
+        simulate=Projections(plain, z) if adaptive else plain,
+        output_bias=None if adaptive else task.output_bias,
+        estimate=estimate,
+        estimate_of="gradient",
+    )
+
+
+# -- a client -------------------------------------------------------------------------------------------
+
+
+def _no_difference(defense: Baffle) -> str:
+    """Why a client cannot read the others' mean differences from what comes down; empty if it can."""
+    o = defense.options
+    if defense.rule is not None:
+        return "what comes down shows what the server's rule made of the uploads, not their mean"
+    if o.downlink == "scalars":
+        return ""
+    if defense.own_seeds or o.min_directions is not None:
+        return "the perturbations behind the mean estimate are the other clients' own"
+    if defense.task.schedule.server_optimizer != "sgd":
+        return "the server's Adam steps do not show the estimate, and this attack does not invert Adam"
+    return ""
+
+
+def _of_others(
+    defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: int, params: Tensors
+) -> tuple[tuple[int, ...], Tensors] | NotApplicable:
+    """The others' mean differences of round t, and who they are."""
+    now, after, others = seen[t], seen.get(t + 1), others_of(seen[t], threat)
+    if after is None or not others:
+        return NotApplicable(
+            "the malicious client was not sampled in two consecutive rounds together with another client"
+        )
+    assert now.own_up is not None
+    if DIFFERENCES in after.down:
+        total = after.down[DIFFERENCES]
+    else:
+        g = flatten(scale(1 / defense.step_size, combine(1.0, params, -1.0, {n: after.down[n] for n in params})))
+        clip = defense.options.clip
+        if clip is not None and float(g.abs().max()) >= clip * (1 - 1e-4):
+            return NotApplicable("the server shortened its estimate, which hides the scale of the differences")
+        total = _solved(defense, int(now.down[SEED]), g)
+    mine = {DIFFERENCES: now.own_up[DIFFERENCES]}
+    return others, without_own({DIFFERENCES: total}, mine, defense.task.sizes, now, threat)
+
+
+def _solved(defense: Baffle, seed: int, g: Tensor) -> Tensor:
+    """ΔL_1 … ΔL_K from ĝ = Σ_k z_k ΔL_k/(Kσ), by least squares in double precision."""
+    o = defense.options
+    z = torch.stack(list(islice(directions(seed, defense.n), o.directions))).double().to(g.device)
+    halves = 2.0 if o.scheme == "central" else 1.0
+    found: Tensor = torch.linalg.lstsq(z.T, g.double()[:, None]).solution[:, 0]
+    return (found * o.directions * o.sigma * halves).to(g)
+
+
+def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
+    """W_t as the party knows it: its own, sent, or rebuilt from all rounds before; None when it missed some."""
+    now = seen[t]
+    if now.params is not None:
+        return now.params
+    if all(name in now.down for name in defense.like):
+        return {name: now.down[name] for name in defense.like}
+    state, seed = None, 0
+    for r in range(t + 1):
+        if r not in seen:
+            return None
+        down = seen[r].down
+        if state is None:
+            state = State({name: down[name] for name in defense.like})
+        else:
+            params, optimizer = defense.step(state, defense.estimate(seed, down[DIFFERENCES]))
+            state = State(params, state.round + 1, optimizer)
+        seed = int(down[SEED])
+    return None if state is None else state.params
+
+
+# -- the epoch level ------------------------------------------------------------------------------------
+
+
+def _epoch_level(
+    defense: Baffle, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+) -> Sequence[Reading] | NotApplicable:
+    """W − W_local, read as FedAvg's: the paper form as a mean gradient, the adaptive through plain local steps."""
+    plain = {t: _without_seed(s) for t, s in seen.items()}
+    return FedAvg(None, defense.task, defense.rule).readings(threat, plain, victims)
+
+
+def _without_seed(seen: Seen) -> Seen:
+    return replace(seen, down={name: t for name, t in seen.down.items() if name != SEED})
