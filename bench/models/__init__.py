@@ -4,7 +4,10 @@ CARDS: dict[str, str] = {
     "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
     "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",
     "cnn-two-stage": "fedarena.models.cards.cnn_two_stage:CARD",
+    "lenet-baffle": "fedarena.models.cards.lenet_baffle:CARD",
     "lenet-dlg": "fedarena.models.cards.lenet_dlg:CARD",
     "mlp": "fedarena.models.cards.mlp:CARD",
     "mlp-two-stage": "fedarena.models.cards.mlp_two_stage:CARD",
+    "mobilenet-head": "fedarena.models.cards.mobilenet_head:CARD",
+    "wrn-10-2": "fedarena.models.cards.wrn:CARD",
 }

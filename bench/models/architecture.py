@@ -20,7 +20,8 @@ class Architecture(ABC):
     """A family of modules; the target of a model's card.
 
     Modules hold no parameters that matter (they are zero) and no state: parameters are drawn by `init` and handed
-    over by name. There is no batch normalisation, whose running statistics would be a second, hidden upload.
+    over by name. Batch normalisation, where a model offers it, keeps no running statistics, which would be a second,
+    hidden upload: it uses those of the batch at hand, in evaluation too. What is frozen is no parameter either.
     """
 
     def __init__(self, options: Any) -> None:

@@ -19,10 +19,13 @@ from fedarena.rng import Rng
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
+NEEDED = {"mobilenet-head": {"weights": "random", "size": "32"}}
+"""Options without which a model does not take every image, or needs a file."""
+
 
 def make(name, **text):
     card = find("model", name)
-    return card.load()(card.parse(text))
+    return card.load()(card.parse(NEEDED.get(name, {}) | text))
 
 
 def count(module):
