@@ -1,0 +1,65 @@
+"""Card and options of `pairwise-masks`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of pairwise masks."""
+
+    bits: int = option(64, "size of the integers that are sent in place of floats", choices=(32, 64))
+    bound: float = option(
+        16.0,
+        "largest |value| that a client can send, weighted by its share of the samples; public. "
+        "Values are rounded to multiples of about 2·clients·bound / 2^bits",
+        low=1e-12,
+        high=1e12,
+    )
+    dropout: float = option(
+        0.0, "probability that a client drops after sharing keys, before or after its masked upload", low=0, below=1
+    )
+    threshold: float = option(
+        2 / 3, "share of the clients whose answers unmask the sum; always more than half of them", low=0.5, high=1
+    )
+
+
+CARD = Card(
+    name="pairwise-masks",
+    kind="secure",
+    title="Secure aggregation: pairwise masks that cancel, with recovery from dropouts",
+    target="fedarena.defenses.secure.pairwise:PairwiseMasks",
+    options=Options,
+    paper="Practical Secure Aggregation for Privacy-Preserving Machine Learning (CCS)",
+    authors="Bonawitz, Ivanov, Kreuter, Marcedone, McMahan, Patel, Ramage, Segal, Seth",
+    year=2017,
+    url="https://eprint.iacr.org/2017/281",
+    equations="Figure 4, rounds 0, 1, 2 and 4",
+    departures=(
+        "Honest-but-curious server: round 3 of Figure 4 (signed agreement on who is alive) and the signatures of "
+        "rounds 0 and 1 are left out, so that a server could put its own keys in place of clients'.",
+        "The floats' step is a power of two and follows from a public bound, so that sums are exact.",
+        "Keys, shares and masks come from the trial's seed, so that runs can be replayed; a deployment draws them from "
+        "the operating system.",
+        "Clients drop after sharing keys only, half of them before and half after the masked upload.",
+    ),
+    check="no number of the paper; tests/defenses/secure: sums exact to the last bit, uploads uniform, what colluders "
+    "learn",
+    facts=(
+        (
+            "up",
+            "x + masks modulo 2^bits; beside it 64 bytes of keys, 86 of encrypted shares for each other client, "
+            "37 for each client in the unmasking",
+        ),
+        ("down", "all keys, the shares meant for the client, who is alive: further bytes linear in the clients"),
+        ("server knows", "the sum over the clients whose masked upload arrived"),
+        ("client knows", "nothing of others but public keys and shares; t of them together can unmask any upload"),
+        ("eavesdropper knows", "uniform integers"),
+        ("fails", "when fewer than the threshold answer the unmasking, and for values beyond the bound"),
+        (
+            "built of",
+            "X25519, HKDF-SHA256, ChaCha20, ChaCha20-Poly1305 (cryptography); Shamir's shares over 2^256 + 297",
+        ),
+    ),
+)

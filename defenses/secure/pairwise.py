@@ -1,0 +1,89 @@
+"""Secure aggregation by pairwise masks (Bonawitz et al., "Practical Secure Aggregation for Privacy-Preserving
+Machine Learning", CCS 2017, Figure 4, against an honest-but-curious server).
+
+Client and server objects exchange messages as bytes (`client`, `server`); this file plays the rounds, counts the
+bytes and lets clients drop out. The sum is exact: vectors become integers first (`fixed_point`).
+
+What holds, with n participants and threshold t:
+    - the server alone sees uniform words and the sum of the survivors' vectors;
+    - fewer than t colluding clients, with or without the server, learn the sum of the others' vectors. For n − 1 of
+      them that is the last one's vector;
+    - t or more colluding clients hold enough shares to unmask any upload that they get from the wire.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedarena.defenses.secure.cards.pairwise_masks import Options
+from fedarena.defenses.secure.client import Client
+from fedarena.defenses.secure.fixed_point import FixedPoint, signed
+from fedarena.defenses.secure.key_agreement import Once
+from fedarena.defenses.secure.server import Server
+from fedarena.defenses.secure.stream import read
+from fedarena.rng import Rng
+from fedarena.secure import Exchange, SecureSum, require_company
+
+
+class PairwiseMasks(SecureSum):
+    """The protocol; see the module's docstring."""
+
+    options: Options
+
+    def check(self, n: int) -> None:
+        require_company("pairwise-masks", n)
+
+    def threshold(self, n: int) -> int:
+        """t: the share `threshold` of n rounded up, and more than half.
+
+        More than half: otherwise a server could tell one half of the clients that u is alive and the other half that
+        it is gone, and would get t shares of both of u's secrets.
+        """
+        return max(math.ceil(round(self.options.threshold * n, 9)), n // 2 + 1)
+
+    def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
+        n, d = vectors.shape
+        self.check(n)
+        o, t, once = self.options, self.threshold(n), Once()
+        code = FixedPoint(o.bits, o.bound, n)
+        rows = code.encode(vectors.detach().cpu().double().numpy())
+        clients = {u: Client(u, row, t, rng.child("client", u), once) for u, row in enumerate(rows)}
+        server = Server(t, o.bits)
+        before, after = self._leave(n, rng.child("dropout"))
+
+        keys = {u: c.advertise() for u, c in clients.items()}
+        roster = server.roster(keys)
+        boxes = {u: c.share(roster) for u, c in clients.items()}
+        routed = server.route(boxes)
+        uploads = {u: c.upload(routed[u]) for u, c in clients.items() if u not in before}
+        alive = server.alive(uploads)
+        revealed = {u: clients[u].reveal(alive) for u in uploads if u not in after}
+        total = code.decode(server.total(revealed))
+
+        wire = torch.zeros(n, d, dtype=torch.int32 if o.bits == 32 else torch.int64)
+        for u, message in uploads.items():
+            wire[u] = torch.from_numpy(signed(read(message, o.bits), o.bits).copy())
+        return Exchange(
+            wire.to(vectors.device),
+            torch.from_numpy(total).to(vectors),
+            tuple(uploads),
+            extra_up=(_size(keys) + _size(boxes) + _size(revealed)) / n,
+            extra_down=(n * len(roster) + _size(routed) + len(uploads) * len(alive)) / n,
+        )
+
+    def _leave(self, n: int, rng: Rng) -> tuple[set[int], set[int]]:
+        """Who drops out before the masked vector, and who after it: each client with probability `dropout`, then
+        either with 1/2."""
+        leaves, early = rng.numpy().random((2, n))
+        gone = np.flatnonzero(leaves < self.options.dropout).tolist()
+        before = {u for u in gone if early[u] < 0.5}
+        return before, set(gone) - before
+
+
+def _size(messages: Mapping[int, bytes]) -> int:
+    return sum(len(message) for message in messages.values())

@@ -1,0 +1,53 @@
+"""Shamir's secret sharing (1979): any t of n shares give the secret, t − 1 tell nothing about it.
+
+    f(x) = secret + c_1 x + … + c_{t−1} x^{t−1}  mod p,   c uniform;  the share of x is f(x), x = 1 … n
+    secret = Σ_x λ_x f(x),  λ_x = Π_{z≠x} z / (z − x)  mod p,  over any t points x
+
+The libraries at hand draw their own coefficients (a replay would differ) or share at most 16 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from fedarena.rng import Rng
+
+PRIME = 2**256 + 297
+"""The least prime above 2^256: every 32-byte secret is an element."""
+
+SHARE = 33
+"""Bytes of a share."""
+
+
+def split(secret: int, n: int, t: int, rng: Rng, prime: int = PRIME) -> list[int]:
+    """Shares f(1) … f(n) of a secret in [0, prime), any t of which give it; n < prime."""
+    wide = prime.bit_length() // 8 + 17  # 128 bits more than the prime: the rest of the division is as good as uniform
+    drawn = rng.numpy().bytes(wide * (t - 1))
+    rising = [secret, *(int.from_bytes(drawn[i : i + wide], "little") % prime for i in range(0, len(drawn), wide))]
+    falling = rising[::-1]
+    return [_evaluate(falling, x) % prime for x in range(1, n + 1)]
+
+
+def _evaluate(falling: list[int], x: int) -> int:
+    """Horner's rule, highest power first. x is small: one division at the end is faster than one a step."""
+    value = 0
+    for coefficient in falling:
+        value = value * x + coefficient
+    return value
+
+
+def weights(points: Collection[int], prime: int = PRIME) -> dict[int, int]:
+    """λ_x for every x in `points`: the same for all secrets whose shares are at these points."""
+    found = {}
+    for x in points:
+        above, below = 1, 1
+        for z in points:
+            if z != x:
+                above, below = above * z % prime, below * (z - x) % prime
+        found[x] = above * pow(below, -1, prime) % prime
+    return found
+
+
+def join(shares: Mapping[int, int], lagrange: Mapping[int, int], prime: int = PRIME) -> int:
+    """The secret, from shares by point and `weights` of the same points."""
+    return sum(weight * shares[x] for x, weight in lagrange.items()) % prime
