@@ -30,10 +30,10 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Frozen(nn.Module):
-    """A network that is no part of what is trained: x [n, 1 or 3, h, w] → net((x − MEAN)/STD).
+    """MobileNetV2's features, which are no part of what is trained: x [n, 1 or 3, h, w] → net((x − MEAN)/STD).
 
-    It is held in a tuple, where `named_parameters`, `named_modules` and `functional_call` do not look; moving the
-    module to a device or type moves it along, and `train` leaves it in evaluation.
+    They are held in a tuple, where `named_parameters`, `named_modules` and `functional_call` do not look; moving
+    the module to a device or type moves them along, and `train` leaves them in evaluation.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -48,6 +48,15 @@ class Frozen(nn.Module):
         # One channel broadcasts to three.
         out: Tensor = net((x.to(like.dtype) - mean) / std)
         return out.to(x.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tensors alone: torchvision's classes could not be found in a process that has not prepared its import."""
+        return {**self.__dict__, "_held": self._held[0].state_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        net = structure()
+        net.load_state_dict(state["_held"], assign=True)  # keeps their device and type
+        super().__setstate__({**state, "_held": (net.eval().requires_grad_(False),)})
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Frozen:
         self._held[0]._apply(fn, recurse)
@@ -81,10 +90,7 @@ def features(weights: str) -> nn.Module:
     Raises:
         UserError: a file that is absent or holds something else.
     """
-    mobilenet = import_torchvision().models.mobilenet_v2
-    with torch.device("meta"):  # there it draws nothing from the global generator
-        net: nn.Module = mobilenet().features
-    net.to_empty(device="cpu")
+    net = structure().to_empty(device="cpu")
     if weights == "random":
         fill(net, Rng(0).child("mobilenet-head", "features").torch())
         return net
@@ -94,6 +100,14 @@ def features(weights: str) -> nn.Module:
             f"model mobilenet-head: option 'weights' is {weights!r}, allowed: pretrained, random, or a file that exists"
         )
     load(net, path)
+    return net
+
+
+def structure() -> nn.Module:
+    """The features without storage; made on the meta device, they draw nothing from the global generator."""
+    mobilenet = import_torchvision().models.mobilenet_v2
+    with torch.device("meta"):
+        net: nn.Module = mobilenet().features
     return net
 
 

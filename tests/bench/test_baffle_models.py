@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import hashlib
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -285,6 +287,22 @@ def test_features_follow_the_module_s_device_and_type_and_its_copies():
     mixed = functional_call(module, {n: p.double() for n, p in params.items()}, (x.double(),))
     assert mixed.dtype == torch.float64
     assert torch.equal(functional_call(pickle.loads(pickle.dumps(module)), params, (x,)), single)
+
+
+def test_a_fresh_process_can_unpickle_it(tmp_path):
+    """Worker processes get the module before anything in them has imported torchvision."""
+    module, params = make("mobilenet-head", **RANDOM)
+    x = images(2, 3, 32, 32)
+    (tmp_path / "module").write_bytes(pickle.dumps((module, params, x)))
+    code = (
+        "import pickle, sys; from torch.func import functional_call as call\n"
+        "module, params, x = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "print(call(module, params, (x,)).double().sum().item())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "module"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    truth = float(functional_call(module, params, (x,)).double().sum())
+    assert float(done.stdout) == pytest.approx(truth, rel=1e-4)
 
 
 def test_one_channel_is_three_equal_ones_and_two_are_refused():
