@@ -8,8 +8,8 @@ Backpropagation?", 2023), Algorithm 1.
     server            ΔL_k = Σ_c (N_c/N) ΔL_{c,k};  ĝ = (1/K) Σ_k δ_k ΔL_k / σ²  (central: / 2σ²)      (Eq. 6)
                       W ← W − step(ĝ), SGD or Adam;  deployed is a moving average of W
 
-That is the batch level (FedSGD). At the epoch level (FedAvg), where all of the paper's tables are, a client steps on its
-own ĝ through its local epochs and uploads W − W_local, as FedAvg does: 4n bytes up, and no loss difference leaves it.
+That is the batch level (FedSGD). At the epoch level (FedAvg), where all of the paper's tables are, a client steps on
+its own ĝ through its local epochs and uploads W − W_local, as FedAvg does: 4n bytes up, no loss difference leaves it.
 
 A client runs forward passes only. How the server gets the sum alone is not part of this file (`fedarena.secure`).
 """
@@ -34,7 +34,7 @@ from fedarena.forms import forwards
 from fedarena.local import local_step
 from fedarena.rng import Rng
 from fedarena.task import Task
-from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack, weighted_mean
+from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 
@@ -155,7 +155,7 @@ class Baffle(Defense):
         for t in range(batch.x.shape[0]):
             g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
             for name, p in params.items():
-                step, kept[name] = local_step(g[name], kept[name], before + t + 1, schedule)
+                step, kept[name] = local_step(g[name].to(p), kept[name], before + t + 1, schedule)
                 moved[name] = p - step
             params = moved
         after: Tensors = {}
@@ -234,10 +234,10 @@ class Baffle(Defense):
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
-        if self.own_seeds:
+        if self._combines_estimates:
             k = self._counts(ups).flatten().tolist()
             each = zip(ups[SEED].flatten().tolist(), ups[DIFFERENCES], k, strict=True)
-            estimates = [self.estimate(int(seed), d[: int(count)]) for seed, d, count in each]
+            estimates = [self.estimate(int(seed) % 2**32, d[: int(count)]) for seed, d, count in each]
             return self.combine(state, sent, stack(estimates), cohort, rng)
         if COUNT in ups:
             has = torch.arange(self.options.directions, device=ups[COUNT].device) < ups[COUNT]
@@ -249,6 +249,11 @@ class Baffle(Defense):
         mean = found.step[DIFFERENCES]
         extra = {**found.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else found.extra
         return replace(found, step=self.estimate(int(sent.down[SEED]), mean), extra=extra)
+
+    @property
+    def _combines_estimates(self) -> bool:
+        """Whether each client's differences become an estimate of their own before they are combined."""
+        return self.own_seeds and self.task.schedule.fedsgd and not self.options.law
 
     def _counts(self, ups: Tensors) -> Tensor:
         """How many differences each client evaluated [clients, 1]."""
@@ -297,12 +302,10 @@ class Baffle(Defense):
             return ()
         return ("simulated in law: gradient estimates are draws from their exact distribution, not loss differences",)
 
-    def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
-        """As inherited; the estimate where clients have seeds of their own, since then the server combines estimates."""
-        up = super().noiseless(down, x, y)
-        if self.own_seeds and self.task.schedule.fedsgd and not self.options.law:
-            return self.estimate(int(down[SEED]), up[DIFFERENCES])
-        return up
+    def _reference(self, state: State, sent: Broadcast) -> Tensor:
+        """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""
+        found = super()._reference(state, sent)
+        return flatten(self.estimate(int(sent.down[SEED]), found)) if self._combines_estimates else found
 
     # -- what parties observe ----------------------------------------------------------------------
 
@@ -355,8 +358,11 @@ def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
         if o.min_directions is not None and schedule.fedsgd:
             refuse("min_directions", "law=true knows the law of one K for all clients only (FedSGD)")
         if not schedule.fedsgd and o.perturbations == "shared":
-            refuse("law", "with local epochs and shared perturbations the clients' estimates are dependent, whose law "
-                   "it does not draw from: set perturbations=client")
+            refuse(
+                "law",
+                "with local epochs and shared perturbations the clients' estimates are dependent, whose law "
+                "it does not draw from: set perturbations=client",
+            )
     if o.ema is None:
         for name in sorted(changed & {"ema_warmup", "ema_per"}):
             refuse(name, "ema=none deploys no average")
@@ -380,5 +386,7 @@ def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
             if not holds:
                 refuse("downlink", f"it needs {need}")
     if rule is not None and o.min_directions is not None and o.perturbations == "shared":
-        refuse("min_directions", "an aggregation rule needs vectors of one length: leave one of them out, or set "
-               "perturbations=client")
+        refuse(
+            "min_directions",
+            "an aggregation rule needs vectors of one length: leave one of them out, or set perturbations=client",
+        )
