@@ -9,6 +9,9 @@ What holds, with n participants and threshold t:
     - fewer than t colluding clients, with or without the server, learn the sum of the others' vectors. For n − 1 of
       them that is the last one's vector;
     - t or more colluding clients hold enough shares to unmask any upload that they get from the wire.
+
+A server that lies about who is alive, differently to different clients, unmasks an upload unless 2t > n + the clients
+that collude with it; one that swaps public keys is not stopped at all (see the card's departures).
 """
 
 from __future__ import annotations

@@ -107,6 +107,27 @@ def test_fewer_shares_than_the_threshold_unmask_nothing() -> None:
     assert (guess != x.sum(0, dtype=x.dtype)).all()
 
 
+def test_no_secret_is_drawn_twice() -> None:
+    """Nor are coefficients: shares of two secrets by one polynomial would differ by what the secrets differ by."""
+    n, x = 4, vector("zero", 4)
+    rounds = [play(x, 3, Rng(0).child(r)) for r in range(2)]
+    everybody = [c for done in rounds for c in done.clients]
+    raw = [
+        secret
+        for c in everybody
+        for secret in (
+            c.self_seed,
+            c.sealing.private.private_bytes_raw(),
+            c.masking.private.private_bytes_raw(),
+        )
+    ]
+    assert len(set(raw)) == 3 * 2 * n
+    for done in rounds:
+        for owner in range(n):
+            pairs = [[int.from_bytes(share, "little") for share in c.shares[owner]] for c in done.clients]
+            assert len({(key - seed) % shamir.PRIME for key, seed in pairs}) == n
+
+
 # -- colluding clients -----------------------------------------------------------------------------
 
 
