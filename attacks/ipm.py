@@ -20,6 +20,7 @@ class IPM(Poisoning):
     options: Options
     knowledge = ("own", "omniscient")
     tunes = {"epsilon": (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
+    only_length = ("epsilon",)
 
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         return same(-self.options.epsilon * honest_rows(self.ground, sight).mean(0), sight), memory

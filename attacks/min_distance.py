@@ -3,16 +3,45 @@
     sent = μ + γ p,  μ the mean of the honest uploads g_i
     p    = −μ/‖μ‖ (unit),  −sign(μ) (sign),  −σ (std)
 
-The authors find γ by halving steps from 10, to 1e-5. Both constraints are quadratic in γ and hold at γ = 0, so
-that the allowed γ ≥ 0 are one interval, and its end is known in closed form.
+The authors find γ by halving steps from 10, to 1e-5. Their constraints are quadratic in γ and hold at γ = 0, so that
+the allowed γ ≥ 0 are one interval, and its end is known in closed form.
 """
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+
+from fedarena.attacks.estimate import honest_rows, mean_and_deviation, needs_two, same
+from fedarena.poisoning import Poisoning, Sight
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors
+from fedarena.threat import NotApplicable
+
+
+class MinDistance(Poisoning):
+    """Every colluder sends μ + γ p with the largest γ that a constraint allows. A subclass writes the constraint."""
+
+    options: Any
+    knowledge = ("own", "omniscient")
+    bounds: ClassVar[str]
+    """What the constraint bounds, which takes two uploads."""
+
+    @abstractmethod
+    def step(self, x: Tensor, p: Tensor) -> float:
+        """γ; 0 where p is 0. x: honest uploads [n, d]. p: [d]."""
+
+    def applies(self) -> NotApplicable | None:
+        return needs_two(self.ground, self.bounds)
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        x = honest_rows(self.ground, sight)
+        mean, deviation = mean_and_deviation(x)
+        p = direction(mean, deviation, self.options.perturbation)
+        return same(mean + self.step(x, p) * p, sight), memory
 
 
 def direction(mean: Tensor, deviation: Tensor, kind: str) -> Tensor:
@@ -22,42 +51,25 @@ def direction(mean: Tensor, deviation: Tensor, kind: str) -> Tensor:
     return -mean.sign() if kind == "sign" else -deviation
 
 
-def min_max(x: Tensor, p: Tensor) -> float:
-    """The largest γ with max_i ‖μ + γp − g_i‖ ≤ max_{i,j} ‖g_i − g_j‖; 0 where p is 0.
-
-    With r_i = μ − g_i and D the right side, row i allows γ ≤ (−⟨r_i, p⟩ + √(⟨r_i, p⟩² + ‖p‖² (D² − ‖r_i‖²)))/‖p‖².
+def largest_step(square: Tensor, along: Tensor, room: Tensor) -> float:
+    """The largest γ with γ²·square + 2γ·along ≤ room, (−along + √(along² + square·room))/square; 0 where square is 0.
 
     Args:
-        x: honest uploads [n, d]. p: [d].
+        square: [] ≥ 0. along, room: [m], one inequality each, which all hold at γ = 0 (a room below 0 is rounding).
     """
-    r, p = x.double().mean(0) - x.double(), p.double()
-    size = float(p.square().sum())
-    if size == 0.0:
+    if not square:
         return 0.0
-    along, room = r @ p, _squared(r).max() - r.square().sum(1)
-    allowed = (-along + (along.square() + size * room.clamp(min=0)).sqrt()) / size
+    allowed = (-along + (along.square() + square * room.clamp(min=0)).sqrt()) / square
     return max(0.0, float(allowed.min()))
 
 
-def min_sum(x: Tensor, p: Tensor, bound: str) -> float:
-    """The largest γ with Σ_i ‖μ + γp − g_i‖² ≤ B, B = min_i Σ_j ‖g_i − g_j‖² or max_i of it; 0 where p is 0.
-
-    The sum on the left is Σ_i ‖μ − g_i‖² + n γ² ‖p‖².
-
-    Args:
-        x: honest uploads [n, d]. p: [d]. bound: min or max.
-    """
-    r, p = x.double().mean(0) - x.double(), p.double()
-    size = len(r) * float(p.square().sum())
-    if size == 0.0:
-        return 0.0
-    sums = _squared(r).sum(1)
-    room = float((sums.min() if bound == "min" else sums.max()) - r.square().sum())
-    return math.sqrt(max(0.0, room) / size)
+def centred(x: Tensor) -> Tensor:
+    """r_i = μ − g_i [n, d], in float64."""
+    return x.double().mean(0) - x.double()
 
 
-def _squared(r: Tensor) -> Tensor:
-    """Squared distances [n, n] of the rows of r, in float64, by their Gram matrix; r is centred, so it is exact."""
+def squared_distances(r: Tensor) -> Tensor:
+    """‖g_i − g_j‖² [n, n] of centred uploads, by their Gram matrix; exact, for centred vectors are short."""
     gram = r @ r.T
     squares = gram.diagonal()
     return (squares[:, None] + squares[None] - 2 * gram).clamp(min=0)

@@ -5,26 +5,19 @@ every colluder sends μ + γ p with the largest γ that has  max_i ‖sent − g
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from fedarena.attacks.cards.min_max import Options
-from fedarena.attacks.estimate import honest_rows, mean_and_deviation, needs_two, same
-from fedarena.attacks.min_distance import direction, min_max
-from fedarena.poisoning import Poisoning, Sight
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors
-from fedarena.threat import NotApplicable
+from fedarena.attacks.min_distance import MinDistance, centred, largest_step, squared_distances
 
 
-class MinMax(Poisoning):
+class MinMax(MinDistance):
     """The attack; see the module's docstring and `fedarena.attacks.cards.min_max.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    bounds = "the largest distance"
 
-    def applies(self) -> NotApplicable | None:
-        return needs_two(self.ground, "the largest distance")
-
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        x = honest_rows(self.ground, sight)
-        mean, deviation = mean_and_deviation(x)
-        p = direction(mean, deviation, self.options.perturbation)
-        return same(mean + min_max(x, p) * p, sight), memory
+    def step(self, x: Tensor, p: Tensor) -> float:
+        """With r_i = μ − g_i, for every i:  γ²‖p‖² + 2γ⟨r_i, p⟩ ≤ max_{i,j} ‖g_i − g_j‖² − ‖r_i‖²."""
+        r, p = centred(x), p.double()
+        return largest_step(p @ p, r @ p, squared_distances(r).max() - r.square().sum(1))

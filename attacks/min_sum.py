@@ -5,26 +5,21 @@ every colluder sends μ + γ p with the largest γ that has  Σ_i ‖sent − g_
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from fedarena.attacks.cards.min_sum import Options
-from fedarena.attacks.estimate import honest_rows, mean_and_deviation, needs_two, same
-from fedarena.attacks.min_distance import direction, min_sum
-from fedarena.poisoning import Poisoning, Sight
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors
-from fedarena.threat import NotApplicable
+from fedarena.attacks.min_distance import MinDistance, centred, largest_step, squared_distances
 
 
-class MinSum(Poisoning):
+class MinSum(MinDistance):
     """The attack; see the module's docstring and `fedarena.attacks.cards.min_sum.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    bounds = "the sum of squared distances"
 
-    def applies(self) -> NotApplicable | None:
-        return needs_two(self.ground, "the sum of squared distances")
-
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        x = honest_rows(self.ground, sight)
-        mean, deviation = mean_and_deviation(x)
-        p = direction(mean, deviation, self.options.perturbation)
-        return same(mean + min_sum(x, p, self.options.bound) * p, sight), memory
+    def step(self, x: Tensor, p: Tensor) -> float:
+        """With r_i = μ − g_i, which add up to 0:  γ² n‖p‖² ≤ min_i Σ_j ‖g_i − g_j‖² − Σ_i ‖r_i‖²  (or max_i)."""
+        r, p = centred(x), p.double()
+        sums = squared_distances(r).sum(1)
+        room = (sums.min() if self.options.bound == "min" else sums.max()) - r.square().sum()
+        return largest_step(len(r) * (p @ p), room.new_zeros(1), room[None])

@@ -23,6 +23,7 @@ class PixelTrigger(Poisoning):
 
     options: Options
     tunes = {"scale": (1.0, 2.0, 5.0, 10.0, 20.0)}  # noqa: RUF012  (a ClassVar of the base)
+    only_length = ("scale",)
 
     def __init__(self, options: Options, ground: Ground) -> None:
         """Raises UserError for a target that is no class, or a patch that covers the image."""

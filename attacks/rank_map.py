@@ -24,6 +24,7 @@ class RankMap(Around):
     """The attack; see the module's docstring and `fedarena.attacks.cards.rank_map.Options`."""
 
     options: Options
+    keeps_length = False
 
     def applies(self) -> NotApplicable | None:
         return super().applies() if self.ground.defense.noise_std > 0 else NotApplicable(NO_NOISE)

@@ -13,6 +13,7 @@ class SignFlip(Poisoning):
 
     options: Options
     tunes = {"scale": (0.5, 1.0, 2.0, 4.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
+    only_length = ("scale",)
 
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         return scale(-self.options.scale, sight.own), memory

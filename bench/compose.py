@@ -112,35 +112,52 @@ def auxiliary(spec: MethodSpec) -> Auxiliary | None:
     return Auxiliary(rule.auxiliary) if rule is not None and rule.auxiliary else None
 
 
+def attack_classes(spec: MethodSpec) -> list[Any]:
+    """The classes of an attack's parts, outermost first."""
+    return [registry.find("attack", part.name).load() for part in (spec, *spec.rest)]
+
+
 def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
     """The class of the attack itself, the last part. Raises UserError for a chain that cannot be."""
-    parts = (spec, *spec.rest)
-    classes = [registry.find("attack", part.name).load() for part in parts]
-    for part, made in zip(parts[:-1], classes[:-1], strict=True):
+    parts, (*around, last) = (spec, *spec.rest), attack_classes(spec)
+    for part, made in zip(parts, around, strict=False):
         if not issubclass(made, Around):
             raise UserError(f"attack {part.name} wraps no other attack: put it last, or leave it out")
-    last: type[Inference] | type[Poisoning] = classes[-1]
     if issubclass(last, Around):
         raise UserError(f"attack {parts[-1].name} wraps another attack: add one, such as {parts[-1].name}+label-flip")
     if len(parts) > 1 and not issubclass(last, Poisoning):
         raise UserError(f"attack {parts[-1].name} does not poison, so {parts[0].name} cannot wrap it")
-    return last
+    for i, (part, made) in enumerate(zip(parts, (*around, last), strict=True)):
+        if getattr(part.options, "tune", 0) and issubclass(made, Poisoning):
+            _refuse_idle_tuning(part, made, {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)})
+    found: type[Inference] | type[Poisoning] = last
+    return found
+
+
+def _refuse_idle_tuning(part: MethodSpec, made: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
+    """Raise UserError where all that an attack tunes is the length of uploads, and a wrapper fixes that."""
+    fixing = [name for name, wrapper in around.items() if not wrapper.keeps_length]
+    if fixing and made.tunes and set(made.tunes) <= set(made.only_length):
+        raise UserError(
+            f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, for "
+            f"{', '.join(made.tunes)} only changes the length of uploads, which {fixing[0]} fixes"
+        )
 
 
 def knowledge(spec: MethodSpec) -> tuple[Knowledge, ...]:
     """What a poisoning attack can be run with: its own; `omniscient` too where a wrapper makes use of it."""
-    made: tuple[Knowledge, ...] = registry.find("attack", (spec, *spec.rest)[-1].name).load().knowledge
-    around = [registry.find("attack", part.name).load() for part in (spec, *spec.rest)[:-1]]
+    *around, last = attack_classes(spec)
+    made: tuple[Knowledge, ...] = last.knowledge
     more = any("omniscient" in wrapper.knowledge for wrapper in around)
     return made if "omniscient" in made or not more else (*made, "omniscient")
 
 
 def make_poisoning(spec: MethodSpec, ground: Ground) -> Poisoning:
     """The corrupted clients' attack with its wrappers."""
-    *around, last = (spec, *spec.rest)
-    attack: Poisoning = registry.find("attack", last.name).load()(last.options, ground)
-    for part in reversed(around):
-        attack = registry.find("attack", part.name).load()(part.options, ground, attack)
+    *around, (last, made) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
+    attack: Poisoning = made(last.options, ground)
+    for part, wrapper in reversed(around):
+        attack = wrapper(part.options, ground, attack)
     return attack
 
 

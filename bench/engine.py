@@ -1,7 +1,8 @@
 """Runs groups of trials in parallel worker processes on this machine.
 
-First all federations, then all attacks, each attack in whichever process is free. Results do not depend
-on the number of workers: every piece is a pure function of its spec, computed with one thread.
+First all federations, then all inference attacks, each in whichever process is free. A run that nothing is left to do
+with, such as a poisoned one, is complete as soon as the runs are there that it is measured against. Results do not
+depend on the number of workers: every piece is a pure function of its spec, computed with one thread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from queue import Queue
 from typing import Any
 
 from fedarena.records import Record
-from fedarena.scores import add_reference
+from fedarena.scores import Clean, add_reference, references
 from fedarena.spec import GroupSpec
 from fedarena.trial import Gallery, GroupResult, Prepared, attack, gather, prepare
 
@@ -46,15 +47,31 @@ def run_groups(
         finished: called from this process with each record as soon as it is complete.
     """
     with _workers(jobs, report) as (run, news):
-        trained = dict(run([(_prepare, (i, group, news)) for i, group in enumerate(groups)]))
-        add_reference([cell.record for i in range(len(groups)) for cell in trained[i]])
-        cells = [(i, j) for i in range(len(groups)) for j in range(len(trained[i]))]
+        trained: dict[int, list[Prepared]] = {}
+        clean: Clean = {}
+        waiting: list[tuple[int, int]] = []
         done: dict[tuple[int, int], tuple[Record, Gallery | None]] = {}
-        calls = [(_attack, (i, j, trained[i][j], (1 - TRAINING) / len(trained[i]), news)) for i, j in cells]
+        calls: list[Call] = []
+        for group, cells in run([(_prepare, (i, group, news)) for i, group in enumerate(groups)]):
+            trained[group] = cells
+            clean |= {references(cell.record)[0]: cell.record for cell in cells if not cell.record["knows"]}
+            waiting += [(group, j) for j in range(len(cells))]
+            for i, j in [w for w in waiting if clean.keys() >= set(references(trained[w[0]][w[1]].record))]:
+                waiting.remove((i, j))
+                cell, part = trained[i][j], (1 - TRAINING) / len(trained[i])
+                add_reference(cell.record, clean)
+                if cell.view is not None:
+                    calls.append((_attack, (i, j, cell, part, news)))
+                    continue
+                done[i, j] = cell.record, None
+                finished(cell.record)
+                news((i, j, part, "done"))
+        if waiting:
+            raise ValueError("a defended run without FedAvg's, or a poisoned one without the same run unattacked")
         for where, result in run(calls):
             done[where] = result
             finished(result[0])
-    return [gather(g, [done[where] for where in cells if where[0] == i]) for i, g in enumerate(groups)]
+    return [gather(g, [done[i, j] for j in range(len(trained[i]))]) for i, g in enumerate(groups)]
 
 
 def one_thread() -> None:

@@ -23,6 +23,9 @@ LEARNED = 0.9
 RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 
+ABOVE_CHANCE = 0.05
+"""What a clean run's accuracy must be above chance to count as learned."""
+
 
 @torch.no_grad()
 def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
@@ -42,25 +45,30 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
     return {"attack_success_rate": right / total}
 
 
-def verdict_metrics(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> dict[str, float]:
-    """Means over rounds of what the server made of corrupted and of honest uploads.
+def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:
+    """What the server made of corrupted and of honest uploads, round by round.
 
-    Returns:
+    Returns, for each round:
         corrupted_weight: the corrupted clients' share of the aggregate's weights, Σ_corrupted used / Σ used (for
         rules that select, the share of the selected that is corrupted); honest_rejected and corrupted_rejected:
         shares of each with weight 0; and for every further name a protocol's own value, as honest_NAME and
         corrupted_NAME. Rules without weights give none.
     """
-    rounds = [_split(v, corrupted) for v in verdicts]
-    names = dict.fromkeys(name for r in rounds for name in r)
-    return {name: fmean(r[name] for r in rounds if name in r) for name in names}
+    return [_split(v, corrupted) for v in verdicts]
 
 
-def verdict_by_round(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> dict[str, list[float | None]]:
-    """`verdict_metrics` of every round by itself, rounded to four digits; None where a round has none."""
-    rounds = [_split(v, corrupted) for v in verdicts]
-    names = dict.fromkeys(name for r in rounds for name in r)
-    return {name: [round(r[name], 4) if name in r else None for r in rounds] for name in names}
+def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each of `shares` over the rounds that have it."""
+    return {name: fmean(r[name] for r in rounds if name in r) for name in _names(rounds)}
+
+
+def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
+    """Each of `shares` as a curve, rounded to four digits; None where a round has none."""
+    return {name: [round(r[name], 4) if name in r else None for r in rounds] for name in _names(rounds)}
+
+
+def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for r in rounds for name in r))
 
 
 def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
@@ -94,12 +102,10 @@ def damage(attacked: Curve, clean: Curve) -> dict[str, float]:
     last: float = attacked[-1][1]
     pairs: list[tuple[int, float, float]] = [(c[0], reached.get(c[0], last), c[1]) for c in clean]
     start = next(i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2])
-    accuracies = [a for _, a, _ in pairs]
-    low = min(range(start, len(pairs)), key=accuracies.__getitem__)
     found = {
         "accuracy_drop": pairs[-1][2] - pairs[-1][1],
         "largest_drop": max(c - a for _, a, c in pairs),
-        "lowest": pairs[low][1],
+        "lowest": min(a for _, a, _ in pairs[start:]),
     }
     below = [i for i, (_, a, c) in enumerate(pairs) if i >= start and a < RECOVERED * c]
     if not below:
@@ -109,6 +115,11 @@ def damage(attacked: Curve, clean: Curve) -> dict[str, float]:
     return found
 
 
+def learned(clean: float, chance: float) -> bool:
+    """Whether a clean run has learned anything that an attack could break: accuracies nearer to chance are noise."""
+    return clean - chance >= ABOVE_CHANCE
+
+
 def score(metrics: Mapping[str, float], clean: float, chance: float, base_success: float) -> dict[str, float]:
     """integrity in [0, 1]: what is left of what the clean run had learned; for backdoors what the trigger missed.
 
@@ -116,9 +127,9 @@ def score(metrics: Mapping[str, float], clean: float, chance: float, base_succes
         backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
         integrity     = the smaller of the two
 
-    Empty where the clean run is within 0.05 of chance: there is nothing that an attack could break.
+    Empty where the clean run has not `learned`.
     """
-    if clean - chance < 0.05:
+    if not learned(clean, chance):
         return {}
     parts = [(metrics["accuracy"] - chance) / (clean - chance)]
     if "attack_success_rate" in metrics and base_success < 1:

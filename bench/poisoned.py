@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fedarena import compose, federation
 from fedarena.adversary import Adversary, ground_of
 from fedarena.book import Book, options_of
 from fedarena.defense import Defense
 from fedarena.errors import UserError
-from fedarena.integrity import success_rate, verdict_by_round, verdict_metrics
+from fedarena.integrity import by_round, means_over_rounds, shares, success_rate
 from fedarena.judge import only_finite
 from fedarena.poisoning import Poisoning
 from fedarena.problem import Problem
@@ -30,7 +29,7 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     if spec.attack is None:
         run = federation.run(defense, problem, rng, progress=lambda share: progress(share, "training"))
         book = Book(spec, problem, defense, run)
-        made = book.record(None, "", *_status(run), only_finite(verdict_metrics(run.verdicts, frozenset())))
+        made = book.record(None, "", *_status(run), only_finite(means_over_rounds(shares(run.verdicts, frozenset()))))
         if spec.probe is not None and problem.corrupted:
             trigger = compose.make_poisoning(spec.probe, ground_of(problem, defense, "own"))
             if rate := success_rate(trigger, problem, run.params):
@@ -43,16 +42,18 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     ground = ground_of(problem, defense, threat.knows or "own")
     # A seed of its own, from which the run's seed cannot be computed back.
     own = Rng(Rng(spec.seed).child("attack").integer())
-    tuned: dict[str, Any] = {}
-    untouched = federation.untrained(problem)
+
+    def untrained(status: str, reason: str) -> Record:
+        return Book(spec, problem, defense, federation.untrained(problem)).record(threat, "", status, reason)
+
     try:
-        method = spec.attack
-        attack = compose.make_poisoning(method, ground)
+        attack = compose.make_poisoning(spec.attack, ground)
         reason = attack.applies()
         if reason is not None:
-            return Book(spec, problem, defense, untouched).record(threat, "", "n/a", reason.reason)
-        method, tuned = tune(method, ground, own.child("tuning"), lambda share: progress(share / 2, "tuning"))
-        attack = compose.make_poisoning(method, ground)
+            return untrained("n/a", reason.reason)
+        method, tuned = tune(spec.attack, ground, own.child("tuning"), lambda share: progress(share / 2, "tuning"))
+        if tuned:
+            attack = compose.make_poisoning(method, ground)
         adversary = Adversary(attack, frozenset(problem.corrupted), own.child("attack"))
         run = federation.run(
             defense, problem, rng, progress=lambda share: progress(share, "training"), adversary=adversary
@@ -60,22 +61,26 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     except UserError:
         raise
     except Exception as error:  # a third party's code; the trial stays in the denominator
-        return Book(spec, problem, defense, untouched).record(threat, "", "failed", describe(error))
-    return _judged(Book(spec, problem, defense, run), threat, attack, tuned)
+        return untrained("failed", describe(error))
+    made = _judged(Book(spec, problem, defense, run), threat, attack)
+    if tuned:
+        # `options` is what was asked for, and names the record; the strength given there is not the one of the run.
+        made["tuned"] = {**tuned, "ran_with": options_of("attack", method)}
+    return made
 
 
-def _judged(book: Book, threat: Threat, attack: Poisoning, tuned: dict[str, Any]) -> Record:
+def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
     run, problem = book.run, book.problem
     # A model that the attack drove out of the floating-point numbers is a result: it predicts one class.
     reason = _status(run)[1]
+    rounds = shares(run.verdicts, frozenset(problem.corrupted))
     metrics = {
         "accuracy": run.accuracy,
-        **verdict_metrics(run.verdicts, frozenset(problem.corrupted)),
+        **means_over_rounds(rounds),
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
     made = book.record(threat, "", "ok", reason, only_finite(metrics))
-    made["attacked"]["by_round"] = verdict_by_round(run.verdicts, frozenset(problem.corrupted))
-    made["tuned"] = tuned
+    made["attacked"]["by_round"] = by_round(rounds)
     return made
 
 

@@ -107,6 +107,8 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
     tunes: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Option → candidate values, for attacks that can choose their strength on a run that they simulate."""
+    only_length: ClassVar[tuple[str, ...]] = ()
+    """Those of `tunes` that change the length of an upload and nothing else about it."""
 
     def __init__(self, options: Any, ground: Ground) -> None:
         self.options = options
@@ -136,6 +138,9 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
 
 class Around(Poisoning):
     """An attack that wraps another one."""
+
+    keeps_length: ClassVar[bool] = True
+    """Whether anything depends on the length of what the attack inside sends."""
 
     def __init__(self, options: Any, ground: Ground, inner: Poisoning) -> None:
         super().__init__(options, ground)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from fedarena.integrity import learned
+from fedarena.percent import percent
 from fedarena.records import Record
-from fedarena.summary import Cell, cell
+from fedarena.summary import Cell, Mean, cell, mean
 
 NOBODY = "nobody"
 """The row of the runs in which everybody is honest."""
@@ -41,29 +43,74 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
     return [r["utility"]["clean_accuracy"] for r in records if not r["knows"] and r["defense"] == defense]
 
 
+def unweighed(records: Sequence[Record], defense: str) -> str:
+    """Why nothing is said of whose uploads a defense used; empty where there is something to say."""
+    mine = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
+    if not mine or any(name.endswith("_rejected") for r in mine for name in r["metrics"]):
+        return ""
+    if any(group.startswith("defense+") for group in mine[0]["options"]):
+        return "no weights and no rejections of uploads, for a coordinate-wise rule selects no uploads"
+    return "no weights and no rejections of uploads, for the protocol does not tell what it made of each"
+
+
 def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
-    """One sentence for each knowledge: what the attack leaves of the accuracy, with the defense and without."""
-    parts = []
+    """A sentence for each knowledge: what the attack leaves of the accuracy, with the defense and without.
+
+    Then one for each reason why there is no result, and one where honest clients alone learn nothing either.
+    """
+    told: list[str] = []
+    without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
         if row.knows == NOBODY:
             continue
-        cells = {d: c for d, c in row.cells.items() if c is not None}
-        told = [_outcome(c, fmean(clean_accuracy(records, d)), d) for d, c in cells.items()]
-        parts.append(f"With {_knowledge(row.knows)}, {attack} {' and '.join(told)}.")
-    return " ".join(parts)
+        known, outcomes = _knowledge(row.knows), []
+        for name, c in row.cells.items():
+            if c is None:
+                continue
+            if "accuracy" in c.metrics:
+                outcomes.append(_outcome(c, mean(clean_accuracy(records, name)), name))
+            else:
+                without.setdefault(c.reason, {}).setdefault(known, []).append(_called(name))
+        if outcomes:
+            told.append(f"With {known}, {attack} {' and '.join(outcomes)}.")
+    for reason, places in without.items():
+        where = ", nor ".join(f"against {' and '.join(whom)} with {known}" for known, whom in places.items())
+        told.append(f"{attack} gives no result {where}: {reason}.")
+    told.append(_nothing_learned(records, defense))
+    if len({r["seed"] for r in records}) > 1:
+        told.append("Intervals: 95 % confidence over seeds.")
+    return " ".join(sentence for sentence in told if sentence)
 
 
 def _knowledge(knows: str) -> str:
     return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knows, knows)
 
 
-def _outcome(c: Cell, clean: float, defense: str) -> str:
-    who = "FedAvg" if defense == "fedavg" else defense
-    if "accuracy" not in c.metrics:
-        return f"gives no result against {who} ({c.reason})"
-    told = f"takes {who} from {100 * clean:.0f} % to {100 * c.metrics['accuracy'].value:.0f} % accuracy"
-    success = c.value("attack_success_rate")
-    if success is None:
+def _called(defense: str) -> str:
+    return "FedAvg" if defense == "fedavg" else defense
+
+
+def _outcome(c: Cell, clean: Mean, defense: str) -> str:
+    told = f"takes {_called(defense)} from {percent(clean)} to {percent(c.metrics['accuracy'])} accuracy"
+    if "attack_success_rate" not in c.metrics:
         return told
-    base = 100 * (c.value("clean_success_rate") or 0.0)
-    return f"{told}, with the trigger working on {100 * success:.0f} % (honest model: {base:.0f} %)"
+    success, base = (percent(c.metrics[f"{whose}_success_rate"]) for whose in ("attack", "clean"))
+    return f"{told}, with the trigger working on {success} (honest model: {base})"
+
+
+def _nothing_learned(records: Sequence[Record], defense: str) -> str:
+    """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
+    told = []
+    for name in dict.fromkeys(("fedavg", defense)):
+        clean = [r["utility"] for r in records if not r["knows"] and r["defense"] == name]
+        nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
+        if nothing:
+            accuracy = 100 * fmean(u["clean_accuracy"] for u in nothing)
+            seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
+            told.append(f"{_called(name)} ({accuracy:.0f} %{seeds})")
+    if not told:
+        return ""
+    return (
+        f"Even with everybody honest the accuracy of {' and '.join(told)} is that of guessing: an attack has nothing "
+        "to break there, and integrity has no meaning."
+    )

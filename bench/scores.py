@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from fedarena import integrity
 from fedarena.records import Record
+
+Clean = dict[tuple[str, int], Record]
+"""Runs that nobody poisoned, by (defense, seed)."""
 
 
 def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -17,25 +20,28 @@ def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
     return {"leak": leak, "privacy": 1.0 - leak}
 
 
-def add_reference(records: Sequence[Record]) -> None:
-    """Set runs beside those that they are measured against, on the same seed, which must be among the records.
+def references(record: Record) -> tuple[tuple[str, int], tuple[str, int]]:
+    """(defense, seed) of the two unattacked runs that a record is measured against: its own defense's, and FedAvg's."""
+    return (record["defense"], record["seed"]), ("fedavg", record["seed"])
 
-    Defended runs beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = min(1, clean/FedAvg) and
-    `cost.relative_seconds`. Poisoned runs beside the same federation with nobody corrupted: accuracy drops and
+
+def add_reference(record: Record, clean: Clean) -> None:
+    """Set a run beside its `references`.
+
+    A defended run beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = min(1, clean/FedAvg) and
+    `cost.relative_seconds`. A poisoned run beside the same federation with nobody corrupted: accuracy drops and
     the score, and its accuracy as `utility.clean_accuracy`.
     """
-    clean = {(r["defense"], r["seed"]): r for r in records if not r["knows"]}
-    for record in records:
-        own, utility = clean[record["defense"], record["seed"]], record["utility"]
-        if record["knows"]:
-            utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}
-            if record["status"] == "ok":
-                _judge_poisoning(record, own)
-        reference, cost = clean["fedavg", record["seed"]], record["cost"]
-        accuracy, seconds = reference["utility"]["clean_accuracy"], reference["cost"]["seconds"]
-        utility["fedavg_accuracy"] = accuracy
-        utility["relative"] = min(1.0, utility["clean_accuracy"] / accuracy) if accuracy else 0.0
-        cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None
+    own, plain = (clean[name] for name in references(record))
+    utility, cost = record["utility"], record["cost"]
+    if record["knows"]:
+        utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}
+        if record["status"] == "ok":
+            _judge_poisoning(record, own)
+    accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
+    utility["fedavg_accuracy"] = accuracy
+    utility["relative"] = min(1.0, utility["clean_accuracy"] / accuracy) if accuracy else 0.0
+    cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None
 
 
 def _judge_poisoning(record: Record, clean: Record) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from fedarena import compose, federation, registry
+from fedarena import compose, federation
 from fedarena.adversary import Adversary, ground_of
 from fedarena.batch import Batch
 from fedarena.datasets.dataset import Provenance
 from fedarena.integrity import success_rate
-from fedarena.poisoning import Ground, Poisoning
+from fedarena.poisoning import Ground
 from fedarena.problem import Problem
 from fedarena.rng import Rng
 from fedarena.spec import MethodSpec
@@ -36,16 +36,15 @@ def tune(
 
     Spends at most `tune` runs (an option of the attack's part that is tuned) of `tune_rounds` rounds each, the first
     on the strength that the options give, which wins ties, the others on the candidates of `Poisoning.tunes`, spread
-    over their grid from both ends. Harm is the fall of accuracy, for backdoors
-    the success rate, on held-out samples of the pool.
+    over their grid from both ends. Harm is the fall of accuracy, for backdoors the success rate, on held-out samples
+    of the pool.
 
     Returns:
         The attack; {} when nothing was to be tuned, else options, tried [[values, harm], …] and chosen.
     """
     parts = [method, *method.rest]
-    for i, part in enumerate(parts):
-        budget = getattr(part.options, "tune", 0)
-        grid = _classes(parts)[i].tunes
+    for i, (part, made) in enumerate(zip(parts, compose.attack_classes(method), strict=True)):
+        budget, grid = getattr(part.options, "tune", 0), made.tunes
         if not budget or not grid:
             continue
         names, candidates = list(grid), list(itertools.product(*grid.values()))
@@ -74,10 +73,9 @@ def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...
 
 def harm(method: MethodSpec, ground: Ground, problem: Problem, rng: Rng) -> float:
     """One simulated federation under attack: 1 − accuracy on the held-out samples, for backdoors the success rate."""
-    defense = type(ground.defense)(ground.defense.options, ground.task, ground.defense.rule)
-    attack = compose.make_poisoning(method, ground_of(problem, defense, ground.knows))
+    attack = compose.make_poisoning(method, ground_of(problem, ground.defense, ground.knows))
     adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
-    run = federation.run(defense, problem, rng.child("federation"), adversary=adversary)
+    run = federation.run(ground.defense, problem, rng.child("federation"), adversary=adversary)
     return success_rate(attack, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
 
 
@@ -116,10 +114,6 @@ def simulated(ground: Ground, rounds: int, rng: Rng) -> Problem:
         corrupted=tuple(sorted(corrupted.tolist())),
         auxiliary=auxiliary,
     )
-
-
-def _classes(parts: list[MethodSpec]) -> list[type[Poisoning]]:
-    return [registry.find("attack", part.name).load() for part in parts]
 
 
 def _with(parts: list[MethodSpec], i: int, options: Any) -> MethodSpec:

@@ -16,18 +16,22 @@ import pytest
 import torch
 
 from fedarena import compose, federation, registry
+from fedarena.adversary import Adversary, ground_of
 from fedarena.aggregator import Wrapper
 from fedarena.engine import run_groups
-from fedarena.poisoning import Poisoning
+from fedarena.poisoning import Around, Poisoning
 from fedarena.problem import ProblemSpec, build
+from fedarena.records import Record
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec
+from fedarena.tensors import rows
 from fedarena.threat import Knowledge, Threat
 
 NAMES = {
     kind: registry.registries()[kind].names() for kind in ("defense", "aggregator", "attack", "model", "partition")
 }
+WRAPPERS = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Around)]
 POISONING = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Poisoning)]
 
 
@@ -87,14 +91,19 @@ def test_the_mean_rule_ignores_the_numbers_of_samples_and_defends_nothing() -> N
 
 
 @cache
-def integrity(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int, partition: str = "iid") -> float:
-    """What is left of the accuracy, or of what a trigger missed."""
+def poisoned(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int, partition: str = "iid") -> Record:
+    """The record of a run under attack."""
     problem, made = poisoned_problem(corrupted, partition), compose.parse_defense(defense)
     groups = [GroupSpec(problem, m, None, (), 0, probe=attack) for m in {made, MethodSpec("fedavg")}]
     groups.append(GroupSpec(problem, made, attack, (Threat("client", "paper", knows=knows),), 0))
     record = run_groups(groups, 1)[-1].records[0]
     assert record["status"] == "ok", record["reason"]
-    return float(record["scores"]["integrity"])
+    return record
+
+
+def integrity(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int, partition: str = "iid") -> float:
+    """What is left of the accuracy, or of what a trigger missed."""
+    return float(poisoned(defense, attack, knows, corrupted, partition)["scores"]["integrity"])
 
 
 VICTIMS: dict[str, tuple[str, str, int, str]] = {
@@ -114,6 +123,67 @@ def test_a_poisoning_attack_breaks_what_it_was_made_against(name: str) -> None:
     attack = compose.parse_attack(whole)
     knows: Knowledge = "omniscient" if "omniscient" in compose.knowledge(attack) else "own"
     assert integrity(defense, attack, knows, corrupted, partition) < 0.9
+
+
+@pytest.mark.parametrize("against", ["eq10", "krum", "trimmed-mean"])
+def test_each_form_of_optimized_breaks_the_rule_that_it_is_made_for(against: str) -> None:
+    defense, corrupted = {"eq10": ("fedavg", 8), "krum": ("krum", 4), "trimmed-mean": ("trimmed-mean", 8)}[against]
+    assert integrity(defense, compose.parse_attack("optimized", {"against": against}), "omniscient", corrupted) < 0.9
+
+
+def test_every_form_of_optimized_is_tried() -> None:
+    (against,) = dataclasses.fields(registry.find("attack", "optimized").options)
+    assert tuple(against.metadata["choices"]) == ("eq10", "krum", "trimmed-mean")
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_wrapper_is_more_than_the_attack_inside(name: str) -> None:
+    """On the defense that it was made against the same attack goes another way with it."""
+    defense, whole, corrupted, partition = VICTIMS.get(name, ("fedavg", f"{name}+sign-flip", 8, "iid"))
+    bare = whole.removeprefix(f"{name}+")
+    curves = [
+        poisoned(defense, compose.parse_attack(attack), "own", corrupted, partition)["attacked"]["curve"]
+        for attack in (whole, bare)
+    ]
+    assert curves[0] != curves[1]
+
+
+def test_rank_map_carries_past_the_first_stage_what_it_rejects() -> None:
+    rejected = {
+        name: poisoned("two-stage", compose.parse_attack(name), "own", 8)["metrics"]["corrupted_first_stage"]
+        for name in ("rank-map+sign-flip", "sign-flip")
+    }
+    assert rejected == {"rank-map+sign-flip": 0.0, "sign-flip": 1.0}
+
+
+def test_delayed_is_an_honest_run_until_its_time() -> None:
+    record = poisoned("fedavg", compose.parse_attack("delayed+sign-flip", {"start": "0.5"}), "own", 8)
+    attacked, clean = record["attacked"]["curve"], record["utility"]["clean_curve"]
+    rounds = [point[0] for point in clean]
+    assert rounds == [50, 100, 150, 200]
+    assert attacked[:2] == clean[:2]
+    assert attacked[-1][1] < 0.5 * clean[-1][1]
+
+
+def test_mimic_copies_one_honest_client_and_no_other() -> None:
+    warmup, rounds = 20, 30
+    problem = poisoned_problem(6, "dirichlet")
+    problem = replace(problem, schedule=replace(problem.schedule, rounds=rounds, eval_every=0))
+    built, attack = build(problem, 0), compose.parse_attack("mimic", {"warmup": str(warmup)})
+    defense = compose.make_defense(MethodSpec("fedavg"), built.task)
+    adversary = Adversary(
+        compose.make_poisoning(attack, ground_of(built, defense, "omniscient")), frozenset(built.corrupted), Rng(1)
+    )
+    run = federation.run(defense, built, Rng(0).child("federation"), watch=range(rounds), adversary=adversary)
+    copied = []
+    for r in run.rounds:
+        sent = dict(zip(r.participants, rows(r.ups), strict=True))
+        honest = {c: up for c, up in sent.items() if c not in built.corrupted}
+        copied.append({c for c, up in honest.items() for bad in built.corrupted if torch.equal(sent[bad], up)})
+        assert r.index < warmup or all(torch.equal(sent[bad], sent[built.corrupted[0]]) for bad in built.corrupted)
+    assert not any(copied[:warmup])
+    (victim,) = copied[warmup]
+    assert copied[warmup:] == [{victim}] * (rounds - warmup)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES["attack"] if n not in POISONING])

@@ -34,5 +34,6 @@ CARD = Card(
         ("knows", "what the attack inside knows, and the standard deviation of honest noise, which is public"),
         ("wraps", "another poisoning attack, as in rank-map+ipm"),
         ("needs", "a defense whose clients add Gaussian noise"),
+        ("tuning", "refused where the attack inside tunes nothing but the length of uploads, which has no effect"),
     ),
 )

@@ -47,11 +47,6 @@ def closing(console: Console, verdict: str, records: Sequence[Record], folder: P
         console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)
 
 
-def share(m: Mean) -> str:
-    """A share in percent with its interval."""
-    return f"{100 * m.value:.0f}" + (f" ± {100 * m.half:.0f} %" if m.half is not None else " %")
-
-
 def number(m: Mean) -> str:
     """A number with its interval."""
     return f"{m.value:.2f}" + (f" ± {m.half:.2f}" if m.half is not None else "")

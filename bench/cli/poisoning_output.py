@@ -8,8 +8,9 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from fedarena.cli.pairing_output import closing, heading, numbered, share
-from fedarena.poisoning_summary import NOBODY, clean_accuracy, rows, verdict
+from fedarena.cli.pairing_output import closing, heading, numbered
+from fedarena.percent import percent
+from fedarena.poisoning_summary import NOBODY, clean_accuracy, rows, unweighed, verdict
 from fedarena.records import Record
 from fedarena.summary import Cell, Mean, mean
 
@@ -53,17 +54,14 @@ def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder:
         view.add_row("(nobody is corrupted)" if row.knows == NOBODY else row.knows, *texts)
     console.print(view)
     numbered(console, notes)
+    for name in found[0].cells:
+        if reason := unweighed(records, name):
+            console.print(f"{name}: {reason}", markup=False, highlight=False)
     for name, value in _guarantees(records, defense):
         console.print(f"{name}: {value}", markup=False, highlight=False)
     for r in records:
         if r["tuned"]:
-            tuned = r["tuned"]
-            chosen = ", ".join(
-                f"{k}={'default' if v is None else f'{v:g}'}"
-                for k, v in zip(tuned["options"], tuned["chosen"], strict=True)
-            )
-            where = f"{r['defense']}, {r['knows']}, seed {r['seed']}"
-            console.print(f"{where}: the attacker chose {chosen} after {len(tuned['tried'])} simulated runs")
+            console.print(_tuned(r), markup=False, highlight=False)
     closing(console, verdict(records, defense, attack), records, folder, picture)
 
 
@@ -85,11 +83,25 @@ def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path
     return path
 
 
+def _tuned(record: Record) -> str:
+    """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
+    names, tried, chosen = (record["tuned"][key] for key in ("options", "tried", "chosen"))
+
+    def told(values: Sequence[float | None]) -> str:
+        pairs = zip(names, values, strict=True)
+        return ", ".join(f"{name}={'default' if v is None else f'{v:g}'}" for name, v in pairs)
+
+    given = tried[0][0]
+    what = f"kept {told(given)}" if chosen == given else f"chose {told(chosen)} in place of {told(given)}"
+    where = f"{record['defense']}, {record['knows']}, seed {record['seed']}"
+    return f"{where}: the attacker {what} after {len(tried)} simulated runs"
+
+
 def _honest(c: Cell | None, accuracy: Mean) -> str:
-    lines = [f"accuracy {share(accuracy)}"]
+    lines = [f"accuracy {percent(accuracy)}"]
     for name, text in LINES:
         if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
-            lines.append(text.format(share(c.metrics[name])))
+            lines.append(text.format(percent(c.metrics[name])))
     return "\n".join(lines)
 
 
@@ -98,11 +110,11 @@ def _text(c: Cell | None, notes: list[str]) -> str:
         return "-"
     lines = []
     if "accuracy" in c.metrics:
-        lines.append(f"accuracy {share(c.metrics['accuracy'])}")
+        lines.append(f"accuracy {percent(c.metrics['accuracy'])}")
     shown = [(name, text) for name, text in LINES if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
-    lines += [text.format(share(c.metrics[name])) for name, text in shown]
+    lines += [text.format(percent(c.metrics[name])) for name, text in shown]
     if "accuracy" in c.metrics:
         lines.append(_recovery(c))
     if c.reason:

@@ -108,17 +108,28 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     made = compose.attack_class(attack)
     problem = read_problem(args, settings, dict(attacks[-1].usual))
     folder = data_dir(args)
-    # What cannot run is refused before anything is started.
-    built = build(problem, seeds[0], folder, args.device, compose.auxiliary(defense))
-    protocol = compose.make_defense(defense, built.task)
+    poisons = issubclass(made, Poisoning)
+
+    def require_runnable(seed: int) -> None:
+        built = build(problem, seed, folder, args.device, compose.auxiliary(defense))
+        protocol = compose.make_defense(defense, built.task)
+        if poisons:
+            require_corrupted(problem.corrupted, attack.label)
+            compose.make_poisoning(attack, ground_of(built, protocol, "own"))
+
+    # What cannot run is refused before anything is started. Each seed has shards of its own.
+    require_runnable(seeds[0])
+    for seed in seeds[1:]:
+        try:
+            require_runnable(seed)
+        except UserError as error:
+            raise UserError(f"seed {seed}: {error}") from None
 
     def group(method: MethodSpec, attacked: MethodSpec | None, whom: tuple[Threat, ...], seed: int) -> GroupSpec:
         return GroupSpec(problem, method, attacked, whom, seed, args.device, folder)
 
     methods = list(dict.fromkeys((defense, MethodSpec(compose.PLAIN))))
-    if issubclass(made, Poisoning):
-        require_corrupted(problem.corrupted, attack.label)
-        compose.make_poisoning(attack, ground_of(built, protocol, "own"))
+    if poisons:
         whom = poisoning_threats(args, attacks, compose.knowledge(attack))
         clean = [replace(group(m, None, (), seed), probe=attack) for seed in seeds for m in methods]
         return clean + [group(m, attack, (threat,), seed) for seed in seeds for m in methods for threat in whom]

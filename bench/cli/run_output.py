@@ -9,7 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedarena.cli.pairing_output import closing, heading, number, numbered, share
+from fedarena.cli.pairing_output import closing, heading, number, numbered
+from fedarena.percent import percent
 from fedarena.records import Record
 from fedarena.summary import COLUMNS, Cell, mean, table, verdict
 
@@ -37,9 +38,9 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
         return "not asked for"
     lines = []
     if "recovered" in cell.metrics:
-        lines.append(f"recovered {share(cell.metrics['recovered'])}")
+        lines.append(f"recovered {percent(cell.metrics['recovered'])}")
         lines.append(f"SSIM {number(cell.metrics['ssim'])}, PSNR {cell.metrics['psnr'].value:.1f} dB")
-        lines.append(f"labels {share(cell.metrics['label_accuracy'])}")
+        lines.append(f"labels {percent(cell.metrics['label_accuracy'])}")
     if "cosine" in cell.metrics:
         lines.append(f"estimate: cosine {number(cell.metrics['cosine'])}")
     if cell.reading and len(lines):
@@ -73,7 +74,7 @@ def _utility_and_cost(console: Console, records: Sequence[Record], defense: str)
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
         console.print(
-            f"{name}: accuracy {share(accuracy)}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
+            f"{name}: accuracy {percent(accuracy)}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
             f"training time {slower:.2f} x FedAvg's; a client's peak {_bytes(peak)}",
             highlight=False,
         )

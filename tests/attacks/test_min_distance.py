@@ -13,7 +13,7 @@ from poison_play import ground, make, sent, sight
 from torch import Tensor
 
 from fedarena.attacks.estimate import mean_and_deviation
-from fedarena.attacks.min_distance import direction, min_max, min_sum
+from fedarena.attacks.min_distance import MinDistance, direction
 
 KINDS = ("unit", "sign", "std")
 UPLOADS = hn.arrays("float64", st.tuples(st.integers(2, 6), st.integers(1, 5)), elements=st.floats(-9, 9, width=32))
@@ -31,6 +31,13 @@ def sum_room(x: Tensor, v: Tensor, bound: Callable[..., float] = min) -> float:
     return bound(sums) - sum(float((v - g).square().sum()) for g in x)
 
 
+def step(name: str, x: Tensor, p: Tensor, **options: str) -> float:
+    """γ of an attack."""
+    attack = make(name, ground(), **options)
+    assert isinstance(attack, MinDistance)
+    return attack.step(x, p)
+
+
 @settings(max_examples=100, deadline=None)
 @given(UPLOADS, st.sampled_from(KINDS))
 def test_the_step_is_allowed_and_a_longer_one_is_not(uploads: object, kind: str) -> None:
@@ -39,9 +46,9 @@ def test_the_step_is_allowed_and_a_longer_one_is_not(uploads: object, kind: str)
     p = direction(mean, deviation, kind)
     assume(float(p.norm()) > 1e-3 and float(deviation.norm()) > 1e-3)
     for gamma, room in (
-        (min_max(x, p), max_room),
-        (min_sum(x, p, "min"), sum_room),
-        (min_sum(x, p, "max"), lambda x, v: sum_room(x, v, max)),
+        (step("min-max", x, p), max_room),
+        (step("min-sum", x, p), sum_room),
+        (step("min-sum", x, p, bound="max"), lambda x, v: sum_room(x, v, max)),
     ):
         assert room(x, mean + gamma * p) == pytest.approx(0, abs=1e-4)
         assert room(x, mean + (gamma + 0.01 + 0.01 * gamma) * p) < 0
@@ -66,9 +73,9 @@ def test_gamma_is_what_halving_finds(kind: str) -> None:
     mean, deviation = mean_and_deviation(x)
     p = direction(mean, deviation, kind)
     found = halving(lambda gamma: max_room(x, mean + gamma * p) >= 0)
-    assert min_max(x, p) == pytest.approx(found, abs=2e-5)
+    assert step("min-max", x, p) == pytest.approx(found, abs=2e-5)
     found = halving(lambda gamma: sum_room(x, mean + gamma * p) >= 0)
-    assert min_sum(x, p, "min") == pytest.approx(found, abs=2e-5)
+    assert step("min-sum", x, p) == pytest.approx(found, abs=2e-5)
 
 
 def test_directions() -> None:

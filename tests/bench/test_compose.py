@@ -81,6 +81,28 @@ def test_attacks_that_cannot_be(text: str, said: str) -> None:
         compose.attack_class(compose.parse_attack(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "refused"),
+    [
+        ("rank-map+sign-flip", {"tune": "3"}, True),
+        ("rank-map+delayed+pixel-trigger", {"tune": "3"}, True),
+        ("rank-map+sign-flip", {}, False),
+        ("rank-map+alie", {"tune": "3"}, False),  # z turns the upload too
+        ("delayed+sign-flip", {"tune": "3"}, False),
+        ("sign-flip", {"tune": "3"}, False),
+    ],
+)
+def test_tuning_nothing_but_a_length_that_a_wrapper_fixes_is_refused(
+    text: str, options: dict[str, str], refused: bool
+) -> None:
+    spec = compose.parse_attack(text, options)
+    if not refused:
+        compose.attack_class(spec)
+        return
+    with pytest.raises(UserError, match=r"option 'tune' is 3, allowed for .* inside rank-map: 0"):
+        compose.attack_class(spec)
+
+
 def test_unknown_options_name_what_there_is() -> None:
     with pytest.raises(UserError, match=r"no part of fedavg\+nnm\+krum has an option 'ff'"):
         compose.parse_defense("nnm+krum", {"ff": "1"})

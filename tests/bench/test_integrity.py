@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedarena.federation import Verdict
-from fedarena.integrity import damage, score, verdict_by_round, verdict_metrics
+from fedarena.integrity import by_round, damage, learned, means_over_rounds, score, shares
 
 CLEAN = [[10, 0.3, 1.0], [20, 0.75, 1.0], [30, 0.79, 1.0], [40, 0.8, 1.0], [50, 0.8, 1.0]]
 
@@ -47,14 +47,15 @@ def test_verdicts_by_hand() -> None:
         Verdict((0, 1, 2, 3), {"used": (1.0, 0.0, 1.0, 2.0), "first_stage": (0.0, 1.0, 0.0, 0.0)}),
         Verdict((0, 1), {"used": (1.0, 1.0)}),  # no corrupted client took part
     ]
-    found = verdict_metrics(verdicts, frozenset({2, 3}))
+    rounds = shares(verdicts, frozenset({2, 3}))
+    found = means_over_rounds(rounds)
     assert found["corrupted_weight"] == pytest.approx((0.75 + 0) / 2)
     assert found["honest_rejected"] == pytest.approx((0.5 + 0) / 2)
     assert found["corrupted_rejected"] == 0
     assert (found["honest_first_stage"], found["corrupted_first_stage"]) == (0.5, 0.0)
-    by_round = verdict_by_round(verdicts, frozenset({2, 3}))
-    assert by_round["corrupted_weight"] == [0.75, 0.0]
-    assert by_round["corrupted_first_stage"] == [0.0, None]
+    curves = by_round(rounds)
+    assert curves["corrupted_weight"] == [0.75, 0.0]
+    assert curves["corrupted_first_stage"] == [0.0, None]
 
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.8, 1.0), (0.1, 0.0), (0.45, 0.5), (0.05, 0.0), (0.9, 1.0)])
@@ -69,3 +70,5 @@ def test_a_backdoor_counts_by_its_trigger() -> None:
 
 def test_nothing_learned_nothing_to_lose() -> None:
     assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0) == {}
+    assert not learned(0.13, 0.1)
+    assert learned(0.16, 0.1)

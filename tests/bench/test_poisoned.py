@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from fedarena import compose
+from fedarena import compose, engine, federation
 from fedarena.engine import run_groups
+from fedarena.errors import UserError
 from fedarena.problem import ProblemSpec
 from fedarena.records import VOLATILE, Record, canonical
 from fedarena.registry import find
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Knowledge, Threat
+from fedarena.trial import prepare
 
 MODEL = find("model", "mlp").parse({"widths": "32"})
 
@@ -119,3 +121,58 @@ def test_a_run_that_chooses_its_strength_says_what_it_tried() -> None:
     untuned = poisoned(records_of(groups("median", "ipm", options={"epsilon": str(worst[0][0])})), "median")
     assert untuned["metrics"] == poisoned(records, "median")["metrics"]
     assert untuned["tuned"] == {}
+    ran_with = {"epsilon": worst[0][0], "tune": 3, "tune_rounds": 15}
+    assert tuned["ran_with"] == {"attack": ran_with}
+    assert poisoned(records, "median")["options"]["attack"]["epsilon"] == 10.0  # what was given, for the key
+
+
+def test_an_attack_inside_a_wrapper_says_what_it_ran_with() -> None:
+    record = poisoned(records_of(groups("median", "delayed+ipm", options={"tune": "2", "tune_rounds": "4"})), "median")
+    ran_with = record["tuned"]["ran_with"]
+    assert ran_with.keys() == {"attack", "attack+ipm"}
+    assert [ran_with["attack+ipm"]["epsilon"]] == record["tuned"]["chosen"]
+    assert ran_with["attack"] == record["options"]["attack"]
+
+
+def test_a_poisoned_run_is_complete_when_its_federation_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only when all are: a refusal of a later one leaves what was there before."""
+    made, written = groups("krum", "sign-flip", rounds=4), []
+    calls: list[int] = []
+
+    def refusing(spec: GroupSpec, *more: Any) -> Any:
+        calls.append(len(calls))
+        if len(calls) == 4:
+            raise UserError("no")
+        return prepare(spec, *more)
+
+    monkeypatch.setattr(engine, "prepare", refusing)
+    made = [made[2], made[1], made[0], made[3]]  # FedAvg, krum attacked, krum, FedAvg attacked: the second one waits
+    with pytest.raises(UserError, match="no"):
+        run_groups(made, 1, finished=written.append)
+    assert [(r["defense"], r["attack"]) for r in written] == [
+        ("fedavg", "none"),
+        ("krum", "sign-flip"),
+        ("krum", "none"),
+    ]
+    assert "integrity" in written[1]["scores"]
+    assert all(r["utility"]["fedavg_accuracy"] == written[0]["utility"]["clean_accuracy"] for r in written)
+
+
+def test_a_poisoned_run_without_its_reference_is_refused() -> None:
+    with pytest.raises(ValueError, match="without the same run unattacked"):
+        run_groups(groups("fedavg", "sign-flip", rounds=2)[1:], 1)
+
+
+def test_the_untrained_model_is_evaluated_only_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def untrained(problem: Any) -> Any:
+        asked.append(problem)
+        return original(problem)
+
+    original = federation.untrained
+    monkeypatch.setattr(federation, "untrained", untrained)
+    records_of(groups("fedavg", "sign-flip", rounds=2))
+    assert not asked
+    assert poisoned(records_of(groups("fedavg", "rank-map+sign-flip", rounds=2)), "fedavg")["status"] == "n/a"
+    assert len(asked) == 1

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from fedarena.cli import main
+from fedarena.percent import percent
+from fedarena.summary import mean
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
@@ -114,7 +116,10 @@ def test_a_tuned_attack_says_what_it_chose_and_what_it_tried(
         assert len(tried) == 2
         (chosen,) = record["tuned"]["chosen"]
         assert tried[chosen] == max(tried.values())
-        said = f"{defense}, own, seed 0: the attacker chose scale={chosen:g} after 2 simulated runs"
+        assert record["options"]["attack"]["scale"] == 4.0  # what was given
+        assert record["tuned"]["ran_with"] == {"attack": {"tune": 2, "tune_rounds": 3, "scale": chosen}}
+        what = "kept scale=4" if chosen == 4.0 else f"chose scale={chosen:g} in place of scale=4"
+        said = f"{defense}, own, seed 0: the attacker {what} after 2 simulated runs"
         assert said in " ".join(out.split())
 
 
@@ -127,7 +132,29 @@ def test_what_does_not_apply_is_said_and_not_hidden(tmp_path: Path, capsys: pyte
     (reason,) = {r["reason"] for r in poisoned}
     assert "n/a (1)" in out
     assert reason in " ".join(out.split())
-    assert "gives no result against krum" in " ".join(out.split())
+    assert "gives no result against FedAvg and krum with their own data only: the defense" in " ".join(out.split())
+
+
+def test_a_rule_that_selects_nothing_is_the_reason_why_no_selection_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "a coordinate-wise rule selects no uploads"
+    for defense, given in (("nnm+median", True), ("trimmed-mean", True), ("krum", False)):
+        args = (f"--defense={defense}", "--attack=sign-flip", f"--out={tmp_path}")
+        _, out, _ = bench("run", *args, *SMALL, capsys=capsys)
+        assert (reason in " ".join(out.split())) == given, defense
+
+
+def test_several_seeds_give_the_verdict_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("--defense=krum", "--attack=sign-flip", "--seeds=0,1,2", f"--out={tmp_path}")
+    _, out, _ = bench("run", *args, *SMALL, capsys=capsys)
+    records = [json.loads(p.read_text()) for p in (tmp_path / "records").glob("*.json")]
+    plain = [r for r in records if r["defense"] == "fedavg"]
+    clean = percent(mean([r["utility"]["clean_accuracy"] for r in plain if not r["knows"]]))
+    attacked = percent(mean([r["metrics"]["accuracy"] for r in plain if r["knows"]]))
+    words = " ".join(out.split())
+    assert f"sign-flip takes FedAvg from {clean} to {attacked} accuracy" in words
+    assert "Intervals: 95 % confidence over seeds." in words
 
 
 def test_a_private_protocol_states_what_it_promises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,6 +284,14 @@ BAD = {
     # tuning
     "tuned less than never": ((*KRUM, "--set", "attack.tune=-1"), "option 'tune' is -1, allowed: integer in [0, inf)"),
     "tuned in words": ((*KRUM, "--set", "attack.tune=yes"), "option 'tune' is 'yes', allowed: an integer"),
+    "tuning a length that a wrapper fixes": (
+        against("dp-sgd", "--set", "ipm.tune=2", attack="delayed+rank-map+ipm"),
+        "option 'tune' is 2, allowed for ipm inside rank-map: 0, for epsilon only changes the length of uploads",
+    ),
+    "a later seed whose shards are too small": (
+        against("krum", "--seeds=2,3,0", "--partition=dirichlet", "--batch-size=70"),
+        "seed 0: option 'batch-size' is 70, but client 4 holds only 55 samples",
+    ),
     "tuning an attack that cannot": (
         against("krum", "--set", "attack.tune=2", attack="mimic"),
         "attack mimic has no option 'tune'",
