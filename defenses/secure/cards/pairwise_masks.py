@@ -55,7 +55,10 @@ CARD = Card(
         ("down", "all keys, the shares meant for the client, who is alive: further bytes linear in the clients"),
         ("server knows", "the sum over the clients whose masked upload arrived"),
         ("client knows", "nothing of others but public keys and shares; t of them together can unmask any upload"),
-        ("eavesdropper knows", "uniform integers"),
+        (
+            "eavesdropper knows",
+            "of masked uploads alone, uniform integers; of all messages, the sum, as the server does",
+        ),
         ("fails", "when fewer than the threshold answer the unmasking, and for values beyond the bound"),
         (
             "built of",

@@ -107,6 +107,18 @@ def test_fewer_shares_than_the_threshold_unmask_nothing() -> None:
     assert (guess != x.sum(0, dtype=x.dtype)).all()
 
 
+def test_whoever_reads_all_messages_learns_the_sum() -> None:
+    """The unmasking's shares are in clear: a second server, fed with the messages alone, ends with the same total."""
+    x = vector("comb", 4)
+    done = play(x, 3, Rng(0), gone={1})
+    revealed = {u: done.clients[u].reveal(done.alive) for u in done.uploads}
+    listener = Server(3, 64)
+    listener.roster(done.server.keys)
+    listener.route({u: pack(sent) for u, sent in done.server.boxes.items()})
+    listener.alive({u: y.tobytes() for u, y in done.uploads.items()})
+    np.testing.assert_array_equal(listener.total(revealed), x[[0, 2, 3]].sum(0, dtype=x.dtype))
+
+
 def test_no_secret_is_drawn_twice() -> None:
     """Nor are coefficients: shares of two secrets by one polynomial would differ by what the secrets differ by."""
     n, x = 4, vector("zero", 4)
