@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,10 @@ def choose_corrupted(spec: ProblemSpec, rng: Rng) -> tuple[int, ...]:
     return tuple(sorted(rng.numpy().permutation(spec.clients)[: spec.corrupted].tolist()))
 
 
-def divide(labels: Index, spec: ProblemSpec, corrupted: tuple[int, ...], rng: Rng) -> list[Index]:
-    """One shard a client; see `ProblemSpec.corrupted_data`. Raises UserError."""
+def divide(data: Dataset, spec: ProblemSpec, corrupted: tuple[int, ...], rng: Rng) -> list[Index]:
+    """One shard of the training samples a client; see `ProblemSpec.corrupted_data`. Raises UserError."""
     split = registry.find("partition", spec.partition).load()
+    labels = _domains(data, spec) if getattr(split, "by", "classes") == "domains" else data.y_train
     if spec.corrupted_data == "shard" or not corrupted:
         return list(split(labels, spec.clients, rng.child("partition").numpy(), spec.partition_options))
     honest = spec.clients - len(corrupted)
@@ -40,6 +42,20 @@ def divide(labels: Index, spec: ProblemSpec, corrupted: tuple[int, ...], rng: Rn
         others += split(labels, honest, again, spec.partition_options)
     sources = {True: iter(others), False: iter(first)}
     return [next(sources[client in corrupted]) for client in range(spec.clients)]
+
+
+def _domains(data: Dataset, spec: ProblemSpec) -> Index:
+    """The domain of each training sample. Raises UserError for data that have none."""
+    if data.domains is not None:
+        return data.domains
+    known = []
+    for name in registry.registries()["dataset"].names():
+        with contextlib.suppress(UserError):  # somebody's broken plug-in is no reason to be silent about the others
+            known += [name] if "domains" in dict(registry.find("dataset", name).facts) else []
+    raise UserError(
+        f"option 'partition' is {spec.partition}, which divides by domain, but data set {data.name} has no domains, "
+        f"allowed: a data set that has ({', '.join(known)}), or another partition"
+    )
 
 
 def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | None) -> tuple[Batch | None, Index]:

@@ -172,7 +172,7 @@ def build(
     shape, place = tuple(data.x_train.shape[1:]), find_device(device)
     held, taken = hold(data, auxiliary, rng.child("auxiliary"), data_dir)
     corrupted = choose_corrupted(spec, rng.child("corrupted"))
-    shards = [s[~np.isin(s, taken)] for s in divide(data.y_train, spec, corrupted, rng)]
+    shards = [s[~np.isin(s, taken)] for s in divide(data, spec, corrupted, rng)]
     if not all(len(s) for s in shards):
         raise UserError("the server's auxiliary samples leave a client without data: use fewer clients or samples")
     sizes = tuple(len(s) for s in shards)

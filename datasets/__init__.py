@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 CARDS: dict[str, str] = {
     "cifar10": "fedarena.datasets.cards.cifar10:CARD",
     "cifar100": "fedarena.datasets.cards.cifar100:CARD",
+    "digit-domains": "fedarena.datasets.cards.digit_domains:CARD",
     "digits": "fedarena.datasets.cards.digits:CARD",
     "fashion-mnist": "fedarena.datasets.cards.fashion_mnist:CARD",
     "kmnist": "fedarena.datasets.cards.kmnist:CARD",

@@ -16,8 +16,10 @@ class Provenance:
 
     Attributes:
         source: what the data are, in words.
-        file: name of the file that was read (without its folder); None for embedded data.
-        sha256: checksum of that file, or of the arrays of embedded data.
+        file: name of the file that was read (without its folder), of several files joined by " + "; None for
+            embedded data.
+        sha256: checksum of that file, or of the arrays of embedded data; of a data set made from others, the checksum
+            of theirs, written one after the other.
         verified: the checksum stands in this package's table or in the sidecar that a download wrote.
         subset: what is missing, such as "15000 of 50000 training images"; None for complete data.
     """
@@ -40,6 +42,8 @@ class Dataset:
         scale: the raw value that means 1.0 (255 for 8-bit images).
         n_classes: number of classes.
         provenance: where the data came from.
+        domains: where in particular each training sample came from [N], int64 from 0; None where that is not known
+            or all are of one origin.
 
     Raises:
         UserError: arrays that do not keep to this.
@@ -53,6 +57,7 @@ class Dataset:
     scale: float
     n_classes: int
     provenance: Provenance
+    domains: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
@@ -74,5 +79,11 @@ class Dataset:
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
             shapes = f"{list(self.x_train.shape[1:])} and {list(self.x_test.shape[1:])}"
             raise UserError(f"data set '{self.name}': images of x_train and x_test differ in shape: {shapes}")
+        d = self.domains
+        if d is not None and (d.dtype != np.int64 or d.shape != self.y_train.shape or d.min() < 0):
+            raise UserError(
+                f"data set '{self.name}': domains is {d.dtype} {list(d.shape)}, expected int64 "
+                f"[{len(self.y_train)}] of numbers from 0"
+            )
         if not self.scale > 0:
             raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")

@@ -11,6 +11,7 @@ from fedarena.cards import Card
 from fedarena.datasets import checksum
 from fedarena.datasets.archive import Archive, npz_counts
 from fedarena.datasets.dataset import Dataset
+from fedarena.datasets.digit_domains import Joined, lacking, together
 from fedarena.errors import UserError
 
 State = Literal["embedded", "present", "absent", "damaged", "plug-in", "broken"]
@@ -22,9 +23,9 @@ class Row:
 
     Attributes:
         name: registry name.
-        state: `embedded`, `present` or `absent` (a file), `damaged`, `plug-in` (no file of ours), `broken` (its
-            card cannot be loaded).
-        path: the file that loading reads.
+        state: `embedded`, `present` or `absent` (a file, or all of the data sets that it is made from), `damaged`,
+            `plug-in` (no file of ours), `broken` (its card cannot be loaded).
+        path: the file that loading reads; None for a data set made from others.
         train, test: images in that file, or in the complete data set while it is absent.
         classes, shape: number of classes; channels, height, width.
         checksum: `verified`, `unknown` or `mismatch`; None when nothing was compared.
@@ -68,6 +69,8 @@ def survey(name: str, data_dir: Path | None = None) -> Row:
         source = card.load()
     except UserError as error:
         return Row(name, "broken", problem=str(error))
+    if isinstance(source, Joined):
+        return _joined(card, source, data_dir)
     if not isinstance(source, Archive):
         return _fileless(card, source, data_dir)
     spec, file = source.spec, source.spec.files[0]
@@ -99,6 +102,30 @@ def verify(name: str, data_dir: Path | None = None) -> Row:
     except UserError as error:
         return replace(row, state="damaged", problem=str(error))
     return row
+
+
+def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
+    """A data set made from others: what is known of them. An absent part counts as complete, as it does alone."""
+    parts = [survey(part, data_dir) for part in source.parts]
+    row = Row(
+        card.name,
+        "absent" if any(part.state == "absent" for part in parts) else "present",
+        classes=max(part.classes or 0 for part in parts),
+        shape=(1, source.side, source.side),
+        licence=dict(card.facts).get("licence"),
+    )
+    problems = [f"{part.name}: {part.problem}" for part in parts if part.problem]
+    if problems:
+        return replace(row, state="damaged", problem="; ".join(problems))
+    row = replace(row, train=sum(part.train or 0 for part in parts), test=sum(part.test or 0 for part in parts))
+    if row.state == "absent":
+        return row
+    return replace(
+        row,
+        checksum="verified" if all(part.checksum == "verified" for part in parts) else "unknown",
+        sha256=together(part.sha256 for part in parts),
+        subset=lacking((part.name, part.subset) for part in parts),
+    )
 
 
 def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:

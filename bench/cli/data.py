@@ -85,11 +85,15 @@ def run_verify(name: str | None, data_dir: Path | None, as_json: bool) -> int:
 def run_fetch(name: str, data_dir: Path | None, timeout: str, as_json: bool) -> int:
     """Download one data set. Raises UserError."""
     from fedarena.datasets.archive import Archive
+    from fedarena.datasets.digit_domains import Joined
     from fedarena.datasets.fetch import fetch
     from fedarena.datasets.folders import cache_folder
 
     source = registry.find("dataset", name).load()
     seconds = _seconds(timeout)
+    if isinstance(source, Joined):
+        needed = [part for part in source.parts if isinstance(registry.find("dataset", part).load(), Archive)]
+        raise UserError(f"data set '{name}' has no file of its own: fetch {' and '.join(needed)} instead")
     if not isinstance(source, Archive):
         raise UserError(f"data set '{name}' needs no file: there is nothing to fetch")
     folder = data_dir.expanduser() if data_dir else cache_folder()

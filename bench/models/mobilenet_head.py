@@ -56,11 +56,11 @@ class Frozen(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         net = structure()
         net.load_state_dict(state["_held"], assign=True)  # keeps their device and type
-        super().__setstate__({**state, "_held": (net.eval().requires_grad_(False),)})
+        super().__setstate__({**state, "_held": (net.eval().requires_grad_(False),)})  # type: ignore[no-untyped-call]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Frozen:
         self._held[0]._apply(fn, recurse)
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
 

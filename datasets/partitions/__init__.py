@@ -7,10 +7,14 @@ A partition is a function `split(labels, n_clients, rng, options)`:
     rng         numpy generator; all randomness comes from it
     options     the options object of its card
     returns     one array of indices into `labels` a client: disjoint, together all of 0 … N − 1, none empty
+
+A callable with an attribute `by = "domains"` divides by domain: it gets the domains [N] of the samples in place of
+their classes, and data without domains are refused before it is called.
 """
 
 CARDS: dict[str, str] = {
     "algorithm4": "fedarena.datasets.partitions.cards:ALGORITHM4",
     "dirichlet": "fedarena.datasets.partitions.cards:DIRICHLET",
+    "domains": "fedarena.datasets.partitions.cards:DOMAINS",
     "iid": "fedarena.datasets.partitions.cards:IID",
 }

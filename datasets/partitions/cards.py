@@ -59,3 +59,23 @@ ALGORITHM4 = Card(
         "Samples of a class are shuffled before they are shared out; the paper does not say.",
     ),
 )
+
+DOMAINS = Card(
+    name="domains",
+    kind="partition",
+    title="Feature skew: every client holds data of one domain",
+    target="fedarena.datasets.partitions.domains:split",
+    paper="Does Federated Learning Really Need Backpropagation?",
+    authors="Feng, Pang, Du, Chen, Yan, Lin",
+    year=2023,
+    url="https://arxiv.org/abs/2301.12195",
+    equations="Section 4, feature non-iid: OfficeHome, 4 domains with 10 clients each",
+    departures=(
+        "The paper has as many clients in every domain. Where the domains do not divide the clients, the first domains "
+        "get one client more here.",
+    ),
+    facts=(
+        ("needs", "a data set that tells the domain of each sample"),
+        ("clients", "take turns over the domains: client c holds domain c mod D, of D domains"),
+    ),
+)

@@ -225,6 +225,9 @@ def test_a_copy_of_a_known_file_is_known_wherever_it_lies(real_data: Path, tmp_p
         ({"y_test": np.full(4, 2)}, "labels from 2 to 2"),
         ({"x_test": np.zeros((4, 1, 8, 9), np.uint8)}, "differ in shape"),
         ({"scale": 0.0}, "scale is 0.0"),
+        ({"domains": np.zeros(3, np.int64)}, "domains is int64 [3]"),
+        ({"domains": np.zeros(4)}, "domains is float64 [4]"),
+        ({"domains": np.full(4, -1)}, "numbers from 0"),
     ],
 )
 def test_a_dataset_refuses_what_breaks_its_contract(change: dict[str, object], words: str) -> None:
