@@ -108,12 +108,11 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     made = compose.attack_class(attack)
     problem = read_problem(args, settings, dict(attacks[-1].usual))
     folder = data_dir(args)
-    poisons = issubclass(made, Poisoning)
 
     def require_runnable(seed: int) -> None:
         built = build(problem, seed, folder, args.device, compose.auxiliary(defense))
         protocol = compose.make_defense(defense, built.task)
-        if poisons:
+        if issubclass(made, Poisoning):
             require_corrupted(problem.corrupted, attack.label)
             compose.make_poisoning(attack, ground_of(built, protocol, "own"))
 
@@ -129,7 +128,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
         return GroupSpec(problem, method, attacked, whom, seed, args.device, folder)
 
     methods = list(dict.fromkeys((defense, MethodSpec(compose.PLAIN))))
-    if poisons:
+    if issubclass(made, Poisoning):
         whom = poisoning_threats(args, attacks, compose.knowledge(attack))
         clean = [replace(group(m, None, (), seed), probe=attack) for seed in seeds for m in methods]
         return clean + [group(m, attack, (threat,), seed) for seed in seeds for m in methods for threat in whom]
