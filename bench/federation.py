@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -14,6 +14,7 @@ from fedarena.defense import Cohort, Defense, State
 from fedarena.memory import peak_bytes
 from fedarena.problem import Problem
 from fedarena.rng import Rng
+from fedarena.secure import TooFewSurvivors
 from fedarena.summation import sum_up
 from fedarena.tensors import Tensors, finite, nbytes, to
 from fedarena.transcript import Round, weights
@@ -50,6 +51,7 @@ class Run:
         peak_bytes: peak of live tensors while one client of the first round works alone.
         diverged_at: the round after which a parameter was no longer finite, if any.
         verdicts: per round, what the server made of the participants' uploads.
+        failed: rounds that gave nothing, because too few clients were left for a secure sum.
     """
 
     params: Tensors
@@ -61,6 +63,7 @@ class Run:
     peak_bytes: int
     diverged_at: int | None
     verdicts: tuple[Verdict, ...] = ()
+    failed: int = 0
 
     @property
     def accuracy(self) -> float:
@@ -98,7 +101,7 @@ def run(
     written: list[Round] = []
     verdicts: list[Verdict] = []
     up = down = seconds = 0.0
-    sent_to, peak, diverged_at = 0, 0, None
+    sent_to, peak, failed, diverged_at = 0, 0, 0, None
 
     def clock() -> float:
         if problem.device.type == "cpu":
@@ -132,7 +135,12 @@ def run(
             ups = adversary.uploads(t, clients, sent.down, ups)
         cohort, summed, received = Cohort(clients, weights(sizes, clients).to(problem.device)), None, ups
         if defense.secure is not None:
-            summed = sum_up(defense.secure, ups, cohort, rng.child("secure", t))
+            corrupted = frozenset() if adversary is None else adversary.corrupted
+            try:
+                summed = sum_up(defense.secure, ups, cohort, rng.child("secure", t), corrupted)
+            except TooFewSurvivors:
+                failed, state = failed + 1, replace(state, round=state.round + 1)
+                continue
             received, cohort = summed.received()
         new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
         seconds += clock() - began
@@ -162,12 +170,13 @@ def run(
         defense.deployed(state),
         tuple(curve),
         tuple(written),
-        up / sent_to,
-        down / sent_to,
+        up / max(1, sent_to),
+        down / max(1, sent_to),
         seconds,
         peak,
         diverged_at,
         tuple(verdicts),
+        failed,
     )
 
 

@@ -13,7 +13,7 @@ from torch.func import grad
 from fedarena.batch import Batch
 from fedarena.task import Task
 from fedarena.tensors import Tensors, combine, row, stack, weighted_mean
-from fedarena.threat import NotApplicable, Threat
+from fedarena.threat import Threat
 from fedarena.transcript import Seen
 
 if TYPE_CHECKING:
@@ -112,16 +112,14 @@ def upload_of(seen: Seen, client: int) -> Tensors:
     return row(seen.ups, seen.participants.index(client))
 
 
-def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors] | NotApplicable:
+def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors]:
     """What a party that reads uploads attacks: one client's, or with secure aggregation the mean of a cohort's.
 
     Returns:
-        Whose it is, and the upload; or why there is none.
+        Whose it is, and the upload.
     """
     if seen.mean is not None:
         return seen.summed, seen.mean
-    if seen.ups is None:
-        return NotApplicable("the uploads are masked, and only the server learns their sum")
     one = victim(seen, threat)
     return (one,), upload_of(seen, one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,11 @@ class SecureSum(ABC):
     def check(self, n: int) -> None:
         """Refuse numbers of participants that cannot work. Raises UserError."""
         return
+
+    @property
+    def limit(self) -> float:
+        """The largest |value| that a client can send."""
+        return math.inf
 
     @abstractmethod
     def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:

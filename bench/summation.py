@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -37,8 +38,12 @@ class Summed:
         return {name: t[None] for name, t in self.mean.items()}, Cohort(self.clients[:1], self.weight.reshape(1))
 
 
-def sum_up(secure: SecureSum, ups: Tensors, cohort: Cohort, rng: Rng) -> Summed:
+def sum_up(
+    secure: SecureSum, ups: Tensors, cohort: Cohort, rng: Rng, corrupted: Container[int] = frozenset()
+) -> Summed:
     """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
+
+    A corrupted client sends what it likes, but nothing that no encoding stands for: its values end at the limit.
 
     Raises:
         UserError: uploads with integers in them (a client's own seed), whose sum means nothing; too few survivors.
@@ -47,14 +52,18 @@ def sum_up(secure: SecureSum, ups: Tensors, cohort: Cohort, rng: Rng) -> Summed:
     if counts:
         raise UserError(f"secure aggregation sums uploads, but '{counts[0]}' in them is no number to be summed")
     share = cohort.weights / cohort.weights.sum()
-    exchange = secure(rows(ups) * share[:, None], rng)
+    vectors = rows(ups) * share[:, None]
+    for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
+        vectors[i].clamp_(-secure.limit, secure.limit)
+    exchange = secure(vectors, rng)
     kept = list(exchange.survivors)
     n, wire = len(cohort.clients), exchange.wire
+    sent = int((wire != 0).any(1).sum())  # a client that dropped out before it sent anything left zeros
     return Summed(
         wire=wire,
         mean=shaped((exchange.total / share[kept].sum()).to(share), row(ups, 0)),
         clients=tuple(cohort.clients[i] for i in kept),
         weight=cohort.weights[kept].sum(),
-        bytes_up=wire.numel() * wire.element_size() + n * exchange.extra_up,
+        bytes_up=sent * wire.shape[1] * wire.element_size() + n * exchange.extra_up,
         bytes_down=n * exchange.extra_down,
     )

@@ -54,7 +54,8 @@ class Seen:
         ups: every upload, stacked in the order of `participants`; None too where they are masked.
         params, secret: the server's own.
         own_up, own_batch: the party's own, when it is a client.
-        mean, summed: with secure aggregation, what the server learned: the mean of the uploads of `summed`.
+        mean, summed: with secure aggregation, what the messages amount to for whoever reads all of them, the server or
+            an eavesdropper: the mean of the uploads of `summed`.
     """
 
     index: int
@@ -89,7 +90,7 @@ def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
             secret=r.secret if sight.state else None,
             own_up=row(r.ups, own) if sight.own and own is not None else None,
             own_batch=r.batches[own] if sight.own and own is not None else None,
-            mean=r.mean if sight.state else None,
+            mean=r.mean if sight.ups else None,
             summed=r.summed,
         )
     return seen

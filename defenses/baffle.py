@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from torch.func import grad
 
 from fedarena.aggregator import Aggregator
 from fedarena.batch import Batch
+from fedarena.cards import to_text
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, stein_law
 from fedarena.defenses.cards.baffle import Options
@@ -33,6 +35,7 @@ from fedarena.errors import UserError
 from fedarena.forms import forwards
 from fedarena.local import local_step
 from fedarena.rng import Rng
+from fedarena.secure import SecureSum
 from fedarena.task import Task
 from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.threat import NotApplicable, Threat
@@ -60,6 +63,15 @@ class Baffle(Defense):
         self.n = sum(p.numel() for p in self.like.values())
         self.own_seeds = options.perturbations == "client"
         _check(options, task, rule)
+
+    def secured(self, secure: SecureSum | None) -> Self:
+        if secure is not None and (self.own_seeds or self.options.law):
+            name = "law" if self.options.law else "perturbations"
+            raise UserError(
+                f"defense baffle: option '{name}' is {to_text(getattr(self.options, name))}, but secure aggregation "
+                "sums the clients' loss differences along shared directions"
+            )
+        return super().secured(secure)
 
     # -- the wire ----------------------------------------------------------------------------------
 
@@ -347,7 +359,7 @@ def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
     schedule = task.schedule
 
     def refuse(name: str, because: str) -> None:
-        raise UserError(f"defense baffle: option '{name}' is {getattr(o, name)}, but {because}")
+        raise UserError(f"defense baffle: option '{name}' is {to_text(getattr(o, name))}, but {because}")
 
     changed = {f.name for f in fields(o) if getattr(o, f.name) != f.default}
     if o.min_directions is not None and o.min_directions > o.directions:

@@ -8,7 +8,7 @@ Both ends expand the seed, so every party knows the z_k, and K numbers are K lin
 the estimate loses, the paper's noise of size √(n/K), is not lost in them.
 
     server, eavesdropper   each client's differences, off the wire
-    server, secure sum     the sum of the cohort's differences
+    with a secure sum      the mean of the cohort's differences, to both of them
     client                 with downlink=scalars the aggregated differences come down in clear; else two consecutive W
                            show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
 
@@ -88,10 +88,7 @@ def _observation(defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: i
             return read
         clients, up = read
     else:
-        wire = uploads_seen(now, threat)
-        if isinstance(wire, NotApplicable):
-            return wire
-        clients, up = wire
+        clients, up = uploads_seen(now, threat)
     seed = int(up[SEED]) if SEED in up else int(now.down[SEED])
     differences = up[DIFFERENCES][: int(up[COUNT])] if COUNT in up else up[DIFFERENCES]
     plain = PlainGradient(task, params, clients)

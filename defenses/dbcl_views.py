@@ -46,22 +46,17 @@ def readings(
     """See `fedarena.defense.Defense.readings`."""
     if threat.party == "client":
         return _from_broadcasts(defense, threat, seen, victims)
-    found = [_from_upload(defense, threat, seen[t]) for t in victims if t in seen]
-    observations = tuple(o for o in found if isinstance(o, Observation))
+    observations = tuple(_from_upload(defense, threat, seen[t]) for t in victims if t in seen)
     if not observations:
-        reasons = [o for o in found if isinstance(o, NotApplicable)]
-        return reasons[0] if reasons else NotApplicable("none of the rounds attacked took place")
+        return NotApplicable("none of the rounds attacked took place")
     return [Reading("upload" if threat.form == "adaptive" else "expanded", observations)]
 
 
 # -- server and eavesdropper: uploads -------------------------------------------------------------------
 
 
-def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation | NotApplicable:
-    read = uploads_seen(now, threat)
-    if isinstance(read, NotApplicable):
-        return read
-    (clients, up), (sketched, sketches) = read, defense.open(now.down)
+def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation:
+    (clients, up), (sketched, sketches) = uploads_seen(now, threat), defense.open(now.down)
     gradient = _per_step(defense, defense.expand(up, sketches), clients)
     params = now.params if now.params is not None else defense.expand(sketched, sketches)
     adaptive = threat.form == "adaptive"

@@ -41,6 +41,10 @@ class PairwiseMasks(SecureSum):
     def check(self, n: int) -> None:
         require_company("pairwise-masks", n)
 
+    @property
+    def limit(self) -> float:
+        return self.options.bound
+
     def threshold(self, n: int) -> int:
         """t: the share `threshold` of n rounded up, and more than half.
 
