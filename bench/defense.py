@@ -161,6 +161,10 @@ class Defense(ABC):
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         """One client's upload and its memory for its next round. Pure; differentiable in `batch`."""
 
+    def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        """`client` as one client's own device would run it, whose peak memory is part of the cost."""
+        return self.client(down, batch, memory, noise)
+
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:

@@ -11,6 +11,7 @@ import torch
 
 from fedarena.adversary import Adversary
 from fedarena.defense import Cohort, Defense, State
+from fedarena.errors import UserError
 from fedarena.memory import peak_bytes
 from fedarena.problem import Problem
 from fedarena.rng import Rng
@@ -123,8 +124,9 @@ def run(
         sent = defense.broadcast(state, rng.child("broadcast", t))
         seconds += clock() - began
         if t == 0:
-            alone = partial(defense.client, sent.down, batches[0], memories.get(clients[0], {}), noises[0])
+            alone = partial(defense.alone, sent.down, batches[0], memories.get(clients[0], {}), noises[0])
             peak = peak_bytes(alone)[1]
+            _fits(schedule.client_memory, peak + nbytes(sent.down) + nbytes(vars(batches[0])))
         began = clock()
         work = [i for i, c in enumerate(clients) if adversary is None or adversary.computes(c)]
         work = work or list(range(len(clients)))  # somebody's upload must show what an upload looks like
@@ -178,6 +180,15 @@ def run(
         tuple(verdicts),
         failed,
     )
+
+
+def _fits(limit: float | None, needed: int) -> None:
+    """Hold a client's step to its memory: what came down, its batch, and the peak of what it makes of them."""
+    if limit is not None and needed > limit * 1e6:
+        raise UserError(
+            f"option 'client-memory' is {limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with this "
+            "defense, model and batch"
+        )
 
 
 def untrained(problem: Problem) -> Run:

@@ -28,6 +28,9 @@ class Schedule:
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
     server_lr: float = option(1.0, "factor on the server's step", above=0)
     adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)
+    client_memory: float | None = option(
+        None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
+    )
     eval_every: int = option(0, "evaluate every k rounds; 0: at the end only", low=0)
 
     @property

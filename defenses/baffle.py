@@ -63,6 +63,8 @@ class Baffle(Defense):
         self.n = sum(p.numel() for p in self.like.values())
         self.own_seeds = options.perturbations == "client"
         _check(options, task, rule)
+        self.rows = None if task.schedule.client_memory is None else self._fitting()
+        """Samples at a time in a client's forward passes; None: as many as are fast."""
 
     def secured(self, secure: SecureSum | None) -> Self:
         if secure is not None and (self.own_seeds or self.options.law):
@@ -107,6 +109,9 @@ class Baffle(Defense):
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         return self._client(down, batch, memory, noise, self.differences)
+
+    def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return self._client(down, batch, memory, noise, self._fast)
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
@@ -212,10 +217,20 @@ class Baffle(Defense):
         return self._evaluate(params, [Batch(x[None], y[None])], seed)[0]
 
     def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int) -> Tensor:
-        """`differences` of many clients at the same parameters [clients, K]."""
+        """`differences` of many clients at the same parameters [clients, K], in slices that fit a client's memory."""
         o, z = self.options, directions(seed, self.n)
         dtype = FORMATS[o.precision]
-        return forwards.differences(self.task, params, batches, z, o.directions, o.sigma, o.scheme, dtype, None)
+        return forwards.differences(self.task, params, batches, z, o.directions, o.sigma, o.scheme, dtype, self.rows)
+
+    def _fitting(self) -> int:
+        """How many samples of a batch fit into a client's memory at a time. Raises UserError when not even one does."""
+        assert self.task.schedule.client_memory is not None
+        o, b, shape = self.options, self.task.schedule.batch_size, self.task.input_shape
+        w = {name: p.detach() for name, p in self.like.items()}
+        place = next(iter(w.values())).device
+        batch = Batch(torch.zeros(1, b, *shape, device=place), torch.zeros(1, b, dtype=torch.int64, device=place))
+        limit = int(self.task.schedule.client_memory * 1e6) - 16 * o.directions - 64  # the K results, and the seed
+        return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit)
 
     def estimate(self, seed: int, differences: Tensor) -> Tensors:
         """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it."""
@@ -365,6 +380,8 @@ def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
     if o.min_directions is not None and o.min_directions > o.directions:
         refuse("min_directions", f"at most directions={o.directions} is possible")
     if o.law:
+        if schedule.client_memory is not None:
+            raise UserError("option 'client-memory' holds for forward passes, of which law=true runs none")
         for name in sorted(changed & {"sigma", "scheme", "precision"}):
             refuse(name, "law=true does not depend on it: the law is that of small σ and exact arithmetic")
         if o.min_directions is not None and schedule.fedsgd:

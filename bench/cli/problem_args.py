@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GROUPS = ("defense", "attack", "model", "partition", "training")
 DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clients": "2", "corrupted": "0"}
 """The problem, unless the attack's card has a usual one or the command line says otherwise."""
-SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation")
+SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
 
 

@@ -67,8 +67,8 @@ CARD = Card(
         "The paper deploys an average of W with decay 0.995, its code a far shorter one, because the library that it "
         "uses warms the decay up: ema_warmup is on by default, off gives the paper's words.",
         "The released code shortens every estimate to a largest entry of 0.3, which the paper does not say: clip=0.3.",
-        "The mask of Algorithm 1 has no index for the round and the difference; one mask for all K would cancel in their "
-        "differences, so it is drawn for each.",
+        "The mask of Algorithm 1 has no index for round and difference; one mask for all K would cancel when they are "
+        "subtracted, so it is drawn for each.",
     ),
     check="Table 1, LeNet on MNIST: 87.27, 89.48, 92.18 % at K = 100, 200, 500: bench reproduce baffle/table1",
     facts=(

@@ -176,3 +176,14 @@ def test_a_defense_may_keep_client_memory() -> None:
     problem = make(rounds=3, batch_size=4)
     federation.run(Counting(None, problem.task), problem, Rng(0))
     assert seen == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
+
+
+def test_a_client_that_does_not_fit_its_memory_is_refused() -> None:
+    """FedAvg cannot slice a client's work; BAFFLE does, in the same memory."""
+    model = registry.find("model", "cnn-two-stage").parse({"size": "28"})
+    times = Schedule(rounds=1, batch_size=32, client_memory=3.0)
+    problem = build(ProblemSpec("digits", "cnn-two-stage", "iid", 2, model, schedule=times), 0)
+    with pytest.raises(UserError, match=r"option 'client-memory' is 3 MB, but a client's step takes \d+"):
+        play(problem)
+    done = play(problem, "baffle")
+    assert done.peak_bytes < 3e6

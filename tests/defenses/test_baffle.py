@@ -18,6 +18,7 @@ from fedarena.defenses.baffle import DIFFERENCES, Baffle, step_seed
 from fedarena.defenses.cards.baffle import Options
 from fedarena.defenses.perturbations import directions
 from fedarena.errors import UserError
+from fedarena.memory import peak_bytes
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
@@ -454,3 +455,33 @@ def test_simulated_runs_have_nothing_to_read():
     found = reading(defense, watched(defense), "server", "adaptive")
     assert isinstance(found, NotApplicable)
     assert "simulated in law" in found.reason
+
+
+# -- a client's memory ----------------------------------------------------------------------------------
+
+
+def peak(defense):
+    """Bytes that the harness counts for a client: broadcast, batch, and what its step makes."""
+    sent = defense.broadcast(start(defense), Rng(0))
+    batch = drawn(defense)
+    made = peak_bytes(lambda: defense.alone(sent.down, batch, {}, {}))[1]
+    return made + nbytes(sent.down) + nbytes(vars(batch))
+
+
+def test_a_client_slices_its_work_to_fit_its_memory():
+    """Less memory, the same differences; too little is refused, and says what is needed."""
+    wide = {"batch_size": 16}
+    whole = make(cnn(), (1, 8, 8), directions=6, precision="float64", schedule=wide)
+    needed = peak(whole)
+    tight = make(cnn(), (1, 8, 8), directions=6, precision="float64", schedule={**wide, "client_memory": needed * 8e-7})
+    assert peak(tight) <= 0.8 * needed
+    sent = whole.broadcast(start(whole), Rng(0))
+    a, b = (d.clients(sent.down, [drawn(whole)], [{}], [{}])[0][DIFFERENCES] for d in (whole, tight))
+    assert torch.allclose(a, b, rtol=1e-4, atol=1e-9)
+    with pytest.raises(UserError, match=r"option 'client-memory' is .* at least "):
+        make(cnn(), (1, 8, 8), directions=6, schedule={**wide, "client_memory": 1e-6})
+
+
+def test_memory_does_not_grow_with_k():
+    few, many = (peak(make(cnn(), (1, 8, 8), directions=k)) for k in (10, 200))
+    assert many - few <= 16 * 190  # the results themselves
