@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor
 
@@ -13,6 +13,9 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.threat import NotApplicable
 from fedarena.view import View, seal
+
+Goal = Literal["reconstruction", "membership", "labels"]
+"""What an attack is after: the samples themselves, whether a sample was among them, or their classes."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""
@@ -32,6 +35,13 @@ class Watch:
     last: int
     victims: tuple[int, ...]
 
+    @classmethod
+    def opening(cls, rounds: int, schedule: Schedule) -> Watch:
+        """The first `rounds` rounds are attacked, and one more is written down, by whose broadcast a client learns
+        the last one's update; a schedule that is shorter leaves fewer."""
+        last = min(rounds, schedule.rounds - 1)
+        return cls(0, last, tuple(range(max(1, last))))
+
 
 @dataclass(frozen=True)
 class Reconstruction:
@@ -50,8 +60,34 @@ class Reconstruction:
     evaluations: int
 
 
+@dataclass(frozen=True)
+class Scores:
+    """How likely each candidate of one observation is to be behind it.
+
+    Attributes:
+        values: [m], in the order of the candidates; higher: more likely. Only their order counts, within and across
+            observations. NaN counts as the least likely.
+    """
+
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A guess at the classes behind one observation.
+
+    Attributes:
+        values: [n] (int64), one a sample, in any order.
+    """
+
+    values: Tensor
+
+
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
+
+Answer = Guess | list[Scores] | list[Labels]
+"""What an attack returns: `Reconstruction`, `Scores` or `Labels` after its goal, one per observation, in order."""
 
 
 class Inference(ABC):
@@ -68,6 +104,9 @@ class Inference(ABC):
                 ]
     """
 
+    goal: ClassVar[Goal] = "reconstruction"
+    """What it is after, by which the harness furnishes its view and judges what it returns."""
+
     knows_labels: bool = False
     """Whether the attack is told the victims' labels; shown wherever its results are."""
 
@@ -79,10 +118,10 @@ class Inference(ABC):
         return Watch(0, 0, (0,))
 
     @final
-    def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Guess | NotApplicable:
+    def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
         """Run on a sealed copy of the view."""
         return self.run(seal(view), rng, progress)
 
     @abstractmethod
-    def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
+    def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
         """The attack itself."""

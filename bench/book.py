@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fedarena import federation, judge, registry
+from fedarena.candidates import Question
 from fedarena.cards import Kind
 from fedarena.defense import Defense, Reading
 from fedarena.observe import images_behind
@@ -45,17 +47,31 @@ class Book:
             labels.append(y[:n])
         return torch.cat(images), torch.cat(labels)
 
-    def view(self, threat: Threat, reading: Reading, given: list[tuple[Tensor, Tensor]] | None) -> View:
-        """The view of a reading; with the true labels only where the attack declares that it is given them."""
+    def view(
+        self,
+        threat: Threat,
+        reading: Reading,
+        given: Sequence[tuple[Tensor, Tensor]] | None = None,
+        questions: Sequence[Question] | None = None,
+    ) -> View:
+        """The view of a reading.
+
+        Args:
+            given: the samples behind each observation, of which an attack that declares it is told the labels.
+            questions: for an attack that tells members, whom to tell apart; it gets the candidates alone.
+        """
         task, observations = self.problem.task, reading.observations
         if given is not None:
-            pairs = zip(observations, given, strict=True)
-            observations = tuple(Observation(**{**vars(o), "labels": y}) for o, (_, y) in pairs)
+            observations = tuple(replace(o, labels=y) for o, (_, y) in zip(observations, given, strict=True))
+        if questions is not None:
+            pairs = zip(observations, questions, strict=True)
+            observations = tuple(replace(o, candidates=q.candidates) for o, q in pairs)
         own = {}
         if threat.sight.own:
             seen = cut(self.run.rounds, threat)
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
-        return View(threat, reading.name, task.input_shape, task.n_classes, observations, own)
+        output = task.layers[-1][0]
+        return View(threat, reading.name, task.input_shape, task.n_classes, observations, own, output)
 
     def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
         """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedarena import compose, federation, registry
 from fedarena.adversary import ground_of, require_corrupted
-from fedarena.defense import Defense
+from fedarena.attack import Inference
+from fedarena.candidates import how_many
+from fedarena.defense import Defense, Reading
 from fedarena.poisoning import Poisoning
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
@@ -35,10 +38,10 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     if issubclass(made, Poisoning):
         parties = _corrupted(problem, protocol, attack)
     else:
-        parties = _curious(protocol, run, made(attack.options).knows_labels)
+        parties = _curious(problem, protocol, run, made(attack.options))
     cards = [
         registry.find("defense", defense.name),
-        *(registry.find("aggregator", part.name) for part in defense.rest),
+        *(registry.find_part(part.name) for part in defense.rest),
         *(registry.find("attack", part.name) for part in (attack, *attack.rest)),
     ]
     return {
@@ -52,7 +55,7 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     }
 
 
-def _curious(defense: Defense, run: federation.Run, knows_labels: bool) -> list[dict[str, str]]:
+def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: Inference) -> list[dict[str, str]]:
     parties = []
     for threat in threats(PARTIES, FORMS):
         readings = defense.readings(threat, cut(run.rounds, threat), (0,))
@@ -60,9 +63,17 @@ def _curious(defense: Defense, run: federation.Run, knows_labels: bool) -> list[
             given = f"n/a: {readings.reason}"
         else:
             given = "\n".join(f"{r.name}: {_target(r.observations[0].target)}" for r in readings)
-        given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if knows_labels else "")
+        given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if attack.knows_labels else "")
+        if attack.goal == "membership" and not isinstance(readings, NotApplicable):
+            given += f"\nand {_candidates(problem, readings)}"
         parties.append({"party": threat.party, "form": threat.form, "sees": _sees(SIGHT[threat.party]), "given": given})
     return parties
+
+
+def _candidates(problem: Problem, readings: Sequence[Reading]) -> str:
+    """What an attack that tells members is given besides."""
+    most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
+    return f"{most} candidates an observation: half of them its samples, half held out, shuffled"
 
 
 def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[dict[str, str]]:

@@ -12,11 +12,19 @@ Clean = dict[tuple[str, int], Record]
 
 
 def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
-    """leak and privacy = 1 − leak of one trial that was attacked.
+    """leak and privacy = 1 − leak of one trial that was attacked; leak is the advantage over guessing.
 
-    For reconstructions leak is `recovered`, the share of images that came back with SSIM ≥ 0.9.
+    Reconstructions: `recovered`, the share of images that came back with SSIM ≥ 0.9. Membership: 2·AUC − 1. Labels:
+    (accuracy − prior)/(1 − prior), the prior being the accuracy of a guess that knows the classes' frequencies only.
     """
-    leak = min(1.0, max(0.0, metrics["recovered"]))
+    if "auc" in metrics:
+        leak = metrics["advantage"]
+    elif "prior_label_accuracy" in metrics:
+        prior = metrics["prior_label_accuracy"]
+        leak = (metrics["label_accuracy"] - prior) / (1 - prior) if prior < 1 else 0.0
+    else:
+        leak = metrics["recovered"]
+    leak = min(1.0, max(0.0, leak))
     return {"leak": leak, "privacy": 1.0 - leak}
 
 

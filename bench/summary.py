@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 
 from fedarena.records import Record
 from fedarena.threat import PARTIES
+from fedarena.wording import Wording, guessing, wording
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""
@@ -95,8 +96,10 @@ def _one_reading(reading: str, rows: list[Record]) -> Cell:
 
 
 def _severity(c: Cell) -> tuple[float, float]:
-    """Worst for the defender first: share recovered, then similarity."""
-    return (c.value("recovered") or 0.0, c.value("ssim") if c.value("ssim") is not None else -2.0)  # type: ignore[return-value]
+    """Worst for the defender first: share recovered, then similarity; or AUC, or labels read."""
+    told = wording(list(c.metrics))
+    value, tie = c.value(told.metric), c.value(told.tie)
+    return (value or 0.0, tie if tie is not None else -2.0)
 
 
 def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell | None]]:
@@ -116,7 +119,7 @@ def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell |
 
 def verdict(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:
     """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy."""
-    return f"{_privacy(rows, defense, attack)}{_accuracy(records, defense)}."
+    return f"{_privacy(rows, records, defense, attack)}{_accuracy(records, defense)}."
 
 
 def _accuracy(records: Sequence[Record], defense: str) -> str:
@@ -132,19 +135,23 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _privacy(rows: dict[str, dict[str, Cell | None]], defense: str, attack: str) -> str:
-    plain, paper, adaptive = (_shares(rows, column) for column in COLUMNS)
+def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:
+    told = wording([name for r in records for name in r["metrics"]])
+    plain, paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS)
+    beside = guessing(records, lambda name: fmean(r["metrics"][name] for r in records if name in r["metrics"]))
     if defense == "fedavg":
-        shares = adaptive or paper
-        return f"Without a defense {attack} recovers of the images {_list(shares)}" if shares else _nothing(attack)
+        found = adaptive or paper
+        begins = told.undefended.format(attack=attack)
+        return f"{begins} {_list(found)}{beside}" if found else _nothing(attack)
     if not paper and not adaptive:
         return _nothing(attack)
     base = f" (no defense: {_list(plain)})" if plain else ""
+    begins = told.defended.format(attack=attack, defense=defense)
     if not paper or not adaptive:
         form = "matched through the protocol" if adaptive else "in the form that its paper tried, the only one run"
-        return f"Of the images, {attack} recovers from {defense} {_list(adaptive or paper)}, {form}{base}"
-    first = f"Of the images, {attack} recovers from {defense} {_list(paper)} in the form that its paper tried"
-    return f"{first}, and {_list(adaptive)} when matched through the protocol{base}{_open(rows)}"
+        return f"{begins} {_list(adaptive or paper)}, {form}{base}{beside}"
+    first = f"{begins} {_list(paper)} in the form that its paper tried"
+    return f"{first}, and {_list(adaptive)} when matched through the protocol{base}{_open(rows)}{beside}"
 
 
 def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
@@ -156,19 +163,20 @@ def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
     return ""
 
 
-def _shares(rows: dict[str, dict[str, Cell | None]], column: str) -> dict[str, float]:
+def _outcomes(rows: dict[str, dict[str, Cell | None]], column: str, told: Wording) -> dict[str, str]:
+    """Party → what a column's cell says in words, where it has something to say."""
     found = {party: cells.get(column) for party, cells in rows.items()}
-    return {p: c.metrics["recovered"].value for p, c in found.items() if c is not None and "recovered" in c.metrics}
+    return {p: told.outcome(c) for p, c in found.items() if c is not None and told.metric in c.metrics}
 
 
-def _list(shares: dict[str, float]) -> str:
+def _list(outcomes: dict[str, str]) -> str:
     """'0 % as the client, 100 % as the server and the eavesdropper'."""
     groups: dict[str, list[str]] = {}
-    for party, share in shares.items():
-        groups.setdefault(_percent(share), []).append(f"the {party}")
-    if len(groups) == 1 and len(shares) == len(PARTIES):
+    for party, outcome in outcomes.items():
+        groups.setdefault(outcome, []).append(f"the {party}")
+    if len(groups) == 1 and len(outcomes) == len(PARTIES):
         return f"{next(iter(groups))} as any party"
-    return ", ".join(f"{share} as {_and(parties)}" for share, parties in groups.items())
+    return ", ".join(f"{outcome} as {_and(parties)}" for outcome, parties in groups.items())
 
 
 def _and(words: list[str]) -> str:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from fedarena import compose, federation, judge, poisoned, registry, scores
-from fedarena.attack import Inference
+from fedarena.attack import Answer, Goal, Guess, Inference, Labels, Scores
 from fedarena.book import Book
-from fedarena.judge import only_finite
+from fedarena.candidates import Question, ask
+from fedarena.defense import Reading
+from fedarena.judge import Truth, only_finite
+from fedarena.label_guess import label_metrics, prior_label_metrics
+from fedarena.membership import membership_metrics
 from fedarena.poisoning import Poisoning
 from fedarena.problem import build
 from fedarena.records import Record, describe
@@ -55,6 +60,7 @@ class Prepared:
         spec, threat: the cell; no threat where nobody attacks.
         view: all that the attack will get; None where nothing is left to attack, and the record is complete.
         truths: samples and labels behind each observation, for the judge.
+        members: which candidates are members, per observation, for the judge of an attack that tells members.
         record: the record without the attack's metrics and key.
     """
 
@@ -63,6 +69,7 @@ class Prepared:
     view: View | None
     truths: list[tuple[Tensor, Tensor]]
     record: Record
+    members: tuple[Tensor, ...] = ()
 
 
 def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> GroupResult:
@@ -92,10 +99,10 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
     )
     book = Book(spec, problem, defense, run)
     victims = [t for t in watch.victims if t < problem.task.schedule.rounds]
-    return [cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack.knows_labels)]
+    return [cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack)]
 
 
-def _prepare(book: Book, threat: Threat, victims: list[int], knows_labels: bool) -> list[Prepared]:
+def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
     """A cell for every reading that the defense offers a threat.
 
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
@@ -118,12 +125,33 @@ def _prepare(book: Book, threat: Threat, victims: list[int], knows_labels: bool)
     cells = []
     for reading in readings:
         truths = [book.truth(o) for o in reading.observations]
-        view = book.view(threat, reading, truths if knows_labels else None)
-        estimates = book.estimate_metrics(reading.observations)
-        record = book.record(threat, reading.name, status, reason, estimates)
-        record["metrics"] = only_finite(record["metrics"] | judge.prior_metrics(truths, book.problem))
-        cells.append(Prepared(book.spec, threat, view, truths, record))
+        questions = _ask(book, reading, truths) if attack.goal == "membership" else None
+        if questions is not None and not any(len(q.members) for q in questions):
+            cells += without_view("n/a", "no batch attacked held a sample, or no held-out sample is like them")
+            continue
+        view = book.view(threat, reading, truths if attack.knows_labels else None, questions)
+        metrics = book.estimate_metrics(reading.observations) | _priors(book, attack.goal, reading, truths)
+        record = book.record(threat, reading.name, status, reason, only_finite(metrics))
+        members = tuple(q.members for q in questions or ())
+        cells.append(Prepared(book.spec, threat, view, truths, record, members))
     return cells
+
+
+def _ask(book: Book, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
+    """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
+    rng = Rng(book.spec.seed).child("candidates")
+    pairs = zip(reading.observations, truths, strict=True)
+    return [ask(book.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
+
+
+def _priors(book: Book, goal: Goal, reading: Reading, truths: Sequence[Truth]) -> dict[str, float]:
+    """What guesses that see nothing of the victims reach; of membership it is an AUC of 0.5, which needs no record."""
+    if goal == "reconstruction":
+        return judge.prior_metrics(truths, book.problem)
+    if goal == "labels":
+        sizes = [o.images for o in reading.observations]
+        return prior_label_metrics([y for _, y in truths], sizes, book.problem.y)
+    return {}
 
 
 def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
@@ -136,16 +164,29 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
         method = load_attack(cell.spec.attack)
         # A seed of its own, from which the run's seed cannot be computed back.
         rng = Rng(Rng(cell.spec.seed).child("attack").integer())
-        guess = method(cell.view, rng, lambda share, text: progress(share, where))
-    except Exception as error:  # as above
+        answer = method(cell.view, rng, lambda share, text: progress(share, where))
+        if isinstance(answer, NotApplicable):
+            return {**cell.record, "status": "n/a", "reason": answer.reason}, None
+        metrics = only_finite(_judged(cell, cell.view, method.goal, answer)) | cell.record["metrics"]
+    except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
-    if isinstance(guess, NotApplicable):
-        return {**cell.record, "status": "n/a", "reason": guess.reason}, None
-    metrics = only_finite(judge.reconstruction_metrics(guess, cell.truths)) | cell.record["metrics"]
     record = {**cell.record, "metrics": metrics, "scores": scores.privacy(metrics)}
+    return record, _gallery(cell, cast(Guess, answer)) if method.goal == "reconstruction" else None
+
+
+def _judged(cell: Prepared, view: View, goal: Goal, answer: Answer) -> dict[str, float]:
+    if goal == "membership":
+        return membership_metrics(cast(list[Scores], answer), cell.members)
+    if goal == "labels":
+        sizes = [o.images for o in view.observations]
+        return label_metrics(cast(list[Labels], answer), [y for _, y in cell.truths], sizes)
+    return judge.reconstruction_metrics(cast(Guess, answer), cell.truths)
+
+
+def _gallery(cell: Prepared, guess: Guess) -> Gallery:
     originals = torch.cat([x for x, _ in cell.truths]).cpu()
     matched = [judge.matched(g.images, x) for g, (x, _) in zip(guess, cell.truths, strict=True)]
-    return record, Gallery(record["key"], originals, torch.cat(matched).cpu())
+    return Gallery(cell.record["key"], originals, torch.cat(matched).cpu())
 
 
 def load_attack(spec: MethodSpec) -> Inference:

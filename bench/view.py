@@ -7,9 +7,11 @@ an attack holds copies of the view's fields and no reference into the run.
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -22,6 +24,19 @@ Simulator = Callable[[Tensor, Tensor], Tensors]
 
 Differentiable in x and y, works under `torch.func.vmap` and `grad`, and is a picklable object (a
 dataclass with `__call__`) that holds nothing but what its party knows."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Samples put before an attack that tells members: half were behind the observation, half were not.
+
+    Attributes:
+        x: inputs [m, *input_shape] in [0, 1], shuffled.
+        y: classes [m] (int64).
+    """
+
+    x: Tensor
+    y: Tensor
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,7 @@ class Observation:
         estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
             parameters, or the server's `update` W_t − W_{t+1}.
         labels: the true labels [images], only where the attack declares that it is given them.
+        candidates: the samples to be told apart, only where the attack's goal is membership.
     """
 
     round: int
@@ -52,6 +68,7 @@ class Observation:
     estimate: Tensors | None = None
     estimate_of: str = "gradient"
     labels: Tensor | None = None
+    candidates: Candidates | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +82,8 @@ class View:
         n_classes: number of classes.
         observations: what was seen of others' samples.
         own: the party's own batches by round (party `client`).
+        output_layer: the name of the plain model's output layer, which is public; its parameters are
+            `<name>.weight` [classes, features] and `<name>.bias` [classes].
     """
 
     threat: Threat
@@ -73,9 +92,21 @@ class View:
     n_classes: int
     observations: tuple[Observation, ...]
     own: dict[int, Batch] = field(default_factory=dict)
+    output_layer: str = ""
 
 
 def seal(view: View) -> View:
-    """A deep copy through serialisation: no reference into the run survives it."""
-    copy: View = pickle.loads(pickle.dumps(view))
+    """A deep copy through serialisation: no reference into the run survives it, and nothing beside what is shown."""
+    written = io.BytesIO()
+    _Compact(written).dump(view)
+    copy: View = pickle.loads(written.getvalue())
     return copy
+
+
+class _Compact(pickle.Pickler):
+    """Writes of each tensor its own numbers. A slice is pickled with all that it was cut from: others' uploads."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor) and obj.untyped_storage().nbytes() > obj.numel() * obj.element_size():
+            return obj.clone().__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented

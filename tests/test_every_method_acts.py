@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ import torch
 from fedarena import compose, federation, registry
 from fedarena.adversary import Adversary, ground_of
 from fedarena.aggregator import Wrapper
+from fedarena.attack import Goal
 from fedarena.engine import run_groups
 from fedarena.poisoning import Around, Poisoning
 from fedarena.problem import ProblemSpec, build
@@ -186,15 +187,45 @@ def test_mimic_copies_one_honest_client_and_no_other() -> None:
     assert copied[warmup:] == [{victim}] * (rounds - warmup)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES["attack"] if n not in POISONING])
-def test_an_attack_lowers_the_undefended_score(name: str) -> None:
+READING = [n for n in NAMES["attack"] if n not in POISONING]
+BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal == goal] for goal in get_args(Goal)}
+
+
+def read(name: str, problem: ProblemSpec) -> list[Any]:
+    """Records of an undefended run, read by server and client."""
     card = registry.find("attack", name)
     threats = (Threat("server", "adaptive"), Threat("client", "adaptive"))
-    spec = GroupSpec(attacked(rounds=40), MethodSpec("fedavg"), MethodSpec(name, card.parse({})), threats, 0)
-    for record in run_groups([spec], 1)[0].records:
+    spec = GroupSpec(problem, MethodSpec("fedavg"), MethodSpec(name, card.parse({})), threats, 0)
+    records = run_groups([spec], 1)[0].records
+    for record in records:
         assert record["status"] == "ok", record["reason"]
+    return records
+
+
+@pytest.mark.parametrize("name", BY_GOAL["reconstruction"])
+def test_an_attack_lowers_the_undefended_score(name: str) -> None:
+    for record in read(name, attacked(rounds=40)):
         assert record["scores"]["privacy"] < 0.5
         assert record["metrics"]["ssim"] > record["metrics"]["prior_mean_ssim"]
+
+
+BATCHES = {"marginal-membership": 1}
+"""Samples behind an upload where four hide what the attack looks at."""
+
+
+@pytest.mark.parametrize("name", BY_GOAL["membership"])
+def test_an_attack_tells_members_of_an_undefended_batch(name: str) -> None:
+    for record in read(name, attacked("mlp", rounds=40, batch_size=BATCHES.get(name, 4))):
+        assert record["metrics"]["auc_low"] > 0.5
+        assert record["scores"]["privacy"] == pytest.approx(1 - record["metrics"]["advantage"])
+        assert record["scores"]["privacy"] < 0.9
+
+
+@pytest.mark.parametrize("name", BY_GOAL["labels"])
+def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
+    for record in read(name, attacked("mlp", rounds=40, batch_size=4)):
+        assert record["metrics"]["label_accuracy"] > record["metrics"]["prior_label_accuracy"] + 0.2
+        assert record["scores"]["privacy"] < 0.5
 
 
 def attacked(model: str = "lenet-dlg", model_options: Any = None, **schedule: Any) -> ProblemSpec:

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fedarena.cli import goal_output
 from fedarena.cli.pairing_output import closing, heading, number, numbered
 from fedarena.percent import percent
 from fedarena.records import Record
@@ -36,7 +37,7 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
 def _text(cell: Cell | None, notes: list[str]) -> str:
     if cell is None:
         return "not asked for"
-    lines = []
+    lines = goal_output.lines(cell)
     if "recovered" in cell.metrics:
         lines.append(f"recovered {percent(cell.metrics['recovered'])}")
         lines.append(f"SSIM {number(cell.metrics['ssim'])}, PSNR {cell.metrics['psnr'].value:.1f} dB")
@@ -54,6 +55,8 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
 
 def _baselines(console: Console, records: Sequence[Record]) -> None:
     having = [r["metrics"] for r in records if "prior_mean_ssim" in r["metrics"]]
+    if line := goal_output.baseline(records):
+        console.print(line, highlight=False)
     if not having:
         return
     parts = []

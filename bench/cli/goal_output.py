@@ -1,0 +1,48 @@
+"""What `bench run` prints of attacks that tell members or read labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from fedarena.cli.pairing_output import number
+from fedarena.membership import RATES
+from fedarena.percent import percent
+from fedarena.records import Record
+from fedarena.summary import Cell
+from fedarena.wording import auc
+
+
+def lines(cell: Cell) -> list[str]:
+    """A cell of the table; nothing for reconstructions."""
+    if "auc" in cell.metrics:
+        told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
+        for name, rate in RATES.items():
+            if name in cell.metrics:
+                told.append(f"finds {percent(cell.metrics[name])} at {100 * rate:g} % FPR")
+        return told
+    if "prior_label_accuracy" in cell.metrics and "label_accuracy" in cell.metrics:
+        return [f"labels {percent(cell.metrics['label_accuracy'])}"]
+    return []
+
+
+def baseline(records: Sequence[Record]) -> str:
+    """What guessing reaches, and on how many questions; empty for reconstructions."""
+
+    def values(name: str) -> list[float]:
+        return [r["metrics"][name] for r in records if name in r["metrics"]]
+
+    if asked := values("candidates"):
+        return f"Without any attack: AUC 0.5. Candidates: {_span(asked)} a cell and seed, half of them members."
+    if asked := values("labels"):
+        prior = 100 * fmean(values("prior_label_accuracy"))
+        return (
+            f"Without any attack: guessing by the classes' frequencies names {prior:.0f} % of the labels. "
+            f"Labels: {_span(asked)} a cell and seed."
+        )
+    return ""
+
+
+def _span(numbers: Sequence[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"

@@ -1,0 +1,88 @@
+"""The harness's judgement of membership scores: how well they rank members above outsiders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fedarena.attack import Scores
+from fedarena.summary import t_quantile
+
+RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
+"""False positive rates at which the share of members found is measured."""
+
+
+def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor]) -> dict[str, float]:
+    """How well members were told from outsiders, over all candidates of all observations at once.
+
+    Args:
+        answers: scores [m] per observation, taken as they are.
+        members: which candidates of each observation are members, [m] (bool).
+
+    Returns:
+        auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
+        auc_high, its 95 % interval, where there are several observations; advantage = 2·auc − 1; the share of
+        members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that;
+        candidates, how many were judged.
+
+    Raises:
+        ValueError: not one answer per observation, not one score per candidate, or no candidates.
+    """
+    if len(answers) != len(members):
+        raise ValueError(f"scores for {len(answers)} of {len(members)} observations")
+    for answer, truth in zip(answers, members, strict=True):
+        if answer.values.shape != truth.shape:
+            raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} candidates")
+    pairs = [(a.values.double().cpu(), m.cpu()) for a, m in zip(answers, members, strict=True)]
+    inside = [_ranked(v[m]) for v, m in pairs]
+    outside = [_ranked(v[~m]) for v, m in pairs]
+    positives, negatives = torch.cat(inside), torch.cat(outside)
+    if not len(positives) or not len(negatives):
+        raise ValueError("no candidates to judge")
+    above = [_share_below(v, negatives) for v in inside]
+    below = [1 - _share_below(v, positives) for v in outside]
+    auc = float(torch.cat(above).mean())
+    metrics = {"auc": auc, "advantage": 2 * auc - 1, "candidates": float(len(positives) + len(negatives))}
+    if len(pairs) > 1:
+        half = t_quantile(len(pairs) - 1) * _standard_error(above, below, auc)
+        metrics |= {"auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half)}
+    for name, rate in RATES.items():
+        allowed = math.floor(rate * len(negatives) + 1e-9)
+        if allowed:
+            metrics[name] = float((positives > negatives.sort(descending=True).values[allowed]).double().mean())
+    return metrics
+
+
+def _ranked(values: Tensor) -> Tensor:
+    """NaN as the least likely."""
+    return values.nan_to_num(-torch.inf, torch.inf, -torch.inf)
+
+
+def _share_below(values: Tensor, others: Tensor) -> Tensor:
+    """For each value the share of `others` below it, equal ones counted half."""
+    line = others.sort().values
+    twice = torch.searchsorted(line, values) + torch.searchsorted(line, values, right=True)
+    return twice.double() / (2 * len(others))
+
+
+def _standard_error(above: Sequence[Tensor], below: Sequence[Tensor], auc: float) -> float:
+    """Of an AUC whose candidates come in groups that are alike: Obuchowski (Biometrics 53, 1997), which is DeLong's
+    where every group is one candidate.
+
+    With V(i), the share of all outsiders below member i, and V(j), of all members above outsider j, their sums less
+    their expectation per group g of m_g and n_g candidates
+
+        v_g = Σ_{i in g} (V(i) − AUC),   u_g = Σ_{j in g} (V(j) − AUC)
+
+    give the variance I/(I − 1)·Σ_g (v_g/M + u_g/N)², with I groups, M members and N outsiders; the number of groups
+    with members and that with outsiders are taken to be the same, as they are here.
+
+    Args:
+        above, below: V of the members and of the outsiders of each observation.
+    """
+    groups, m, n = len(above), sum(map(len, above)), sum(map(len, below))
+    sums = [float((v - auc).sum()) / m + float((u - auc).sum()) / n for v, u in zip(above, below, strict=True)]
+    return math.sqrt(groups / (groups - 1) * sum(s * s for s in sums))

@@ -1,0 +1,157 @@
+"""Attacks after members and labels, from training to record: judged, repeatable, every option counted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedarena import compose, registry, scores, trial
+from fedarena.attack import Inference, Labels, Scores
+from fedarena.candidates import Question, ask
+from fedarena.engine import run_groups
+from fedarena.problem import Problem, ProblemSpec
+from fedarena.records import VOLATILE, canonical
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec, threats
+from fedarena.threat import FORMS, PARTIES, Form, Party
+
+MEMBERSHIP = ("joint-membership", "marginal-membership")
+NEW = (*MEMBERSHIP, "last-layer-label")
+
+
+def groups(
+    attack: str, defense: str = "fedavg", seed: int = 0, parties: tuple[Party, ...] = PARTIES,
+    forms: tuple[Form, ...] = FORMS, model: str = "mlp", **changes: Any,
+) -> list[GroupSpec]:  # fmt: skip
+    """A run, beside FedAvg's."""
+    options = {name: changes.pop(name) for name in ("rounds", "scale", "evidence") if name in changes}
+    schedule = Schedule(**{"rounds": 12, "batch_size": 4, **changes})
+    method = registry.find("model", model).parse({"widths": "32"} if model == "mlp" else {})
+    problem = ProblemSpec("digits", model, "iid", 2, method, schedule=schedule)
+    made = compose.parse_attack(attack, {"rounds": "8", **options})
+    names = dict.fromkeys((defense, "fedavg"))
+    return [GroupSpec(problem, compose.parse_defense(n), made, threats(parties, forms), seed) for n in names]
+
+
+def records(*args: Any, **changes: Any) -> list[dict[str, Any]]:
+    return run_groups(groups(*args, **changes), 1)[0].records
+
+
+def server(attack: str, defense: str = "fedavg", **changes: Any) -> dict[str, Any]:
+    (record,) = records(attack, defense, parties=("server",), forms=("adaptive",), **changes)
+    return record
+
+
+def stable(record: dict[str, Any]) -> str:
+    kept = {name: value for name, value in record.items() if name not in ("environment", "cost")}
+    assert {"environment", "cost"} == {path.partition(".")[0] for path in VOLATILE}
+    return canonical(kept)
+
+
+@pytest.mark.parametrize("defense", ["fedavg", "dbcl", "dp-sgd"])
+@pytest.mark.parametrize("attack", NEW)
+def test_every_party_and_form_is_judged(attack: str, defense: str) -> None:
+    result = run_groups(groups(attack, defense), 1)[0]
+    assert {(r["party"], r["form"]) for r in result.records} == {(p, f) for p in PARTIES for f in FORMS}
+    assert not result.galleries
+    for r in result.records:
+        assert r["status"] == "ok", r["reason"]
+        names = ("auc", "advantage", "auc_low", "auc_high", "candidates")
+        for name in names if attack in MEMBERSHIP else ("label_accuracy", "prior_label_accuracy", "labels"):
+            assert name in r["metrics"]
+        assert "prior_mean_ssim" not in r["metrics"]
+        assert r["scores"] == scores.privacy(r["metrics"])
+
+
+@pytest.mark.parametrize("attack", NEW)
+def test_twice_and_with_two_workers_the_same_records(attack: str) -> None:
+    one, again, two = (run_groups(groups(attack), jobs)[0].records for jobs in (1, 1, 2))
+    assert [stable(r) for r in one] == [stable(r) for r in again] == [stable(r) for r in two]
+
+
+def test_local_epochs_put_a_client_s_whole_data_behind_one_upload() -> None:
+    made = server("joint-membership", rounds="1", local_epochs=1, batch_size=100)
+    assert made["status"] == "ok", made["reason"]
+    held_out = made["metrics"]["candidates"] / 2
+    assert 100 < held_out < 700
+    labels = server("last-layer-label", local_epochs=1, batch_size=100)
+    assert labels["metrics"]["prior_label_accuracy"] > 0.9  # so that reading many labels is no leak
+    assert labels["scores"]["leak"] < 0.5
+
+
+CHANGES: dict[str, list[dict[str, str]]] = {
+    "joint-membership": [{"rounds": "5"}],
+    "marginal-membership": [{"rounds": "5"}, {"scale": "true"}],
+    "last-layer-label": [{"rounds": "5"}, {"evidence": "rows"}],
+}
+
+
+@pytest.mark.parametrize(("attack", "change"), [(a, c) for a, some in CHANGES.items() for c in some])
+def test_every_option_acts(attack: str, change: dict[str, str]) -> None:
+    given = {name for some in CHANGES[attack] for name in some}
+    assert given == {f.name for f in fields(registry.find("attack", attack).options)}
+    usual, other = (server(attack, batch_size=16, **settings)["metrics"] for settings in ({}, change))
+    assert usual != other
+
+
+def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members are swapped for held-out samples before the attack sees them: nothing is left to tell."""
+
+    def nowhere(problem: Problem, clients: Any, truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
+        chosen = torch.randperm(len(problem.x_test), generator=rng.child("nowhere").torch())[: len(truth[1])]
+        return ask(problem, clients, (problem.x_test[chosen].float() / problem.scale, problem.y_test[chosen]), rng)
+
+    many = {"rounds": "100"}
+    real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]
+    assert all(trial.attack(cell)[0]["metrics"]["auc_low"] > 0.5 for cell in real)
+    monkeypatch.setattr(trial, "ask", nowhere)
+    null = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(10)]
+    found = [trial.attack(cell)[0]["metrics"]["auc"] for cell in null]
+    assert abs(sum(found) / len(found) - 0.5) < 0.05
+
+
+# -- what third parties may do -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([], "ValueError: scores for 0 of 8 observations"),
+        ([Scores(torch.zeros(3))] * 8, "ValueError: scores of shape (3,) for 8 candidates"),
+        ([Labels(torch.zeros(4))] * 8, "ValueError"),
+        (None, "TypeError"),
+    ],
+)
+def test_an_answer_that_cannot_be_judged_is_a_failed_record(
+    answer: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fedarena.attacks.compare import Compare
+
+    monkeypatch.setattr(Compare, "run", lambda self, view, rng, progress: answer)
+    made = server("joint-membership")
+    assert made["status"] == "failed"
+    assert made["reason"].startswith(said)
+    assert made["scores"] == {}
+
+
+def test_an_attack_is_after_reconstructions_unless_it_says_otherwise() -> None:
+    assert Inference.goal == "reconstruction"
+    assert registry.find("attack", "dlg").load().goal == "reconstruction"
+
+
+# -- scores --------------------------------------------------------------------------------------------
+
+
+def test_leak_is_the_advantage_over_guessing() -> None:
+    assert scores.privacy({"auc": 0.9, "advantage": 0.8}) == pytest.approx({"leak": 0.8, "privacy": 0.2})
+    assert scores.privacy({"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
+    told = {"label_accuracy": 0.7, "prior_label_accuracy": 0.4}
+    assert scores.privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert scores.privacy({**told, "label_accuracy": 0.1})["leak"] == 0
+    assert scores.privacy({"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
+    assert scores.privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25

@@ -1,0 +1,138 @@
+"""`bench run` and `explain` with attacks after members and labels, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedarena.cli import main
+from fedarena.cli.goal_output import baseline, lines
+from fedarena.summary import cell, table, verdict
+
+SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")
+
+
+def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    code = main(list(args))
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return out
+
+
+def run(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    return bench("run", "--defense=dbcl", f"--attack={attack}", f"--out={tmp_path}", *SHORT, *more, capsys=capsys)
+
+
+def test_membership_is_printed_with_interval_and_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("joint-membership", tmp_path, capsys).split())
+    for said in (
+        "by expanded",
+        "by smoother",
+        "advantage 0.",
+        "Without any attack: AUC 0.5. Candidates: 48 a cell and seed, half of them members.",
+        "Verdict. joint-membership tells who was in a batch under dbcl with AUC 0.",
+        "in the form that its paper tried, and AUC 0.",
+        "when matched through the protocol (no defense: AUC 0.",
+        "; chance is 0.5",
+    ):
+        assert said in out
+    assert "recovered" not in out
+    assert "Picture" not in out
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("last-layer-label", tmp_path, capsys).split())
+    assert "guessing by the classes' frequencies names" in out
+    assert "Labels: 24 a cell and seed." in out
+    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % as any party" in out
+    assert "; classes' frequencies alone give" in out
+
+
+def test_json_holds_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--json", "--seeds=0,1", "--party=server", "--form=adaptive")
+    told = json.loads(run("joint-membership", tmp_path, capsys, *more))["records"]
+    assert [(r["defense"], r["seed"]) for r in told] == [("dbcl", 0), ("fedavg", 0), ("dbcl", 1), ("fedavg", 1)]
+    for r in told:
+        assert 0 <= r["metrics"]["auc_low"] <= r["metrics"]["auc"] <= r["metrics"]["auc_high"] <= 1
+        assert r["scores"]["privacy"] == pytest.approx(1 - max(0.0, r["metrics"]["advantage"]))
+
+
+def test_explain_says_what_the_attack_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(bench("explain", "dbcl", "joint-membership", "--model=mlp", "--json", capsys=capsys))
+    for party in told["parties"]:  # the usual batch of this attack is 4
+        assert party["given"].endswith("8 candidates an observation: half of them its samples, half held out, shuffled")
+    told = json.loads(bench("explain", "dbcl", "last-layer-label", "--model=mlp", "--json", capsys=capsys))
+    assert not any("candidates" in party["given"] for party in told["parties"])
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    made = {
+        "defense": "dbcl",
+        "party": "server",
+        "form": "adaptive",
+        "reading": "upload",
+        "seed": seed,
+        "status": "ok",
+        "reason": "",
+        "metrics": {"auc": 0.8, "advantage": 0.6, "auc_low": 0.7, "auc_high": 0.9, "candidates": 200.0},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9},
+        "key": f"k{seed}",
+    }
+    return made | changes
+
+
+def auc(value: float) -> dict[str, float]:
+    return {"auc": value, "advantage": 2 * value - 1, "auc_low": value - 0.1, "auc_high": value + 0.1}
+
+
+def test_the_interval_is_over_seeds_where_there_are_several() -> None:
+    one = cell([record()])
+    two = cell([record(0, metrics=auc(0.8)), record(1, metrics=auc(0.82))])
+    assert one is not None
+    assert two is not None
+    assert lines(one)[0] == "AUC 0.80 (0.70 to 0.90)"
+    assert lines(two)[0] == "AUC 0.81 (0.68 to 0.94)"  # t(1) is 12.7
+
+
+def test_without_an_interval_none_is_shown() -> None:
+    bare = cell([record(metrics={"auc": 0.8, "advantage": 0.6})])
+    assert bare is not None
+    assert lines(bare)[0] == "AUC 0.80"
+
+
+def test_the_worst_reading_is_the_one_that_tells_most() -> None:
+    of_members = cell([record(reading="a", metrics=auc(0.6)), record(reading="b", metrics=auc(0.7))])
+    assert of_members is not None
+    assert of_members.reading == "b"
+    told = [record(reading=n, metrics={"label_accuracy": v}) for n, v in (("a", 0.9), ("b", 0.2))]
+    of_labels = cell(told)
+    assert of_labels is not None
+    assert of_labels.reading == "a"
+
+
+def test_the_verdict_of_an_undefended_run() -> None:
+    told = [record(defense="fedavg"), record(defense="fedavg", party="client")]
+    assert verdict(table(told, "fedavg"), told, "fedavg", "joint-membership") == (
+        "Without a defense joint-membership tells who was in a batch with AUC 0.80 (0.70 to 0.90) as the server and "
+        "the client; chance is 0.5."
+    )
+
+
+def test_labels_of_a_reconstruction_keep_its_words() -> None:
+    metrics = {"recovered": 1.0, "ssim": 1.0, "label_accuracy": 1.0}
+    told = [record(defense="fedavg", metrics=metrics)]
+    assert "recovers of the images 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
+    assert baseline(told) == ""
+    assert lines(cell(told)) == []  # type: ignore[arg-type]
+
+
+def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
+    told = [record(metrics={"auc": 0.8, "candidates": n}) for n in (150.0, 1200.0)]
+    assert "Candidates: 150 to 1,200 a cell and seed" in baseline(told)
