@@ -9,8 +9,9 @@ of, and all clients' samples pass through it. What is saved against a loop over 
 
 - handing the parameters over at every call;
 - torch's `max_pool2d`, which looks for what only a backward pass needs (`fedarena.forms.pooling`);
+- the inputs of activations, which overwrite them where they can (`fedarena.forms.overwriting`);
 - converting the layout of convolutions' inputs and outputs: the kernels lie in memory with the channels last, and what
-  they bring forth follows;
+  they bring forth follows (not in models with group norms, which are slow on that layout);
 - the layers in front of the first parameter (preprocessing, frozen features), whose output no perturbation changes.
 
 Nothing is kept for a backward pass, and no memory depends on K but the result's.
@@ -28,7 +29,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedarena.batch import Batch
 from fedarena.errors import UserError
-from fedarena.forms.pooling import replacements
+from fedarena.forms import overwriting, pooling
 from fedarena.memory import peak_bytes
 from fedarena.task import Task
 from fedarena.tensors import nbytes
@@ -150,13 +151,14 @@ class _Perturbed:
         self._w = [params[name].detach().to(dtype) for name in own]
         self._sizes = [w.numel() for w in self._w]
         self._buffer = torch.empty(sum(self._sizes), dtype=dtype, device=self._w[0].device)
-        self._views = [_view(part, w) for part, w in zip(self._buffer.split(self._sizes), self._w, strict=True)]
+        view_of = _plain if any(isinstance(m, nn.GroupNorm) for m in model.modules()) else _channels_last
+        self._views = [view_of(part, w) for part, w in zip(self._buffer.split(self._sizes), self._w, strict=True)]
         # What deepcopy finds in its memo it takes for copied already.
         memo: dict[int, object] = {
             id(p): nn.Parameter(view, requires_grad=False) for p, view in zip(own.values(), self._views, strict=True)
         }
         memo |= {id(m): m for m in model.modules() if not (m._modules or m._parameters or m._buffers)}
-        memo |= replacements(model)
+        memo |= pooling.replacements(model) | overwriting.replacements(model)
         self.model: nn.Module = copy.deepcopy(model, memo)
         for module in self.model.modules():
             for name, b in module._buffers.items():
@@ -180,10 +182,15 @@ class _Perturbed:
             view.add_(w)
 
 
-def _view(part: Tensor, like: Tensor) -> Tensor:
-    """A stretch of the buffer as a parameter of this shape; the kernels of 2d convolutions with the channels last."""
+def _plain(part: Tensor, like: Tensor) -> Tensor:
+    """A stretch of the buffer as a parameter of this shape."""
+    return part.view(like.shape)
+
+
+def _channels_last(part: Tensor, like: Tensor) -> Tensor:
+    """The same, kernels of 2d convolutions in the order out, height, width, in."""
     if like.dim() != 4:
-        return part.view(like.shape)
+        return _plain(part, like)
     c_out, c_in, h, w = like.shape
     return part.view(c_out, h, w, c_in).permute(0, 3, 1, 2)
 
@@ -219,7 +226,8 @@ class _Losses:
 
 def _split(parts: Sequence[Tensor], size: int) -> Sequence[Tensor]:
     """All clients' samples in pieces of `size`."""
-    return (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
+    found: Sequence[Tensor] = (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
+    return found
 
 
 def _parted(model: nn.Module) -> tuple[nn.Module, nn.Module]:

@@ -23,7 +23,8 @@ def some(seed, n, k):
 @settings(max_examples=30, deadline=None)
 def test_both_ends_draw_the_same_bits_and_fewer_are_a_prefix(seed, n, k):
     z = some(seed, n, k)
-    assert z.dtype == torch.float32 and z.shape == (k, n)
+    assert z.dtype == torch.float32
+    assert z.shape == (k, n)
     assert torch.equal(some(seed, n, k), z)
     assert torch.equal(some(seed, n, k + 3)[:k], z)
 
@@ -73,7 +74,8 @@ def test_stein_is_the_mean_of_the_directions_weighted_by_the_differences(seed, n
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(perturbations, "CHUNK_BYTES", chunk)
         double, single = stein(seed, n, d, sigma), stein(seed, n, d.float(), sigma)
-    assert double.dtype == torch.float64 and single.dtype == torch.float32
+    assert double.dtype == torch.float64
+    assert single.dtype == torch.float32
     assert torch.allclose(double, plain, rtol=1e-12, atol=1e-12)
     assert torch.allclose(single.double(), plain, rtol=1e-4, atol=1e-5)
 

@@ -1,0 +1,90 @@
+"""BAFFLE, Table 4, images of CIFAR's size: memory of a client's round by backpropagation and by forward passes.
+
+The paper reads the GPU's memory, which holds the framework, and does not state the batch. Here the tensors of a round
+are counted (`fedarena.layer_memory`), at batch 32, the released code's. What can be compared is the ratio. MobileNet is
+torchvision's mobilenet_v2 with all of its parameters trained; the paper says neither which of the family it is nor what
+of it counts here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedarena import layer_memory, registry
+from fedarena.batch import Batch
+from fedarena.models.mobilenet_head import fill
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.task import Task
+from fedarena.tensors import Tensors
+from fedarena.vision import import_torchvision
+
+BATCH, SHAPE, CLASSES = 32, (3, 32, 32), 10
+
+SETTING = (
+    f"MB (10⁶ bytes) of a client's round, batch {BATCH}, 3×32×32; layers: least~most that one layer takes, computed "
+    "one at a time; forwards: all layers' perturbed parameters at once; ratios: layers' most and forwards to backprop. "
+    "The paper's MB are the GPU's and hold the framework"
+)
+
+PAPER = {"LeNet": (1680, 67, 174, 10.35), "WRN-10-2": (1878, 75, 196, 10.43), "MobileNet": (2041, 102, 217, 10.63)}
+"""Backpropagation, least, most; the ratio in per cent, as printed."""
+
+CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
+
+PIECES, MEASURED = tuple(PAPER), ()
+
+
+def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+    """One network's row; the figures do not depend on the seed."""
+    task, params, batch = round_of(piece, seed)
+    found = layer_memory.measure(task, params, batch)
+    backprop, least, most, ratio = PAPER[piece]
+    return [
+        {
+            "model": piece,
+            "parameters": sum(p.numel() for p in params.values()),
+            "paper_backprop": backprop,
+            "backprop": found.backprop / 1e6,
+            "paper_layers": f"{least}~{most}",
+            "layers": f"{found.smallest / 1e6:.2f}~{found.largest / 1e6:.2f}",
+            "paper_ratio_%": ratio,
+            "ratio_%": 100 * found.largest / found.backprop,
+            "forwards": found.forwards / 1e6,
+            "forwards_ratio_%": 100 * found.forwards / found.backprop,
+        }
+    ]
+
+
+def round_of(piece: str, seed: int) -> tuple[Task, Tensors, Batch]:
+    """A network of the table, parameters, and a batch of random images."""
+    g = Rng(seed).torch()
+    if piece in CARDS:
+        card = registry.find("model", CARDS[piece])
+        architecture = card.load()(card.parse({}))
+        module: nn.Module = architecture.module(SHAPE, CLASSES)
+        params: Tensors = architecture.init(module, g)
+    else:
+        module = _mobilenet(g)
+        params = {name: p.detach() for name, p in module.named_parameters()}
+    task = Task(module, SHAPE, CLASSES, (BATCH,), Schedule(batch_size=BATCH))
+    y = torch.randint(0, CLASSES, (1, BATCH), generator=g)
+    return task, params, Batch(torch.rand(1, BATCH, *SHAPE, generator=g), y)
+
+
+def _mobilenet(generator: torch.Generator) -> nn.Module:
+    """Random filters; in training, so that batch statistics are used, but nothing is dropped."""
+    with torch.device("meta"):  # there it draws nothing from the global generator
+        net: nn.Module = import_torchvision().models.mobilenet_v2(num_classes=CLASSES)
+    net.to_empty(device="cpu")
+    fill(net, generator)
+    for module in net.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.weight)
+            nn.init.zeros_(module.bias)
+        module.train(not isinstance(module, nn.Dropout))
+    return net
