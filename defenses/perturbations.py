@@ -28,7 +28,8 @@ CHUNK_BYTES = 1 << 20
 def directions(seed: int, n: int) -> Iterator[Tensor]:
     """z_1, z_2, … without end: standard normal vectors [n], float32, on the CPU, each a tensor of its own.
 
-    The same seed gives the same bits on every machine where torch draws with the same vector instructions.
+    The same seed gives the same bits where torch draws by the same code: with AVX2 or AVX-512 they agree, a CPU without
+    either rounds some entries otherwise (measured: 38 % of them, by up to 2e-6).
 
     Args:
         seed: 0 ≤ seed < 2³².
