@@ -7,6 +7,7 @@ rows(piece, data_dir, seed, progress)   the rows of one part for one seed
 """
 
 TABLES = {
+    "baffle/table4": "fedarena.reproduce.baffle_table4",
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
     "two-stage/bank": "fedarena.reproduce.two_stage_bank",
