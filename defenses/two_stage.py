@@ -4,7 +4,7 @@ server → client   W
 client → server   g = (1/b)(Σ_j φ_j/‖φ_j‖ + N(0, σ² I)), as in `fedarena.defenses.dp_sgd`
 server            zero the g that do not look like noise (stage one); score the rest against the gradient g_s of the
                   server's own samples, add the scores up, select the k best clients (stage two);
-                  W ← W − η (1/n) Σ_selected g
+                  W ← W − η (1/n) Σ_selected g, or (1/k) for (1/n): option `divisor`
 
 Stage one is `fedarena.defenses.first_stage`, stage two `fedarena.defenses.second_stage`.
 """
@@ -72,6 +72,11 @@ class TwoStage(DPSGD):
                     "defense two-stage: option 'second_stage' is false, allowed: true with gamma or variant=code, "
                     "which are about stage two"
                 )
+            if options.divisor != "rule":
+                raise UserError(
+                    f"defense two-stage: option 'divisor' is {options.divisor}, allowed: rule, unless "
+                    "second_stage=true (stage one alone divides by all)"
+                )
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:
@@ -110,7 +115,7 @@ class TwoStage(DPSGD):
             selected = select(totals[members], k, rng.child("ties"))
             extra[SCORES], verdict["score"] = totals, scores
             chosen = chosen & selected
-            if self.code:
+            if o.divisor == "selected" or (o.divisor == "rule" and self.code):
                 divisor = k
         verdict["used"] = chosen.to(x)
         return Direction(shaped(verdict["used"] @ x / divisor, state.params), extra, verdict)

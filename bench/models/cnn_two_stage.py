@@ -1,5 +1,5 @@
-"""The two-stage DP paper's CNN: three 5x5 convolutions of 16 channels without padding, each followed by ELU and
-GroupNorm (4 groups, no parameters); adaptive average pooling to 4x4; dense layer of 32, ELU; output.
+"""The two-stage DP paper's CNN: three 5x5 convolutions of 16 channels without padding, each followed by ELU or ReLU
+and GroupNorm (4 groups, no parameters); adaptive average pooling to 4x4; dense layer of 32, ELU or ReLU; output.
 21,802 parameters on 1x28x28 inputs and 10 classes.
 """
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape
 from fedarena.models.cards.cnn_two_stage import Options
+from fedarena.models.mlp import ACTIVATIONS
 from fedarena.models.preprocess import head
 
 CHANNELS, GROUPS, POOLED, WIDTH = 16, 4, 4, 32
@@ -23,17 +24,18 @@ class TwoStageCNN(Architecture):
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         o = self.options
-        front, shape = head("cnn-two-stage", input_shape, o.mean, o.std, o.size)
+        front, shape = head("cnn-two-stage", input_shape, o.mean, o.std, o.size, o.blur)
         channels, _, _ = image_shape("cnn-two-stage", shape, smallest=16)
 
         def make() -> nn.Sequential:
             layers: OrderedDict[str, nn.Module] = OrderedDict(front)
             for i in (1, 2, 3):
                 layers[f"conv{i}"] = nn.Conv2d(channels if i == 1 else CHANNELS, CHANNELS, 5)
-                layers[f"act{i}"] = nn.ELU()
+                layers[f"act{i}"] = ACTIVATIONS[o.activation]()
                 layers[f"norm{i}"] = nn.GroupNorm(GROUPS, CHANNELS, affine=False)
             layers["pool"], layers["flatten"] = nn.AdaptiveAvgPool2d(POOLED), nn.Flatten()
-            layers["fc1"], layers["act4"] = nn.Linear(CHANNELS * POOLED * POOLED, WIDTH), nn.ELU()
+            layers["fc1"] = nn.Linear(CHANNELS * POOLED * POOLED, WIDTH)
+            layers["act4"] = ACTIVATIONS[o.activation]()
             layers["out"] = nn.Linear(WIDTH, n_classes)
             return nn.Sequential(layers)
 

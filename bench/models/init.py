@@ -2,7 +2,8 @@
 
     default       weights and biases U(±1/√fan_in), as PyTorch's layers do by themselves
     xavier-he     dense weights N(0, 2/(fan_in + fan_out)) (Glorot & Bengio 2010), convolutions N(0, 2/(k²·c_out))
-                  (He et al. 2015, fan-out form), biases zero: the two-stage DP paper's code
+                  (He et al. 2015, fan-out form), biases zero. The two-stage DP paper's code draws weights so; its
+                  biases it leaves as `default` has them
     uniform-half  weights and biases U(−½, ½): Zhu et al. 2019 (DLG)
 
 fan_in counts the inputs of one output, c_in·k² for a convolution.

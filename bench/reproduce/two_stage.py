@@ -64,6 +64,7 @@ class Cell:
         defense, settings: the defense and its options.
         rounds: fewer than the paper's, for cuts.
         partition: how the honest share the data out.
+        model: options of the model beside those of its federation.
     """
 
     data: str
@@ -78,6 +79,7 @@ class Cell:
     settings: tuple[tuple[str, str], ...] = ()
     rounds: int | None = None
     partition: str = "iid"
+    model: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -104,7 +106,7 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
         dp = {"epsilon": "none"}
     protocol = cell.defense.partition("+")[0]
     settings = (dp if protocol != "fedavg" else {}) | dict(cell.settings)
-    model = registry.find("model", federation.model).parse(federation.options)
+    model = registry.find("model", federation.model).parse(federation.options | dict(cell.model))
     partition = registry.find("partition", cell.partition).parse({})
     problem = ProblemSpec(
         cell.data, federation.model, cell.partition, clients, model, partition, schedule, corrupted, "resampled"

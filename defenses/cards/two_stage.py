@@ -28,6 +28,12 @@ class Options(dp_sgd.Options):
         "over rounds (0.99), ⌊γn⌋ uploads divided by their number",
         choices=("paper", "code"),
     )
+    divisor: str = option(
+        "rule",
+        "what divides the sum of the selected uploads; all: the round's workers n; selected: the number k that stage "
+        "two selects, whether or not stage one zeroed them; rule: as the variant says, n in paper, k in code",
+        choices=("rule", "all", "selected"),
+    )
     first_stage: bool | None = option(None, "run stage one; none: in variant=paper only, the code has none")
     second_stage: bool = option(True, "run stage two")
     norm_sds: float = option(3.0, "stage one: half width of the norm test in standard deviations", above=0)
@@ -53,7 +59,7 @@ CARD = Card(
         "σ is found to 1e-4; the runs of the paper used values up to 6 % away, its search stopped at an error of about "
         "0.01 in ε.",
         "The paper's code never applies the first stage, scores by cosine with a server gradient averaged over rounds "
-        "and divides by the number selected: variant=code.",
+        "and divides by the number selected: variant=code. divisor=selected does the last alone.",
         "Clients whose scores tie are ranked by lot.",
         "The server's samples are removed from the clients' shards; in the code they are not.",
     ),

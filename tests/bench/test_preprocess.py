@@ -1,10 +1,14 @@
-"""The head of the two-stage paper's models: what it computes, and that every form computes it."""
+"""The head of the two-stage paper's models: what it computes, and that every form computes it; their options."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
+from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from fedarena import forms
@@ -40,6 +44,56 @@ def test_normalises_and_enlarges_as_pillow_does():
     assert torch.allclose(Preprocess(0.2, 0.3, 28)(x[None, None])[0, 0], truth, atol=1e-5)
 
 
+@pytest.mark.parametrize("sd", [0.3, 0.75, 2.0, 10.0])
+@pytest.mark.parametrize("shape", [(16, 16), (9, 5)])
+def test_blurs_as_scipy_does_with_zeros_outside(sd, shape):
+    x = torch.rand(2, 3, *shape, generator=Rng(0).torch(), dtype=torch.float64)
+    truth = ndimage.gaussian_filter(x.numpy(), (0, 0, sd, sd), mode="constant")
+    assert torch.allclose(Preprocess(0.0, 1.0, None, sd)(x), torch.from_numpy(truth), rtol=1e-12, atol=1e-14)
+    assert torch.allclose(Preprocess(0.0, 1.0, None, sd)(x.float()).double(), torch.from_numpy(truth), atol=1e-6)
+
+
+def test_blurs_before_it_enlarges_and_normalises():
+    x = torch.rand(2, 1, 16, 16, generator=Rng(0).torch())
+    apart = Preprocess(0.2, 0.3, 28)(Preprocess(0.0, 1.0, None, 0.75)(x))
+    assert torch.equal(Preprocess(0.2, 0.3, 28, 0.75)(x), apart)
+    assert not torch.allclose(Preprocess(0.0, 1.0, None, 0.75)(Preprocess(0.2, 0.3, 28)(x)), apart, atol=0.01)
+
+
+@MODELS
+def test_activations_are_what_their_names_say(name):
+    kinds = {"elu": nn.ELU, "relu": nn.ReLU}
+    for option, kind in kinds.items():
+        module, _ = make(name, (1, 28, 28), activation=option)
+        found = [m for m in module if isinstance(m, tuple(kinds.values()))]
+        assert len(found) == (1 if name == "mlp-two-stage" else 4)
+        assert all(type(m) is kind for m in found)
+
+
+OTHERS = {
+    "init": ("xavier-he", "default", "uniform-half"),
+    "mean": ("0", "0.3"),
+    "std": ("1", "0.5"),
+    "size": ("none", "20", "24"),
+    "blur": ("0", "0.4", "0.75"),
+    "activation": ("elu", "relu"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [(n, f.name) for n in ("mlp-two-stage", "cnn-two-stage") for f in dataclasses.fields(find("model", n).options)],
+)
+def test_every_option_changes_the_output(name, changed):
+    x = torch.rand(4, 1, 16, 16, generator=Rng(0).torch())
+    outs = []
+    for value in OTHERS[changed]:
+        module, params = make(name, (1, 16, 16), **{changed: value})
+        outs.append(functional_call(module, params, (x,)))
+    for i, a in enumerate(outs):
+        assert all((a - b).abs().max() > 1e-3 * a.abs().max() for b in outs[:i])
+
+
 @MODELS
 def test_is_the_plain_model_on_prepared_inputs(name):
     front, params = make(name, (1, 16, 16), **PAPER)
@@ -55,13 +109,14 @@ def test_is_the_plain_model_on_prepared_inputs(name):
 def test_is_absent_where_it_would_do_nothing(name):
     assert front_of(make(name, (1, 28, 28))[0]) is None
     assert front_of(make(name, (1, 28, 28), size="28")[0]) is None
-    for option in ({"mean": "0.1"}, {"std": "0.5"}, {"size": "20"}):
+    assert front_of(make(name, (1, 28, 28), blur="0")[0]) is None
+    for option in ({"mean": "0.1"}, {"std": "0.5"}, {"size": "20"}, {"blur": "0.75"}):
         assert front_of(make(name, (1, 28, 28), **option)[0]) is not None
 
 
 @pytest.mark.parametrize("epochs", [0, 2])
 def test_stacked_form_applies_it(epochs, monkeypatch):
-    module, params = make("mlp-two-stage", (1, 8, 8), mean="0.3", std="0.2", size="12")
+    module, params = make("mlp-two-stage", (1, 8, 8), mean="0.3", std="0.2", size="12", blur="0.75")
     assert chain_of(module, 3) is not None
     ran = []
     train = stacked.train
@@ -84,7 +139,7 @@ def test_stacked_form_applies_it(epochs, monkeypatch):
 
 @MODELS
 def test_differentiable_twice_under_vmap(name):
-    module, params = make(name, (1, 10, 10), mean="0.3", std="0.2", size="18")
+    module, params = make(name, (1, 10, 10), mean="0.3", std="0.2", size="18", blur="0.75")
     x, y = torch.rand(2, 1, 1, 10, 10, generator=Rng(3).torch()), torch.tensor([[1], [2]])
 
     def match(x, y):
@@ -100,3 +155,8 @@ def test_differentiable_twice_under_vmap(name):
 def test_only_images_have_a_size():
     with pytest.raises(UserError, match="takes images"):
         make("mlp-two-stage", (12,), size="28")
+
+
+def test_only_images_are_blurred():
+    with pytest.raises(UserError, match="takes images"):
+        make("mlp-two-stage", (12,), blur="0.75")

@@ -33,6 +33,7 @@ OTHER = {
         "bound": ("clip", {"clip": "5"}),
         "gamma": ("0.3", {}),
         "variant": ("code", {"first_stage": "false"}),
+        "divisor": ("selected", {}),
         "first_stage": ("false", {"level": "0.5"}),
         "second_stage": ("false", {}),
         "norm_sds": ("0.5", {}),

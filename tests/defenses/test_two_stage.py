@@ -27,10 +27,12 @@ from fedarena.transcript import Seen
 SIGMA = 2.0
 
 
-def make(clients=6, belief=2, model=None, **options):
+def make(clients=6, belief=2, model=None, kind="two-stage", **options):
     schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
     task = Task(model or mlp((12, 40, 3)), (12,), 3, (40,) * clients, schedule, belief)
-    return TwoStage(Options(**{"noise": SIGMA, "epsilon": None, "base_epsilon": None, **options}), task)
+    card = find("defense", kind)
+    made = card.options(**{"noise": SIGMA, "epsilon": None, "base_epsilon": None, **options})
+    return card.load()(made, task)
 
 
 def server(defense, seed=0):
@@ -136,6 +138,26 @@ def test_each_stage_runs_alone():
     assert make(variant="code", first_stage=True).first is not None
 
 
+@pytest.mark.parametrize("kind", ["two-stage", "two-stage-hardened"])
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_the_divisor_alone_scales_the_step(kind, variant):
+    """8 uploads, 5 selected: by all is 5/8 of the step by the selected, whomever stage one zeroed."""
+    steps, used = {}, {}
+    for divisor in ("rule", "all", "selected"):
+        defense = make(8, 3, kind=kind, variant=variant, divisor=divisor, first_stage=True)
+        state = server(defense)
+        x = noisy(defense, state, 8, 0, signal=0.5)
+        x[:2] *= 3  # stage one zeroes them; of the six others at most five are used
+        cohort, sent = Cohort(tuple(range(8)), torch.ones(8)), defense.broadcast(state, Rng(0))
+        after = defense.aggregate(state, sent, shaped(x, state.params), cohort, Rng(0))
+        steps[divisor], used[divisor] = flatten(state.params) - flatten(after.params), after.verdict["used"].tolist()
+    assert used["all"] == used["selected"] == used["rule"]
+    assert 0 < sum(used["all"]) <= 5
+    assert steps["all"].any()
+    assert torch.allclose(steps["all"], steps["selected"] * 5 / 8, rtol=1e-6, atol=1e-12)
+    assert torch.equal(steps["rule"], steps["all" if variant == "paper" else "selected"])
+
+
 def test_what_the_server_must_hold():
     assert TwoStage.holds(Options()) == Auxiliary(2, "")
     assert TwoStage.holds(Options(aux_per_class=5, aux_dataset="fashion-mnist")) == Auxiliary(5, "fashion-mnist")
@@ -154,6 +176,8 @@ def test_options_of_the_tests_act():
         ({"second_stage": False, "first_stage": False}, "option 'second_stage' is false"),
         ({"second_stage": False, "gamma": 0.5}, "option 'second_stage' is false"),
         ({"second_stage": False, "first_stage": True, "variant": "code"}, "option 'second_stage' is false"),
+        ({"second_stage": False, "divisor": "selected"}, "option 'divisor' is selected, allowed: rule"),
+        ({"second_stage": False, "divisor": "all"}, "option 'divisor' is all, allowed: rule"),
     ],
 )
 def test_options_that_cannot_be_are_one_line(options, message):

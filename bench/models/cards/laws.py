@@ -6,8 +6,8 @@ from fedarena.cards import option
 
 LAWS = ("default", "xavier-he", "uniform-half")
 HELP = (
-    "law of the initial parameters: default U(±1/√fan_in) as PyTorch; xavier-he normal weights, zero biases, "
-    "as the two-stage paper's code; uniform-half U(−½, ½) as DLG"
+    "law of the initial parameters: default U(±1/√fan_in) as PyTorch; xavier-he normal weights as the "
+    "two-stage paper's code, zero biases; uniform-half U(−½, ½) as DLG"
 )
 
 
