@@ -30,7 +30,7 @@ from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.task import Task
 from fedarena.tensors import Tensors, flatten, rows, shaped
-from fedarena.threat import Threat
+from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Observation
 
@@ -130,11 +130,10 @@ class TwoStage(DPSGD):
         extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * found
         return F.normalize(extra[SMOOTHED], dim=0)
 
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | None:
+    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
         """As inherited, but for a client: broadcasts show a sum over a selection that it does not know."""
-        return None if threat.party == "client" else super()._upload(threat, seen, t)
-
-    def _why_nothing(self, threat: Threat) -> str:
         if threat.party == "client":
-            return "consecutive broadcasts show the sum of the uploads that the server selected, which no client knows"
-        return super()._why_nothing(threat)
+            return NotApplicable(
+                "consecutive broadcasts show the sum of the uploads that the server selected, which no client knows"
+            )
+        return super()._upload(threat, seen, t)

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape
-from fedarena.models.cards.cnn_two_stage import Options
+from fedarena.models.cards.mlp_two_stage import Options
 from fedarena.models.mlp import ACTIVATIONS
 from fedarena.models.preprocess import head
 

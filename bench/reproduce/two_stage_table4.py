@@ -33,7 +33,7 @@ PUBLISHED = [
 ]
 
 BLUR, RELU = ("blur", "0.75"), ("activation", "relu")
-MODELS = {
+MODELS: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     "fashion-mnist": {"RA, activation=relu": (RELU,)},
     "usps": {"RA, blur=0.75": (BLUR,), "RA, blur=0.75, activation=relu": (BLUR, RELU)},
 }
