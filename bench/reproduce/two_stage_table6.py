@@ -1,6 +1,7 @@
 """Two-stage, Table 6: what the server believes, when half of the workers are label flippers.
 
-γ is the share of workers that the server takes for honest."""
+γ is the share of workers that the server takes for honest. A small γ divides the sum of few uploads by all workers; the
+rows with divisor=selected divide it by the number selected and change nothing else."""
 
 from __future__ import annotations
 
@@ -24,8 +25,19 @@ CELLS = [
     for data, by_epsilon in PAPER.items()
     for epsilon, papers in by_epsilon.items()
     for gamma, paper in zip(GAMMAS, papers, strict=True)
+] + [
+    Cell(
+        data,
+        f"label flip, γ = {GAMMAS[0]:.0%}, divisor=selected",
+        papers[0],
+        0.5,
+        epsilon,
+        "label-flip",
+        settings=(("gamma", f"{GAMMAS[0]:g}"), ("divisor", "selected")),
+    )
+    for data, by_epsilon in PAPER.items()
+    for epsilon, papers in by_epsilon.items()
 ]
-
 
 PIECES = tuple(cell.name for cell in CELLS)
 
