@@ -14,7 +14,8 @@ of, and all clients' samples pass through it. What is saved against a loop over 
   they bring forth follows (not in models with group norms, which are slow on that layout);
 - the layers in front of the first parameter (preprocessing, frozen features), whose output no perturbation changes.
 
-Nothing is kept for a backward pass, and no memory depends on K but the result's.
+Small chains of dense layers take several directions at once (`fedarena.forms.chained_forwards`), unless samples are
+bounded. Nothing is kept for a backward pass, and no memory depends on K but the result's.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedarena.batch import Batch
 from fedarena.errors import UserError
-from fedarena.forms import overwriting, pooling
+from fedarena.forms import chained_forwards, overwriting, pooling
+from fedarena.forms.chain import Dense, chain_of
 from fedarena.memory import peak_bytes
 from fedarena.task import Task
-from fedarena.tensors import nbytes
+from fedarena.tensors import flatten, nbytes
 
 PIECE = 64
 """Samples at a time in models with convolutions: the activations of more fall out of the cache."""
@@ -70,7 +72,14 @@ def differences(
     device = next(iter(params.values())).device
     # Made outside of inference mode: what comes of it may be differentiated by whoever gets it.
     found = torch.empty(len(batches), k, dtype=dtype, device=device)
+    n = sum(p.numel() for _, p in task.model.named_parameters())
+    # A bound on samples is one on memory, of which several directions at once would take several times as much.
+    chain = chain_of(task.model, len(task.input_shape)) if rows is None else None
+    together = chained_forwards.group_size(n, dtype)
     with torch.inference_mode():
+        if chain is not None and together > 1:
+            _chained(task, chain, params, batches, directions, sigma, scheme, found, together)
+            return found
         network = _Perturbed(task.model, params, dtype)
         losses = _Losses(network, separate(task.model), batches, dtype, rows)
         if scheme == "forward":
@@ -90,15 +99,47 @@ def differences(
     return found
 
 
+def _chained(
+    task: Task,
+    chain: Sequence[Dense],
+    params: Mapping[str, Tensor],
+    batches: Sequence[Batch],
+    directions: Iterator[Tensor],
+    sigma: float,
+    scheme: str,
+    found: Tensor,
+    together: int,
+) -> None:
+    """Fills `found`, several directions at a time."""
+    like = {name: params[name] for name, _ in task.model.named_parameters()}
+    w = flatten(like).to(found.dtype)
+    images = [batch.images() for batch in batches]
+    counts = [len(y) for _, y in images]
+    x, y = torch.cat([x for x, _ in images]).to(found.dtype), torch.cat([y for _, y in images])
+    x, y = _parted(task.model)[0](x).flatten(1), y.to(found.dtype) if y.is_floating_point() else y
+
+    def means(at: Tensor) -> Tensor:
+        return _means(chained_forwards.losses(chain, at, like, x, y), counts).T
+
+    here = means(w[None]) if scheme == "forward" else None
+    steps = torch.empty(together, len(w), dtype=found.dtype, device=found.device)
+    for columns in found.split(together, dim=1):
+        group = steps[: columns.shape[1]]
+        for step in group:
+            torch.mul(next(directions).to(step.device), sigma, out=step)
+        columns.copy_(means(w + group) - (means(w - group) if here is None else here))
+
+
 def client_bytes(
     task: Task, params: Mapping[str, Tensor], batch: Batch, scheme: str, dtype: torch.dtype, rows: int | None = None
 ) -> int:
     """Peak memory of one client's step: W, its batch, and the most that `differences` makes at once, for any K.
 
     Measured by `fedarena.memory.peak_bytes`, with two directions that are made when they are needed, and without the
-    4K bytes of the result.
+    result's K numbers. Without `rows` the whole batch is taken at once.
     """
     n = sum(p.numel() for p in params.values())
+    rows = len(batch.images()[1]) if rows is None else rows
     two = (torch.zeros(n, device=p.device) for p in list(params.values())[:1] * 2)
     found, peak = peak_bytes(lambda: differences(task, params, [batch], two, 2, 1.0, scheme, dtype, rows))
     return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"found": found})
@@ -219,9 +260,14 @@ class _Losses:
     def __call__(self) -> Tensor:
         each = [F.cross_entropy(self._rest(x), y, reduction="none") for x, y in self._pieces]
         losses = each[0] if len(each) == 1 else torch.cat(each)
-        if len(set(self._counts)) == 1:
-            return losses.view(len(self._counts), -1).mean(1)
-        return torch.stack([part.mean() for part in losses.split(self._counts)])
+        return _means(losses, self._counts)
+
+
+def _means(losses: Tensor, counts: Sequence[int]) -> Tensor:
+    """Each client's mean over its samples: [..., samples] → [..., clients]."""
+    if len(set(counts)) == 1:
+        return losses.view(*losses.shape[:-1], len(counts), counts[0]).mean(-1)
+    return torch.stack([part.mean(-1) for part in losses.split(list(counts), dim=-1)], -1)
 
 
 def _split(parts: Sequence[Tensor], size: int) -> Sequence[Tensor]:
