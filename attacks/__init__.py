@@ -17,5 +17,6 @@ CARDS = {
     "optimized": "fedarena.attacks.cards.optimized:CARD",
     "pixel-trigger": "fedarena.attacks.cards.pixel_trigger:CARD",
     "rank-map": "fedarena.attacks.cards.rank_map:CARD",
+    "steer": "fedarena.attacks.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.cards.sign_flip:CARD",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -159,10 +160,6 @@ class Book:
         return record
 
 
-PART: dict[Kind, Kind] = {"defense": "aggregator", "attack": "attack"}
-"""What the further parts of a method are."""
-
-
 def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
     """Options of a method under its kind, and those of its further parts under `kind+name`."""
     if method is None:
@@ -173,5 +170,6 @@ def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
 def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
     if method is None:
         return {}
-    further = {f"{kind}+{p.name}": registry.find(PART[kind], p.name).version for p in method.rest}
+    part = registry.find_part if kind == "defense" else partial(registry.find, kind)
+    further = {f"{kind}+{p.name}": part(p.name).version for p in method.rest}
     return {kind: registry.find(kind, method.name).version, **further}

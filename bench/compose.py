@@ -1,8 +1,9 @@
 """Methods made of parts: `dp-sgd+nnm+krum`, `delayed+label-flip`.
 
 A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol
-averages; without a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. A poisoning attack is
-an attack that may be wrapped: WRAPPER+…+ATTACK.
+averages; without a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may
+be secure aggregation, which averages what nobody sees: PROTOCOL+SECURE. A poisoning attack is an attack that may be
+wrapped: WRAPPER+…+ATTACK.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fedarena.cards import Card, did_you_mean, parse_options
 from fedarena.defense import Defense
 from fedarena.errors import UserError
 from fedarena.poisoning import Around, Ground, Poisoning
+from fedarena.secure import SecureSum
 from fedarena.spec import MethodSpec
 from fedarena.task import Task
 from fedarena.threat import Knowledge
@@ -26,11 +28,12 @@ PLAIN = "fedavg"
 
 
 def defense_cards(text: str) -> tuple[Card, ...]:
-    """The protocol's card, then those of wrappers and rule. Raises UserError."""
+    """The protocol's card, then those of wrappers and rule, or of secure aggregation. Raises UserError."""
     first, *rest = _split(text, "defense")
     if first not in registry.registries()["defense"].names():
-        if first not in registry.registries()["aggregator"].names():
-            known = [*registry.registries()["defense"].names(), *registry.registries()["aggregator"].names()]
+        parts = {name for kind in registry.PARTS for name in registry.registries()[kind].names()}
+        if first not in parts:
+            known = [*registry.registries()["defense"].names(), *parts]
             raise UserError(f"unknown defense {first!r}{did_you_mean(first, known)}")
         first, rest = PLAIN, [first, *rest]
     for name in rest:
@@ -38,7 +41,7 @@ def defense_cards(text: str) -> tuple[Card, ...]:
             raise UserError(
                 f"option 'defense' is '{text}', but {name} is a protocol: a protocol comes first, and alone"
             )
-    return (registry.find("defense", first), *(registry.find("aggregator", name) for name in rest))
+    return (registry.find("defense", first), *(registry.find_part(name) for name in rest))
 
 
 def attack_cards(text: str) -> tuple[Card, ...]:
@@ -98,9 +101,10 @@ def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:
 
 
 def make_defense(spec: MethodSpec, task: Task) -> Defense:
-    """The protocol with its rule. Raises UserError."""
-    made: Defense = registry.find("defense", spec.name).load()(spec.options, task, make_rule(spec.rest))
-    return made
+    """The protocol with its rule or secure aggregation. Raises UserError."""
+    rule, secure = _ends(spec)
+    made: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
+    return made.secured(secure)
 
 
 def auxiliary(spec: MethodSpec) -> Auxiliary | None:
@@ -108,8 +112,25 @@ def auxiliary(spec: MethodSpec) -> Auxiliary | None:
     own: Auxiliary | None = registry.find("defense", spec.name).load().holds(spec.options)
     if own is not None:
         return own
-    rule = make_rule(spec.rest)
+    rule, _ = _ends(spec)
     return Auxiliary(rule.auxiliary) if rule is not None and rule.auxiliary else None
+
+
+def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
+    """What becomes of the uploads: a rule, or a secure sum. Raises UserError for both."""
+    parts = [(part, registry.find_part(part.name)) for part in spec.rest]
+    secure = [(part, card) for part, card in parts if card.kind == "secure"]
+    if not secure:
+        return make_rule(spec.rest), None
+    (part, card), *_ = secure
+    if len(parts) > 1:
+        other = next(p.name for p, _ in parts if p is not part)
+        raise UserError(
+            f"option 'defense' is '{spec.label}', but {part.name} shows the server one sum, from which {other} "
+            "cannot choose: leave one of them out"
+        )
+    made: SecureSum = card.load()(part.options)
+    return None, made
 
 
 def attack_classes(spec: MethodSpec) -> list[Any]:

@@ -112,6 +112,14 @@ def find(kind: Kind, name: str) -> Card:
     return registries()[kind].card(name)
 
 
+def find_part(name: str) -> Card:
+    """The card of what may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
+    known = {n: kind for kind in PARTS for n in registries()[kind].names()}
+    if name not in known:
+        raise UserError(f"unknown aggregator {name!r}{did_you_mean(name, known)}")
+    return find(known[name], name)
+
+
 def find_any(name: str) -> list[Card]:
     """All cards of that name, whatever their kind. Raises UserError when there is none."""
     cards = [r.card(name) for r in registries().values() if name in r.names()]
@@ -120,6 +128,9 @@ def find_any(name: str) -> list[Card]:
         raise UserError(f"unknown method {name!r}{did_you_mean(name, known)}")
     return cards
 
+
+PARTS: tuple[Kind, ...] = ("aggregator", "secure")
+"""What may follow a protocol in a defense's name."""
 
 _PACKAGES: Mapping[Kind, str] = {
     "defense": "defenses",

@@ -30,7 +30,8 @@ from fedarena.tensors import rows
 from fedarena.threat import Knowledge, Threat
 
 NAMES = {
-    kind: registry.registries()[kind].names() for kind in ("defense", "aggregator", "attack", "model", "partition")
+    kind: registry.registries()[kind].names()
+    for kind in ("defense", "aggregator", "secure", "attack", "model", "partition")
 }
 WRAPPERS = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Around)]
 POISONING = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Poisoning)]
@@ -70,6 +71,17 @@ def test_a_defense_changes_the_wire_and_keeps_the_accuracy(name: str) -> None:
     )
     assert plain.accuracy > 0.9
     assert defended.accuracy > plain.accuracy - COSTS.get(name, 0.1)
+
+
+@pytest.mark.parametrize("name", NAMES["secure"])
+def test_a_secure_sum_hides_every_upload_and_keeps_the_model(name: str) -> None:
+    plain, summed = trained("fedavg"), trained(f"fedavg+{name}")
+    first = summed.rounds[0]
+    assert first.wire is not None
+    sent, held = first.wire.double(), rows(first.ups).double()
+    for row, upload in zip(sent, held, strict=True):
+        assert abs(float(torch.corrcoef(torch.stack([row, upload]))[0, 1])) < 0.1
+    assert abs(summed.accuracy - plain.accuracy) < 0.02
 
 
 def rule_of(name: str) -> str:
@@ -114,6 +126,7 @@ VICTIMS: dict[str, tuple[str, str, int, str]] = {
     "delayed": ("fedavg", "delayed+sign-flip", 8, "iid"),
     "mimic": ("krum", "mimic", 6, "dirichlet"),
     "min-sum": ("median", "min-sum", 8, "iid"),
+    "steer": ("baffle", "steer", 4, "iid"),
     "rank-map": ("dp-sgd", "rank-map+sign-flip", 8, "iid"),
 }
 

@@ -7,6 +7,9 @@ rows(piece, data_dir, seed, progress)   the rows of one part for one seed
 """
 
 TABLES = {
+    "baffle/adaptive": "fedarena.reproduce.baffle_adaptive",
+    "baffle/table1": "fedarena.reproduce.baffle_table1",
+    "baffle/table2": "fedarena.reproduce.baffle_table2",
     "baffle/table4": "fedarena.reproduce.baffle_table4",
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",

@@ -110,5 +110,5 @@ def one(
 
 def real(cell: Cell, rounds: int) -> tuple[Cell, Cell]:
     """A cell cut to few rounds, in law and with real forward passes."""
-    short = replace(cell, paper=None, rounds=rounds, title=f"{cell.title}, {rounds} rounds, in law")
-    return short, replace(short, law=False, title=f"{cell.title}, {rounds} rounds, real forward passes")
+    short = replace(cell, paper=None, rounds=rounds, title=f"K = {cell.k}, {rounds} rounds, in law")
+    return short, replace(short, law=False, title=f"K = {cell.k}, {rounds} rounds, real forward passes")

@@ -25,7 +25,10 @@ PAPER = {
 
 def _cells(data: str, model: str, paper: tuple[float, ...]) -> list[Cell]:
     low, middle, high = DIRECTIONS[data]
-    plain = [Cell(data, model, f"K = {k}", p, k) for k, p in zip((low, middle, high), paper, strict=False)]
+    plain = [
+        Cell(data, model, f"K = {k}, the paper's setting", p, k)
+        for k, p in zip((low, middle, high), paper, strict=False)
+    ]
     changed = [
         Cell(data, model, f"K = {low}, without average", paper[3], low, (("ema", "none"),)),
         Cell(data, model, f"K = {low}, ReLU", paper[4], low, (), (("activation", "relu"),)),

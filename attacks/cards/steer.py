@@ -1,0 +1,40 @@
+"""Card and options of `steer`."""
+
+from dataclasses import dataclass
+
+from fedarena.attacks.cards.poisoning import USUAL
+from fedarena.attacks.cards.tuning import Tuning
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options(Tuning):
+    """Options of steering."""
+
+    target: str = option(
+        "flip",
+        "g*: flip, the gradient on mirrored labels; reverse, the opposite of the gradient on the true ones",
+        choices=("flip", "reverse"),
+    )
+    strength: float = option(4.0, "λ, length of g* in gradients of the own data", above=0)
+    samples: int = option(256, "own samples that g* is computed from in each round", low=1)
+
+
+CARD = Card(
+    name="steer",
+    kind="attack",
+    form="adaptive",
+    usual=USUAL,
+    title="Steering: the loss differences of a gradient of one's choice",
+    target="fedarena.attacks.steer:Steer",
+    options=Options,
+    equations="u_k = λ σ z_kᵀ g*, for the gradient g* that the server is to believe in",
+    departures=("Not from a paper: it follows from the seed being known to every client.",),
+    check="no number of a paper; tests/attacks/test_steer.py",
+    facts=(
+        ("knows", "own: its own samples, W, the seed and so every direction z_k"),
+        ("sends", "the differences that an honest client would measure if its gradient were λ g*, free of rounding"),
+        ("controls", "the whole projection of g* on the K directions; the server steps nowhere else"),
+        ("against a secure sum", "unchanged: nobody sees an upload that could be rejected"),
+    ),
+)
