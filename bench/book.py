@@ -96,6 +96,14 @@ class Book:
         sizes = weights(task.sizes, observation.clients).to(self.problem.device)
         return same_names(weighted_mean(stack(gradients), sizes), names)
 
+    def marks(self) -> list[str]:
+        """What must stand beside every number of the run."""
+        failed, rounds = self.run.failed, self.problem.task.schedule.rounds
+        marks = [*self.problem.marks, *self.run.marks]
+        if failed:
+            marks.append(f"{failed} of {rounds} rounds gave nothing: too few clients were left for a secure sum")
+        return marks
+
     def record(
         self, threat: Threat | None, reading: str, status: str, reason: str, metrics: dict[str, float] | None = None
     ) -> Record:
@@ -137,6 +145,7 @@ class Book:
             },
             "attacked": {"curve": curve} if poisons else {},
             "tuned": {},
+            "marks": self.marks(),
             "guarantees": self.defense.guarantees(),
             "cost": {
                 "bytes_up": run.bytes_up,

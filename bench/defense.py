@@ -217,9 +217,12 @@ class Defense(ABC):
         """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
         return nbytes(ups)
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """What must stand beside every number of a run, such as that something in it was simulated."""
+    def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+        """What must stand beside every number of a run, such as that something in it was simulated.
+
+        Args:
+            verdicts: `State.verdict` after each round.
+        """
         return ()
 
     def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:

@@ -53,6 +53,7 @@ class Run:
         diverged_at: the round after which a parameter was no longer finite, if any.
         verdicts: per round, what the server made of the participants' uploads.
         failed: rounds that gave nothing, because too few clients were left for a secure sum.
+        marks: what the defense says must stand beside every number of the run.
     """
 
     params: Tensors
@@ -65,6 +66,7 @@ class Run:
     diverged_at: int | None
     verdicts: tuple[Verdict, ...] = ()
     failed: int = 0
+    marks: tuple[str, ...] = ()
 
     @property
     def accuracy(self) -> float:
@@ -179,6 +181,7 @@ def run(
         diverged_at,
         tuple(verdicts),
         failed,
+        defense.marks([{name: torch.tensor(v) for name, v in one.values.items()} for one in verdicts]),
     )
 
 

@@ -98,6 +98,7 @@ class Problem:
         device: where computation runs.
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
+        marks: what must stand beside every number of a run with this model.
     """
 
     task: Task
@@ -112,6 +113,7 @@ class Problem:
     device: torch.device
     corrupted: tuple[int, ...] = ()
     auxiliary: Batch | None = None
+    marks: tuple[str, ...] = ()
 
     def inputs(self, index: Tensor) -> Tensor:
         """Training inputs in [0, 1]."""
@@ -193,6 +195,7 @@ def build(
         device=place,
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
+        marks=architecture.marks,
     )
 
 

@@ -14,6 +14,7 @@ Schema 2. Keys, in order:
     attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round
     tuned                         of attacks that chose their strength: what they tried and chose, and as `ran_with`
                                   the attack's options of the run, where `options` holds those that were given
+    marks                         what must stand beside every number, such as that something was simulated
     guarantees                    what the protocol promises, such as epsilon and delta
     cost                          bytes_up, bytes_down per client and round, seconds, peak_bytes
     options, versions             every option, resolved; version of every method

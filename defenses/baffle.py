@@ -328,11 +328,12 @@ class Baffle(Defense):
         """W̄, or W before the first average and without one."""
         return {name: state.extra.get(AVERAGE + name, w) for name, w in state.params.items()}
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        if not self.options.law:
-            return ()
-        return ("simulated in law: gradient estimates are draws from their exact distribution, not loss differences",)
+    def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+        if self.options.law:
+            return ("simulated in law: gradient estimates are draws from their exact law, not loss differences",)
+        lost = [v["vanished"].mean() for v in verdicts if "vanished" in v]
+        share = float(torch.stack(lost).mean()) if lost else 0.0
+        return (f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}",) if share else ()
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""

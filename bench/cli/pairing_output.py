@@ -26,6 +26,8 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
         highlight=False,
     )
+    for mark in dict.fromkeys(mark for record in records for mark in record["marks"]):
+        console.print(f"[bold]Marked:[/bold] {mark}.", highlight=False)
     if problem["data"]["subset"]:
         console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
     return console

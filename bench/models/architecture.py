@@ -27,6 +27,11 @@ class Architecture(ABC):
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What must stand beside every number of a run with this model."""
+        return ()
+
     @abstractmethod
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         """The module that maps [n, *input_shape] to logits [n, n_classes].

@@ -69,6 +69,12 @@ class MobileNetHead(Architecture):
 
     options: Options
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        if self.options.weights != "random":
+            return ()
+        return ("the frozen MobileNet features are random, not pretrained",)
+
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         front, shape = head("mobilenet-head", input_shape, 0.0, 1.0, self.options.size)
         channels, _, _ = image_shape("mobilenet-head", shape, smallest=32)
