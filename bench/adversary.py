@@ -18,7 +18,7 @@ from fedarena.poisoning import Ground, Poisoning, Samples, Sight
 from fedarena.problem import Problem
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors
-from fedarena.threat import Knowledge
+from fedarena.threat import Knowledge, NotApplicable
 
 
 @dataclass
@@ -57,6 +57,8 @@ class Adversary:
         bad = [i for i, c in enumerate(clients) if c in self.corrupted]
         if not bad or not self.attack.sends:
             return computed
+        whole = {name: t for name, t in computed.items() if not t.is_floating_point()}
+        computed = {name: t for name, t in computed.items() if t.is_floating_point()}
         good = [i for i, c in enumerate(clients) if c not in self.corrupted]
         place = {i: row for row, i in enumerate(i for i, c in enumerate(clients) if self.computes(c))}
         own = _rows(computed, [place[i] for i in bad]) if self.attack.follows else {}
@@ -75,7 +77,18 @@ class Adversary:
         _check(sent, honest, len(bad))
         sent = refused(sent)
         order = torch.argsort(torch.tensor([*good, *bad]))
-        return {name: torch.cat([x, sent[name].to(x)])[order.to(x.device)] for name, x in honest.items()}
+        done = {name: torch.cat([x, sent[name].to(x)])[order.to(x.device)] for name, x in honest.items()}
+        # Integers say how an upload is to be read (a seed, a count), and stay as the protocol has them; a client that
+        # computed nothing takes another one's.
+        rows_of = torch.tensor([place.get(i, 0) for i in range(len(clients))])
+        return done | {name: t[rows_of.to(t.device)] for name, t in whole.items()}
+
+
+def why_not(attack: Poisoning) -> NotApplicable | None:
+    """Why an attack cannot start on its ground, if so."""
+    if attack.ground.knows == "omniscient" and attack.ground.defense.secure is not None:
+        return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
+    return attack.applies()
 
 
 def require_corrupted(corrupted: int, attack: str) -> None:

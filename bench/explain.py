@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedarena import compose, federation, registry
-from fedarena.adversary import ground_of, require_corrupted
+from fedarena.adversary import ground_of, require_corrupted, why_not
 from fedarena.attack import Inference
 from fedarena.candidates import how_many
 from fedarena.defense import Defense, Reading
@@ -34,7 +34,8 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     problem = replace(problem, task=replace(problem.task, schedule=schedule))
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(ROUNDS))
     first = run.rounds[0]
-    up = row(first.ups, 0)
+    up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
+    further = 0.0 if first.wire is None else run.bytes_up - nbytes(up)
     if issubclass(made, Poisoning):
         parties = _corrupted(problem, protocol, attack)
     else:
@@ -46,8 +47,8 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     ]
     return {
         "methods": [{"kind": card.kind, "name": card.name, "title": card.title} for card in cards],
-        "wires": [*_wire("down", first.down, first.params), *_wire("up", up, first.params)],
-        "bytes": {"down": nbytes(first.down), "up": nbytes(up)},
+        "wires": [*_wire("down", first.down, first.params), *_wire("up", up, first.params), *_further(further)],
+        "bytes": {"down": nbytes(first.down), "up": nbytes(up) + round(further)},
         "parties": parties,
         "server": _server(problem, run),
         "guarantees": protocol.guarantees(),
@@ -66,7 +67,14 @@ def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: In
         given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if attack.knows_labels else "")
         if attack.goal == "membership" and not isinstance(readings, NotApplicable):
             given += f"\nand {_candidates(problem, readings)}"
-        parties.append({"party": threat.party, "form": threat.form, "sees": _sees(SIGHT[threat.party]), "given": given})
+        parties.append(
+            {
+                "party": threat.party,
+                "form": threat.form,
+                "sees": _sees(SIGHT[threat.party], defense.secure is not None),
+                "given": given,
+            }
+        )
     return parties
 
 
@@ -82,7 +90,7 @@ def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[d
     for knows in compose.knowledge(attack):
         ground = ground_of(problem, defense, knows)
         poisoning = compose.make_poisoning(attack, ground)
-        reason = poisoning.applies()
+        reason = why_not(poisoning)
         given = [f"{len(ground.data.y):,} samples of {ground.corrupted} corrupted clients, pooled", "the broadcast"]
         if poisoning.follows:
             given.append("what the protocol would have them send")
@@ -121,14 +129,21 @@ def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
     return rows
 
 
+def _further(bytes_: float) -> list[dict[str, Any]]:
+    """What secure aggregation sends besides the masked upload."""
+    if not bytes_:
+        return []
+    return [{"wire": "up", "tensor": "keys and shares", "shape": "-", "bytes": round(bytes_), "plain": "-"}]
+
+
 def _target(target: Tensors) -> str:
     return f"{len(target)} tensors, {sum(t.numel() for t in target.values()):,} numbers"
 
 
-def _sees(sight: Sight) -> str:
+def _sees(sight: Sight, summed: bool) -> str:
     parts = {
         "the broadcast": sight.down,
-        "every upload": sight.ups,
+        "the mean of a round's uploads" if summed else "every upload": sight.ups,
         "W and the round's secrets": sight.state,
         "its own data and upload, in the rounds it is sampled": sight.own,
     }

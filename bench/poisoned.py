@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fedarena import compose, federation
-from fedarena.adversary import Adversary, ground_of
+from fedarena.adversary import Adversary, ground_of, why_not
 from fedarena.book import Book, options_of
 from fedarena.defense import Defense
 from fedarena.errors import UserError
@@ -48,7 +48,7 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
 
     try:
         attack = compose.make_poisoning(spec.attack, ground)
-        reason = attack.applies()
+        reason = why_not(attack)
         if reason is not None:
             return untrained("n/a", reason.reason)
         method, tuned = tune(spec.attack, ground, own.child("tuning"), lambda share: progress(share / 2, "tuning"))

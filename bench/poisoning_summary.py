@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from fedarena import registry
 from fedarena.integrity import learned
 from fedarena.percent import percent
 from fedarena.records import Record
@@ -48,7 +49,10 @@ def unweighed(records: Sequence[Record], defense: str) -> str:
     mine = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
     if not mine or any(name.endswith("_rejected") for r in mine for name in r["metrics"]):
         return ""
-    if any(group.startswith("defense+") for group in mine[0]["options"]):
+    parts = [group.partition("+")[2] for group in mine[0]["options"] if group.startswith("defense+")]
+    if any(registry.find_part(part).kind == "secure" for part in parts):
+        return "no weights and no rejections of uploads, for the server sees their sum alone"
+    if parts:
         return "no weights and no rejections of uploads, for a coordinate-wise rule selects no uploads"
     return "no weights and no rejections of uploads, for the protocol does not tell what it made of each"
 

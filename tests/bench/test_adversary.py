@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from fedarena import federation, registry
-from fedarena.adversary import Adversary, ground_of
+from fedarena.adversary import Adversary, ground_of, why_not
 from fedarena.batch import Batch
 from fedarena.cards import NoOptions
+from fedarena.compose import make_defense, make_poisoning, parse_attack, parse_defense
 from fedarena.defense import Broadcast, Cohort, Direction, State
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.poisoning import Poisoning, Sight
@@ -245,3 +246,37 @@ def test_what_is_not_finite_counts_as_nothing() -> None:
     for name, ups in run.rounds[0].ups.items():
         assert not ups[first].any()
         assert torch.equal(ups[second], plain.rounds[0].ups[name][second])
+
+
+def test_integers_of_an_upload_stay_as_the_protocol_has_them() -> None:
+    """Clients' own seeds and counts say how differences are to be read; a scaled seed would be another one."""
+    times = Schedule(rounds=2, batch_size=8, lr=0.02)
+    model = registry.find("model", "mlp").parse({"widths": "16"})
+    problem = build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=times, corrupted=2), 0)
+    options = {"perturbations": "client", "directions": "20", "min_directions": "5"}
+    defense = make_defense(parse_defense("baffle", options), problem.task)
+    rng, bad = Rng(0).child("federation"), list(problem.corrupted)
+    honest = federation.run(defense, problem, rng, watch=(0,)).rounds[0].ups
+    for name in ("sign-flip", "gaussian"):
+        attack = make_poisoning(parse_attack(name), ground_of(problem, defense, "own"))
+        adversary = Adversary(attack, frozenset(bad), Rng(3))
+        sent = federation.run(defense, problem, rng, watch=(0,), adversary=adversary).rounds[0].ups
+        assert not torch.equal(sent["differences"][bad], honest["differences"][bad])
+        if attack.follows:
+            assert torch.equal(sent["seed"], honest["seed"])
+            assert torch.equal(sent["count"], honest["count"])
+        good = [c for c in range(6) if c not in bad]
+        assert torch.equal(sent["differences"][good], honest["differences"][good])
+        assert torch.equal(sent["seed"][good], honest["seed"][good])
+
+
+def test_nobody_is_omniscient_under_a_secure_sum() -> None:
+    times = Schedule(rounds=2, batch_size=8)
+    model = registry.find("model", "mlp").parse({"widths": "16"})
+    problem = build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=times, corrupted=2), 0)
+    summed = make_defense(parse_defense("fedavg+pairwise-masks"), problem.task)
+    attack = make_poisoning(parse_attack("ipm"), ground_of(problem, summed, "omniscient"))
+    reason = why_not(attack)
+    assert reason is not None
+    assert "hides the honest uploads" in reason.reason
+    assert why_not(make_poisoning(parse_attack("ipm"), ground_of(problem, summed, "own"))) is None
