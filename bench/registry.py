@@ -6,9 +6,9 @@ A third party's package declares, in its pyproject.toml,
     mine = "my_package.card:CARD"
 
 and `bench run --defense mine` finds it. The groups are `fedarena.defenses`, `fedarena.aggregators`,
-`fedarena.attacks`, `fedarena.datasets`, `fedarena.models` and `fedarena.partitions`. Two claims on one
-name are an error that names both; an unknown name is an error with the closest matches; a plug-in whose
-card cannot be imported is listed as broken, and using it says why.
+`fedarena.secures`, `fedarena.attacks`, `fedarena.datasets`, `fedarena.models` and `fedarena.partitions`.
+Two claims on one name are an error that names both; an unknown name is an error with the closest matches;
+a plug-in whose card cannot be imported is listed as broken, and using it says why.
 """
 
 from __future__ import annotations

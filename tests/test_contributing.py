@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import run_python
+
+from fedarena.threat import PARTIES
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "tests" / "plugin"
@@ -19,11 +22,11 @@ def test_the_page_shows_the_plugin_to_the_letter() -> None:
     shown = {match["path"]: match["code"] for match in BLOCK.finditer(PAGE)}
     files = [p for p in PLUGIN.rglob("*") if p.suffix in (".py", ".toml") and p.name != "__init__.py"]
     assert shown == {str(p.relative_to(PLUGIN)): p.read_text(encoding="utf-8") for p in files}
-    assert len(shown) == 6
+    assert len(shown) == 8
 
 
-READS, POISONS = (line.split() for line in re.findall(r"^    bench (run .*)$", PAGE, re.MULTILINE))
-"""The page's two `bench run` lines."""
+READS, POISONS, TELLS = (line.split() for line in re.findall(r"^    bench (run .*)$", PAGE, re.MULTILINE))
+"""The page's three `bench run` lines."""
 
 
 def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path) -> None:
@@ -65,6 +68,76 @@ def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench, 
     assert low["options"]["attack"]["value"] == 0.0001
     assert low["metrics"]["corrupted_weight"] == pytest.approx(0.25)
     assert low["metrics"]["corrupted_rejected"] == 0
+
+
+def test_the_page_s_command_runs_the_plugin_s_secure_sum_against_its_membership_attack(bench, plugin: Path) -> None:
+    quick = ("--rounds", "27", "--model", "mlp", "--form", "adaptive", "--jobs", "1", "--json", "--quiet")
+    done = bench(*TELLS, *quick, path=plugin)
+    assert done.returncode == 0, done.stderr
+    records = {(r["defense"], r["party"]): r for r in json.loads(done.stdout)["records"]}
+    assert set(records) == {(d, p) for d in ("fedavg", "two-servers") for p in PARTIES}
+    assert {(r["attack"], r["status"]) for r in records.values()} == {("taking-away", "ok")}
+    one, summed = records["fedavg", "server"], records["two-servers", "server"]
+    assert one["options"]["training"]["batch_size"] == 4  # the card's `usual`
+    assert one["metrics"]["candidates"] == 25 * 2 * 4
+    assert summed["metrics"]["candidates"] == 25 * 2 * 16  # who is in the batch of any of four clients?
+    assert one["metrics"]["auc_low"] > 0.6
+    assert summed["metrics"]["auc_low"] > 0.5
+    assert summed["metrics"]["auc"] < one["metrics"]["auc"] - 0.1
+    # Whoever reads all messages learns the sum and no more; a client takes its own upload off the mean anyway.
+    assert records["two-servers", "eavesdropper"]["metrics"]["auc"] == summed["metrics"]["auc"]
+    clients = [records[d, "client"]["metrics"]["auc"] for d in ("fedavg", "two-servers")]
+    assert clients[1] == pytest.approx(clients[0], abs=0.02)
+    plain, secured = one["cost"], summed["cost"]
+    assert secured["bytes_up"] == 4 * plain["bytes_up"]  # two integers of 8 bytes for a float of 4
+    assert summed["utility"]["clean_accuracy"] == pytest.approx(one["utility"]["clean_accuracy"], abs=0.02)
+
+
+def test_the_plugin_s_secure_sum_hides_uploads_and_rounds_as_its_option_says(plugin: Path) -> None:
+    done = run_python(SUMS, cwd=plugin, path=plugin)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["error"]["32"] < 1e-6 < 1e-3 < found["error"]["4"] < 4 / 32  # four roundings to multiples of 1/16
+    assert abs(found["correlation"]) < 0.1
+    assert 0.45 < found["negative"] < 0.55  # uniform over all of int64
+    assert found["refused"].startswith("secure two-servers: an upload has values beyond ±65536")
+
+
+SUMS = """
+import json, torch
+from arena_toys.secure import Options, TwoServers
+from fedarena.errors import UserError
+from fedarena.rng import Rng
+
+v = torch.randn(4, 2000, generator=Rng(1).torch())
+done = {bits: TwoServers(Options(bits))(v, Rng(2)) for bits in (32, 4)}
+wire = done[32].wire
+try:
+    TwoServers(Options())(v * torch.inf, Rng(2))
+except UserError as error:
+    refused = str(error)
+print(json.dumps({
+    "error": {bits: float((d.total - v.sum(0)).abs().max()) for bits, d in done.items()},
+    "correlation": float(torch.corrcoef(torch.stack([wire[0].double(), v[0].double()]))[0, 1]),
+    "negative": float((wire < 0).double().mean()),
+    "refused": refused,
+}))
+"""
+"""Sums four vectors with the plug-in, in an interpreter that has it."""
+
+
+@pytest.mark.parametrize(
+    ("defense", "because"),
+    [("fedavg+two-servers+shortest", "from which shortest cannot choose"), ("two-stage+two-servers", "every upload")],
+)
+def test_the_plugin_s_secure_sum_is_refused_where_uploads_are_needed(
+    bench, plugin: Path, defense: str, because: str
+) -> None:
+    done = bench("run", "--defense", defense, "--attack", "taking-away", "--clients", "4", path=plugin)
+    assert done.returncode == 2
+    assert done.stderr.startswith("bench: ")
+    assert because in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
