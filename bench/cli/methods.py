@@ -99,7 +99,10 @@ def described(card: Card) -> dict[str, Any]:
         "departures": list(card.departures),
         "check": card.check,
         "facts": [list(fact) for fact in card.facts],
-        "options": [_option(card.kind, info) for info in describe_options(card.options)],
+        "options": [
+            _option(card.name if card.kind in registry.PARTS else card.kind, info)
+            for info in describe_options(card.options)
+        ],
     }
 
 
@@ -204,7 +207,8 @@ def _print_card(console: Console, card: dict[str, Any]) -> None:
         cells = (name, to_text(option["default"]), _allowed(option), option["help"])
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
-    using = "" if card["name"] == TRAINING else f"--{card['kind']} {card['name']} "
+    kind = "defense" if card["kind"] in registry.PARTS else card["kind"]
+    using = "" if card["name"] == TRAINING else f"--{kind} {card['name']} "
     console.print(Text(f"To change one: bench run {using}{card['options'][0]['set']}\n", style="dim"))
 
 

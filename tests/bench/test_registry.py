@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import types
 from pathlib import Path
@@ -181,3 +182,12 @@ def test_show_training_lists_the_schedule(bench) -> None:
     assert done.returncode == 0, done.stderr
     (card,) = json.loads(done.stdout)["cards"]
     assert f"--set training.rounds={Schedule().rounds}" in {option["set"] for option in card["options"]}
+
+
+@pytest.mark.parametrize("name", ["multi-krum", "pairwise-masks"])
+def test_the_hint_for_a_part_of_a_defense_is_a_command(bench, name: str) -> None:
+    shown = bench("show", name)
+    (hint,) = re.findall(r"^To change one: bench (run .*)$", shown.stdout, re.MULTILINE)
+    quick = ("--attack", "last-layer-label", "--party", "server", "--clients", "5", "--rounds", "2", "--jobs", "1")
+    done = bench(*hint.split(), *quick, "--quiet")
+    assert done.returncode == 0, done.stderr
