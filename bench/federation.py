@@ -15,7 +15,7 @@ from fedarena.errors import UserError
 from fedarena.memory import peak_bytes
 from fedarena.problem import Problem
 from fedarena.rng import Rng
-from fedarena.secure import TooFewSurvivors
+from fedarena.secure import TooFewSurvivors, TooLarge
 from fedarena.summation import sum_up
 from fedarena.tensors import Tensors, finite, nbytes, to
 from fedarena.transcript import Round, weights
@@ -50,7 +50,8 @@ class Run:
         seconds: time of the training, evaluation left out: CPU time of the process on a CPU (wall time on a busy
             machine says little), wall time on a GPU.
         peak_bytes: peak of live tensors while one client of the first round works alone.
-        diverged_at: the round after which a parameter was no longer finite, if any.
+        diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
+            summed securely, if any.
         verdicts: per round, what the server made of the participants' uploads.
         failed: rounds that gave nothing, because too few clients were left for a secure sum.
         marks: what the defense says must stand beside every number of the run.
@@ -145,6 +146,11 @@ def run(
             except TooFewSurvivors:
                 failed, state = failed + 1, replace(state, round=state.round + 1)
                 continue
+            except TooLarge:
+                if t == 0:  # nothing has diverged yet: the bound does not fit
+                    raise
+                diverged_at = t
+                break
             received, cohort = summed.received()
         new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
         seconds += clock() - began

@@ -17,6 +17,10 @@ class TooFewSurvivors(UserError):
     """So many clients dropped out of a round that the sum cannot be unmasked: the round fails."""
 
 
+class TooLarge(UserError):
+    """A value beyond what clients can send: a bound that is too small for the protocol, or a run that diverges."""
+
+
 @dataclass(frozen=True)
 class Exchange:
     """What one round of secure summation was.
@@ -61,7 +65,7 @@ class SecureSum(ABC):
         """Sum rows. vectors: [clients, d] of floats, already weighted by N_c/N.
 
         Raises:
-            UserError: vectors that cannot be sent as the options say. TooFewSurvivors: the round failed.
+            TooLarge: values that cannot be sent as the options say. TooFewSurvivors: the round failed.
         """
 
 

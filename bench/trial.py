@@ -113,7 +113,8 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
 
     status, reason = "ok", ""
     if book.run.diverged_at is not None:
-        status, reason = "diverged", f"a parameter was not finite after round {book.run.diverged_at}"
+        status = "diverged"
+        reason = f"a parameter was not finite, or an upload beyond what can be summed, in round {book.run.diverged_at}"
         if not all(finite(r.after) for r in book.run.rounds):
             return without_view(status, reason)
     try:

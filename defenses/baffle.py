@@ -234,8 +234,8 @@ class Baffle(Defense):
         w = {name: p.detach() for name, p in self.like.items()}
         place = next(iter(w.values())).device
         batch = Batch(torch.zeros(1, b, *shape, device=place), torch.zeros(1, b, dtype=torch.int64, device=place))
-        limit = int(self.task.schedule.client_memory * 1e6) - 16 * o.directions - 64  # the K results, and the seed
-        return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit)
+        limit, further = int(self.task.schedule.client_memory * 1e6), 16 * o.directions + 64  # the K results, the seed
+        return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit, further)
 
     def estimate(self, seed: int, differences: Tensor) -> Tensors:
         """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it."""
@@ -333,7 +333,8 @@ class Baffle(Defense):
             return ("simulated in law: gradient estimates are draws from their exact law, not loss differences",)
         lost = [v["vanished"].mean() for v in verdicts if "vanished" in v]
         share = float(torch.stack(lost).mean()) if lost else 0.0
-        return (f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}",) if share else ()
+        said = f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}"
+        return (said,) if share >= 0.001 else ()
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
 from fedarena.cards import Card, option
 
@@ -18,6 +17,18 @@ class Options(Tuning):
     )
     strength: float = option(4.0, "λ, length of g* in gradients of the own data", above=0)
     samples: int = option(256, "own samples that g* is computed from in each round", low=1)
+
+
+USUAL = (
+    ("clients", "20"),
+    ("corrupted", "4"),
+    ("model", "mlp-two-stage"),
+    ("rounds", "300"),
+    ("batch_size", "16"),
+    ("lr", "0.1"),
+    ("eval_every", "10"),
+)
+"""As for other poisoning attacks, with a network that K = 100 directions can train."""
 
 
 CARD = Card(

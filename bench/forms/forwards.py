@@ -146,24 +146,31 @@ def client_bytes(
 
 
 def client_rows(
-    task: Task, params: Mapping[str, Tensor], batch: Batch, scheme: str, dtype: torch.dtype, budget_bytes: int
+    task: Task,
+    params: Mapping[str, Tensor],
+    batch: Batch,
+    scheme: str,
+    dtype: torch.dtype,
+    budget_bytes: int,
+    further_bytes: int = 0,
 ) -> int:
-    """The most samples at a time for which `client_bytes` stays within a budget.
+    """The most samples at a time for which `client_bytes` and what the caller holds besides stay within a budget.
 
     Raises:
         UserError: a budget below what the smallest piece takes, naming the least that is possible.
     """
     samples = len(batch.images()[1])
     low, high = (1 if separate(task.model) else samples), samples
-    least = client_bytes(task, params, batch, scheme, dtype, low)
+    least = client_bytes(task, params, batch, scheme, dtype, low) + further_bytes
     if least > budget_bytes:
         raise UserError(
-            f"option 'client-memory' is {budget_bytes} bytes, but W, the batch and one pass of {low} of its {samples} "
-            f"samples take {least}: at least {least} is possible with this model and batch"
+            f"option 'client-memory' is {budget_bytes / 1e6:g} MB, but W, the batch and one pass of {low} of its "
+            f"{samples} samples take {least / 1e6:.6f} MB: at least {least / 1e6:.6f} is possible with this model and "
+            "batch"
         )
     while low < high:
         middle = (low + high + 1) // 2
-        if client_bytes(task, params, batch, scheme, dtype, middle) <= budget_bytes:
+        if client_bytes(task, params, batch, scheme, dtype, middle) + further_bytes <= budget_bytes:
             low = middle
         else:
             high = middle - 1

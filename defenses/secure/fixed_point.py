@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedarena.defenses.secure.stream import Words
-from fedarena.errors import UserError
+from fedarena.secure import TooLarge
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class FixedPoint:
         return math.ldexp(1.0, exponent)
 
     def encode(self, values: NDArray[np.float64]) -> Words:
-        """Words shaped like the values. Raises UserError for values beyond the bound, and for those not finite."""
+        """Words shaped like the values. Raises TooLarge for values beyond the bound, and for those not finite."""
         largest = float(np.abs(values).max(initial=0.0))  # NaN if any value is
         if not largest <= self.bound:
-            raise UserError(
+            raise TooLarge(
                 f"secure pairwise-masks: option 'bound' is {self.bound:g}, allowed: at least the largest |value| that "
                 f"a client sends, which was {largest:g} (values are weighted by the client's share of the samples)"
             )

@@ -173,7 +173,7 @@ def test_unknown_kind_is_refused(bench) -> None:
     assert done.returncode == 2
     assert (
         done.stderr
-        == "bench: unknown kind 'defence', allowed: defense, aggregator, attack, dataset, model, partition\n"
+        == "bench: unknown kind 'defence', allowed: defense, aggregator, secure, attack, dataset, model, partition\n"
     )
 
 

@@ -66,7 +66,7 @@ def test_who_reads_the_wire_attacks_the_cohort(protocol, party, form):
 
 def test_a_client_that_drops_out_is_not_in_the_mean():
     given = problem(clients=8, rounds=6)
-    defense, run = played("fedavg+pairwise-masks", given, {"dropout": "0.15", "threshold": "0.5"})
+    _, run = played("fedavg+pairwise-masks", given, {"dropout": "0.15", "threshold": "0.5"})
     left = [set(r.participants) - set(r.summed) for r in run.rounds]
     assert any(left)
     for r in run.rounds:
@@ -137,3 +137,13 @@ def test_bytes_count_masks_keys_and_shares():
         sizes[bits] = run.bytes_up
     assert sizes["64"] - sizes["32"] == 4 * 1000
     assert 4000 < sizes["32"] < 4000 + 1000
+
+
+def test_a_run_that_outgrows_the_bound_has_diverged():
+    """In the first round the bound is too small, and said so; later on the run is one that diverged."""
+    given = problem(rounds=60, lr=50.0)
+    with pytest.raises(UserError, match=r"option 'bound' is 0\.001, allowed: at least"):
+        played("fedavg+pairwise-masks", given, {"bound": "0.001"})
+    _, run = played("fedavg+pairwise-masks", given, {"bound": "2"})
+    assert run.diverged_at is not None
+    assert 0 < run.diverged_at < 60
