@@ -60,7 +60,10 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Whose uploads the server got in a round, in their order: client numbers, and N_c of each [participants]."""
+    """Whose uploads the server got in a round, in their order: client numbers, and N_c of each [participants].
+
+    Of a secure sum it got one upload of all of them together, and their Σ N_c [1].
+    """
 
     clients: tuple[int, ...]
     weights: Tensor
@@ -208,6 +211,10 @@ class Defense(ABC):
             step, memory[name] = adam_step(d, state.optimizer.get(name), t, self.step_size, schedule.adam_beta2)
             params[name] = state.params[name] - step
         return params, memory
+
+    def skipped(self, state: State) -> State:
+        """The server after a round that gave nothing, because too few clients were left for a secure sum."""
+        return replace(state, round=state.round + 1)
 
     def deployed(self, state: State) -> Tensors:
         """The model that the server would deploy now; it is what gets evaluated."""

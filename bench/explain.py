@@ -12,6 +12,7 @@ from fedarena.adversary import ground_of, require_corrupted, why_not
 from fedarena.attack import Inference
 from fedarena.candidates import how_many
 from fedarena.defense import Defense, Reading
+from fedarena.errors import UserError
 from fedarena.poisoning import Poisoning
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
@@ -33,9 +34,12 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     schedule = replace(spec.schedule, rounds=ROUNDS, eval_every=0)
     problem = replace(problem, task=replace(problem.task, schedule=schedule))
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(ROUNDS))
+    if not run.rounds:
+        raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
     first = run.rounds[0]
     up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
     further = 0.0 if first.wire is None else run.bytes_up - nbytes(up)
+    below = run.bytes_down - sum(nbytes(r.down) for r in run.rounds) / len(run.rounds)
     if issubclass(made, Poisoning):
         parties = _corrupted(problem, protocol, attack)
     else:
@@ -47,8 +51,13 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     ]
     return {
         "methods": [{"kind": card.kind, "name": card.name, "title": card.title} for card in cards],
-        "wires": [*_wire("down", first.down, first.params), *_wire("up", up, first.params), *_further(further)],
-        "bytes": {"down": nbytes(first.down), "up": nbytes(up) + round(further)},
+        "wires": [
+            *_wire("down", first.down, first.params),
+            *_wire("up", up, first.params),
+            *_further("up", further),
+            *_further("down", below),
+        ],
+        "bytes": {"down": nbytes(first.down) + round(below), "up": nbytes(up) + round(further)},
         "parties": parties,
         "server": _server(problem, run),
         "guarantees": protocol.guarantees(),
@@ -129,11 +138,11 @@ def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
     return rows
 
 
-def _further(bytes_: float) -> list[dict[str, Any]]:
-    """What secure aggregation sends besides the masked upload."""
-    if not bytes_:
+def _further(wire: str, bytes_: float) -> list[dict[str, Any]]:
+    """What secure aggregation sends besides the broadcast and the masked upload."""
+    if round(bytes_) <= 0:
         return []
-    return [{"wire": "up", "tensor": "keys and shares", "shape": "-", "bytes": round(bytes_), "plain": "-"}]
+    return [{"wire": wire, "tensor": "keys and shares", "shape": "-", "bytes": round(bytes_), "plain": "-"}]
 
 
 def _target(target: Tensors) -> str:

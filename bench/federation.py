@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -46,7 +46,7 @@ class Run:
         params: the deployed model after the last round.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
-        bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed.
+        bytes_up, bytes_down: mean bytes per client and round that did not fail, counted from the tensors that crossed.
         seconds: time of the training, evaluation left out: CPU time of the process on a CPU (wall time on a busy
             machine says little), wall time on a GPU.
         peak_bytes: peak of live tensors while one client of the first round works alone.
@@ -144,30 +144,33 @@ def run(
             try:
                 summed = sum_up(defense.secure, ups, cohort, rng.child("secure", t), corrupted)
             except TooFewSurvivors:
-                failed, state = failed + 1, replace(state, round=state.round + 1)
-                continue
+                failed += 1
             except TooLarge:
                 if t == 0:  # nothing has diverged yet: the bound does not fit
                     raise
                 diverged_at = t
                 break
-            received, cohort = summed.received()
-        new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
-        seconds += clock() - began
-        if new.verdict and summed is None:
-            values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
-            verdicts.append(Verdict(clients, values))
-        up += defense.sent_bytes(ups) if summed is None else summed.bytes_up
-        down += nbytes(sent.down) * len(clients) + (0 if summed is None else summed.bytes_down)
-        sent_to += len(clients)
-        if t in watch:
-            written.append(
-                Round(
-                    *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
-                    *(() if summed is None else (summed.wire, summed.mean, summed.clients)),
+        if defense.secure is not None and summed is None:
+            state = defense.skipped(state)
+        else:
+            if summed is not None:
+                received, cohort = summed.received()
+            new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
+            seconds += clock() - began
+            if new.verdict and summed is None:
+                values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
+                verdicts.append(Verdict(clients, values))
+            up += defense.sent_bytes(ups) if summed is None else summed.bytes_up
+            down += nbytes(sent.down) * len(clients) + (0 if summed is None else summed.bytes_down)
+            sent_to += len(clients)
+            if t in watch:
+                written.append(
+                    Round(
+                        *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
+                        *(() if summed is None else (summed.wire, summed.mean, summed.clients)),
+                    )
                 )
-            )
-        state = new
+            state = new
         progress((t + 1) / schedule.rounds)
         if not finite(state.params):
             diverged_at = t

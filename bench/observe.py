@@ -37,16 +37,16 @@ class PlainGradient:
     clients: tuple[int, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        gradient: Tensors = grad(self.loss)(self.params, x, y)
+        return gradient
+
+    def loss(self, params: Tensors, x: Tensor, y: Tensor) -> Tensor:
+        """The clients' mean loss at any parameters."""
         total = sum(self.task.sizes[c] for c in self.clients)
         counts = [images_behind(self.task, c) for c in self.clients]
-
-        def loss(params: Tensors) -> Tensor:
-            parts = zip(self.clients, x.split(counts), y.split(counts), strict=True)
-            losses = [self.task.sizes[c] / total * self.task.loss(params, xc, yc) for c, xc, yc in parts]
-            return torch.stack(losses).sum()
-
-        gradient: Tensors = grad(loss)(self.params)
-        return gradient
+        parts = zip(self.clients, x.split(counts), y.split(counts), strict=True)
+        losses = [self.task.sizes[c] / total * self.task.loss(params, xc, yc) for c, xc, yc in parts]
+        return torch.stack(losses).sum()
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ class Summed:
     bytes_down: float
 
     def received(self) -> tuple[Tensors, Cohort]:
-        """The mean as the one upload of a cohort of one."""
-        return {name: t[None] for name, t in self.mean.items()}, Cohort(self.clients[:1], self.weight.reshape(1))
+        """The mean as one upload of all survivors together."""
+        return {name: t[None] for name, t in self.mean.items()}, Cohort(self.clients, self.weight.reshape(1))
 
 
 def sum_up(

@@ -29,7 +29,7 @@ from fedarena.cards import to_text
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, stein_law
 from fedarena.defenses.cards.baffle import Options
-from fedarena.defenses.perturbations import directions, stein
+from fedarena.defenses.perturbations import CHUNK_BYTES, directions, stein
 from fedarena.errors import UserError
 from fedarena.forms import forwards
 from fedarena.local import local_step
@@ -66,12 +66,14 @@ class Baffle(Defense):
         """Samples at a time in a client's forward passes; None: as many as are fast."""
 
     def secured(self, secure: SecureSum | None) -> Self:
-        if secure is not None and (self.own_seeds or self.options.law):
-            name = "law" if self.options.law else "perturbations"
-            raise UserError(
-                f"defense baffle: option '{name}' is {to_text(getattr(self.options, name))}, but secure aggregation "
-                "sums the clients' loss differences along shared directions"
-            )
+        o, fedsgd = self.options, self.task.schedule.fedsgd
+        needs = {"law": not o.law, "perturbations": not self.own_seeds, "min_directions": o.min_directions is None}
+        for name, holds in needs.items():
+            if secure is not None and fedsgd and not holds:
+                raise UserError(
+                    f"defense baffle: option '{name}' is {to_text(getattr(o, name))}, but secure aggregation sums the "
+                    "clients' K loss differences along shared directions: leave one of them out"
+                )
         return super().secured(secure)
 
     # -- the wire ----------------------------------------------------------------------------------
@@ -134,7 +136,8 @@ class Baffle(Defense):
             params, optimizer = self.step(before, g)
             state = State(params, before.round + 1, optimizer)
         else:
-            state = State({name: down[name] for name in self.like})
+            kept = _unpacked(memory, self.like) if memory else State({}, -1)
+            state = State({name: down[name] for name in self.like}, kept.round + 1, kept.optimizer)
         return state.params, {**_packed(state), SEED: down[SEED]}
 
     def _client(
@@ -147,7 +150,7 @@ class Baffle(Defense):
     ) -> tuple[Tensors, Tensors]:
         seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
         if not self.task.schedule.fedsgd:
-            return self._local(down, batch, memory, self._estimator(evaluate, seed, noise))
+            return self.local(down, batch, memory, self._estimator(evaluate, seed, noise))
         params, memory = self.opened(down, memory)
         x, y = batch.x[0], batch.y[0]
         if self.options.law:
@@ -162,7 +165,7 @@ class Baffle(Defense):
             sent = sent * (torch.arange(len(sent), device=sent.device) < up[COUNT])
         return {DIFFERENCES: sent, **up}
 
-    def _local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
+    def local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
         """Local epochs on ĝ: (W − W_local, the optimiser's memory where it is kept)."""
         start = {name: start[name] for name in self.like}
         params, schedule = start, self.task.schedule
@@ -187,13 +190,13 @@ class Baffle(Defense):
         k = int(noise[COUNT]) if COUNT in noise else self.options.directions
 
         def real(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
-            at = step_seed(seed, t)
+            at = self.seed_of_step(seed, t)
             return self.estimate(at, evaluate(params, x, y, at)[:k])
 
         def simulated(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
-            generator = torch.Generator().manual_seed(step_seed(int(noise[SEED]), t))
+            generator = torch.Generator().manual_seed(self.seed_of_step(int(noise[SEED]), t))
             g = stein_law.estimate(flatten(self._gradient(params, x, y)), k, generator)
-            return self._clipped(shaped(g, self.like))
+            return self.clipped(shaped(g, self.like))
 
         return simulated if self.options.law else real
 
@@ -202,6 +205,11 @@ class Baffle(Defense):
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         found = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
         return dict(zip(leaves, found, strict=True))
+
+    @staticmethod
+    def seed_of_step(seed: int, t: int) -> int:
+        """The seed of local step t's perturbations, from the round's; step 0 takes the round's own."""
+        return Rng(seed).child("step", t).integer(31) if t else seed
 
     # -- loss differences --------------------------------------------------------------------------
 
@@ -235,15 +243,19 @@ class Baffle(Defense):
         place = next(iter(w.values())).device
         batch = Batch(torch.zeros(1, b, *shape, device=place), torch.zeros(1, b, dtype=torch.int64, device=place))
         limit, further = int(self.task.schedule.client_memory * 1e6), 16 * o.directions + 64  # the K results, the seed
+        if not self.task.schedule.fedsgd:
+            further += 40 * self.n  # W_local twice, ĝ and the direction behind it, Adam's moments and its step
         return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit, further)
 
     def estimate(self, seed: int, differences: Tensor) -> Tensors:
         """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it."""
         halves = 2.0 if self.options.scheme == "central" else 1.0
-        g = stein(seed, self.n, differences / halves, self.options.sigma)
-        return self._clipped(shaped(g.to(differences.device), self.like))
+        chunk = CHUNK_BYTES if self.task.schedule.client_memory is None else 0
+        g = stein(seed, self.n, differences / halves, self.options.sigma, chunk)
+        return self.clipped(shaped(g.to(differences.device), self.like))
 
-    def _clipped(self, g: Tensors) -> Tensors:
+    def clipped(self, g: Tensors) -> Tensors:
+        """ĝ, shortened to the largest absolute entry `clip` where that is an option."""
         if self.options.clip is None:
             return g
         largest = torch.stack([t.abs().max() for t in g.values()]).max()
@@ -298,11 +310,11 @@ class Baffle(Defense):
         if not self.own_seeds:
             found = self.combine(state, sent, ups, cohort, rng)
             g = stein_law.estimate(flatten(found.step), self.options.directions, rng.child("law").torch())
-            return replace(found, step=self._clipped(shaped(g, self.like)))
+            return replace(found, step=self.clipped(shaped(g, self.like)))
         drawn = [
             stein_law.estimate(g, self.options.directions, rng.child("law", i).torch()) for i, g in enumerate(rows(ups))
         ]
-        estimates = stack([self._clipped(shaped(g, self.like)) for g in drawn])
+        estimates = stack([self.clipped(shaped(g, self.like)) for g in drawn])
         return self.combine(state, sent, estimates, cohort, rng)
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
@@ -323,6 +335,11 @@ class Baffle(Defense):
         for i in range(t * steps, (t + 1) * steps):
             decay *= min(o.ema, (2 + i) / (11 + i)) if o.ema_warmup else o.ema
         return decay
+
+    def skipped(self, state: State) -> State:
+        """As inherited; with downlink=scalars W goes down anew, for clients hold the seed of the round that failed."""
+        after = super().skipped(state)
+        return replace(after, extra={name: t for name, t in state.extra.items() if name != DIFFERENCES})
 
     def deployed(self, state: State) -> Tensors:
         """W̄, or W before the first average and without one."""
@@ -347,11 +364,6 @@ class Baffle(Defense):
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
         return baffle_views.readings(self, threat, seen, victims)
-
-
-def step_seed(seed: int, t: int) -> int:
-    """The seed of local step t's perturbations, from the round's; step 0 takes the round's own."""
-    return Rng(seed).child("step", t).integer(31) if t else seed
 
 
 def _seed(rng: Rng) -> Tensor:

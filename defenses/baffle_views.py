@@ -1,8 +1,9 @@
 """What each party makes of what it sees of BAFFLE.
 
     paper form      the Stein estimate ĝ_c as if it were the gradient, matched with the plain model
-    adaptive form   the K loss differences themselves, matched through the protocol:
-                        ΔL_k/σ = z_kᵀ ∂L/∂W(x', y')   to first order in σ     (`Projections`)
+    adaptive form   the K loss differences themselves, matched through the protocol: (L(W + σ z_k; x', y') −
+                    L(W; x', y'))/σ as a client computes them (`Differences`); for σ ≤ 1e-3, where it is the same to a
+                    thousandth and costs one gradient in place of K passes, z_kᵀ ∂L/∂W(x', y') (`Projections`)
 
 Both ends expand the seed, so every party knows the z_k, and K numbers are K linear measurements of the gradient. What
 the estimate loses, the paper's noise of size √(n/K), is not lost in them.
@@ -12,7 +13,9 @@ the estimate loses, the paper's noise of size √(n/K), is not lost in them.
     client                 with downlink=scalars the aggregated differences come down in clear; else two consecutive W
                            show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
 
-At the epoch level W − W_local crosses the wire, as with FedAvg, and is read as there.
+At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's; the adaptive form replays the
+local steps along the seed's own directions, ĝ = (1/K) Σ_k z_k z_kᵀ ∂L/∂W (`LocalSteps`). Where clients perturb with seeds of
+their own, as in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.func import grad, vmap
 
 from fedarena.defense import Reading, State
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.perturbations import directions
-from fedarena.observe import PlainGradient, images_behind, others_of, uploads_seen, without_own
-from fedarena.tensors import Tensors, combine, flatten, scale
+from fedarena.observe import PlainGradient, as_batch, images_behind, others_of, uploads_seen, without_own
+from fedarena.tensors import Tensors, combine, flatten, scale, shaped
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Observation
@@ -38,6 +42,15 @@ if TYPE_CHECKING:
     from fedarena.defenses.baffle import Baffle
 
 SEED, COUNT, DIFFERENCES = "seed", "count", "differences"
+
+SMALL = 1e-3
+"""σ up to which loss differences are taken for projections of the gradient."""
+
+AT_ONCE = 50
+"""Directions in which `Differences` perturbs at once."""
+
+MOST = 2.5e8
+"""Numbers that `LocalSteps` holds at most, 1 GB."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,52 @@ class Projections:
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
         return {DIFFERENCES: self.z @ flatten(self.plain(x, y))}
+
+
+@dataclass(frozen=True)
+class Differences(Projections):
+    """Simulator of the adaptive form for any σ: ΔL_k/σ (central: /2σ) of a candidate batch, by K perturbed losses.
+
+    Attributes:
+        sigma: σ. central: the scheme.
+    """
+
+    sigma: float
+    central: bool
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        w = self.plain.params
+
+        def moved(z: Tensor, step: float) -> Tensor:
+            return self.plain.loss(combine(1.0, w, step, shaped(z, w)), x, y)
+
+        def difference(z: Tensor) -> Tensor:
+            if self.central:
+                return (moved(z, self.sigma) - moved(z, -self.sigma)) / (2 * self.sigma)
+            return (moved(z, self.sigma) - self.plain.loss(w, x, y)) / self.sigma
+
+        return {DIFFERENCES: vmap(difference, chunk_size=AT_ONCE)(self.z)}
+
+
+@dataclass(frozen=True)
+class LocalSteps:
+    """Simulator of the epoch level: W − W_local of one client, its steps replayed along the seed's directions.
+
+    Attributes:
+        defense: the protocol. start: W. client: whose. z: the directions of every local step [steps, K, n].
+    """
+
+    defense: Baffle
+    start: Tensors
+    client: int
+    z: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
+            g = flatten(grad(self.defense.task.loss)(params, x, y))
+            return self.defense.clipped(shaped(self.z[t].T @ (self.z[t] @ g) / self.z.shape[1], params))
+
+        return self.defense.local(self.start, as_batch(self.defense.task, x, y), {}, estimate)[0]
 
 
 def readings(
@@ -101,11 +160,16 @@ def _observation(defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: i
         clients=clients,
         images=sum(images_behind(task, c) for c in clients),
         target={DIFFERENCES: differences / (halves * defense.options.sigma)} if adaptive else estimate,
-        simulate=Projections(plain, z) if adaptive else plain,
+        simulate=_simulator(defense, plain, z) if adaptive else plain,
         output_bias=None if adaptive else task.output_bias,
         estimate=estimate,
         estimate_of="gradient",
     )
+
+
+def _simulator(defense: Baffle, plain: PlainGradient, z: Tensor) -> Projections:
+    o = defense.options
+    return Projections(plain, z) if o.sigma <= SMALL else Differences(plain, z, o.sigma, o.scheme == "central")
 
 
 # -- a client -------------------------------------------------------------------------------------------
@@ -183,10 +247,26 @@ def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
 def _epoch_level(
     defense: Baffle, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """W − W_local, read as FedAvg's: the paper form as a mean gradient, the adaptive through plain local steps."""
-    plain = {t: _without_seed(s) for t, s in seen.items()}
-    return FedAvg(None, defense.task, defense.rule).readings(threat, plain, victims)
+    """W − W_local, read as FedAvg's, in the adaptive form through the seed's directions where they are shared."""
+    plain = {t: replace(s, down={n: x for n, x in s.down.items() if n != SEED}) for t, s in seen.items()}
+    found = FedAvg(None, defense.task, defense.rule).readings(threat, plain, victims)
+    if isinstance(found, NotApplicable) or threat.form == "paper" or defense.own_seeds:
+        return found
+    if any(len(o.clients) > 1 for reading in found for o in reading.observations):
+        return NotApplicable("the local steps of several clients at once are not replayed by this attack")
+    steps = max(defense.task.schedule.steps(defense.task.sizes[o.clients[0]]) for r in found for o in r.observations)
+    numbers = steps * defense.options.directions * defense.n
+    if numbers > MOST:
+        return NotApplicable(
+            f"replaying {steps} local steps needs {numbers:.1e} numbers for their directions, more than the {MOST:.1e} "
+            "that this attack holds"
+        )
+    return [replace(r, observations=tuple(_replayed(defense, seen[o.round], o) for o in r.observations)) for r in found]
 
 
-def _without_seed(seen: Seen) -> Seen:
-    return replace(seen, down={name: t for name, t in seen.down.items() if name != SEED})
+def _replayed(defense: Baffle, now: Seen, o: Observation) -> Observation:
+    (client,), start = o.clients, {name: now.down[name] for name in defense.like}
+    steps, k = defense.task.schedule.steps(defense.task.sizes[client]), defense.options.directions
+    seeds = [defense.seed_of_step(int(now.down[SEED]), t) for t in range(steps)]
+    z = torch.stack([torch.stack(list(islice(directions(seed, defense.n), k))) for seed in seeds])
+    return replace(o, simulate=LocalSteps(defense, start, client, z.to(next(iter(start.values())))))

@@ -42,12 +42,13 @@ def directions(seed: int, n: int) -> Iterator[Tensor]:
     return (torch.randn(n, generator=generator) for _ in repeat(None))
 
 
-def stein(seed: int, n: int, differences: Tensor, sigma: float) -> Tensor:
+def stein(seed: int, n: int, differences: Tensor, sigma: float, chunk_bytes: int = CHUNK_BYTES) -> Tensor:
     """ĝ [n] = (1/K) Σ_k z_k ΔL_k / σ, with the directions of `directions(seed, n)` drawn anew (Eq. 6).
 
     Args:
         differences: ΔL_1 … ΔL_K [K], halved for central differences.
         sigma: σ.
+        chunk_bytes: directions held at once; at least one is.
 
     Returns:
         In double precision if the differences are, else in single; on the CPU.
@@ -56,7 +57,7 @@ def stein(seed: int, n: int, differences: Tensor, sigma: float) -> Tensor:
     weights = differences.detach().to("cpu", torch.promote_types(differences.dtype, torch.float32))
     weights = weights / (max(1, len(weights)) * sigma)
     total = torch.zeros(n, dtype=weights.dtype)
-    chunk = torch.empty(max(1, CHUNK_BYTES // (4 * n)), n)
+    chunk = torch.empty(max(1, chunk_bytes // (4 * n)), n)
     for some in weights.split(len(chunk)):
         for z in chunk[: len(some)]:
             torch.randn(n, generator=generator, out=z)

@@ -22,6 +22,8 @@ from fedarena.trial import attack, prepare
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
+TOTAL_VARIATION = {"digits": "0", "mnist": "1"}
+"""Weight of the prior that neighbouring pixels are alike: K numbers do not determine 784 pixels without one."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,11 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
     bound = {} if cell.cohort == 1 else {"bound": "1"}
     defense = compose.parse_defense(name, {"directions": str(cell.k), "precision": cell.precision, **bound})
     spec = compose.parse_attack(
-        "dlg", {"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"}
+        "dlg",
+        {
+            **{"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"},
+            "tv": TOTAL_VARIATION[cell.data],
+        },
     )
     threat = Threat("server", cell.form)  # type: ignore[arg-type]
     return GroupSpec(problem, defense, spec, (threat,), seed, "cpu", data_dir)

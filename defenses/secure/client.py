@@ -104,6 +104,8 @@ class Client:
         living = set(unpack(alive, 0))
         if not living <= set(self.shares):
             raise Refused("a client is said to be alive that shared no keys")
+        if self.index not in living:
+            raise Refused("this client is said to be gone, which has just uploaded")
         self._at_least(len(living), "clients alive")
         return pack({v: of_seed if v in living else of_key for v, (of_key, of_seed) in self.shares.items()})
 

@@ -147,3 +147,25 @@ def test_a_run_that_outgrows_the_bound_has_diverged():
     _, run = played("fedavg+pairwise-masks", given, {"bound": "2"})
     assert run.diverged_at is not None
     assert 0 < run.diverged_at < 60
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_clients_that_rebuild_the_model_survive_failed_rounds(optimizer):
+    """With downlink=scalars W goes down anew after a round that gave nothing, and both ends stay equal to the bit."""
+    given = problem(clients=4, rounds=12, server_optimizer=optimizer, lr=0.02)
+    options = {"directions": "20", "downlink": "scalars", "threshold": "0.75", "dropout": "0.45"}
+    defense = compose.make_defense(compose.parse_defense("baffle+pairwise-masks", options), given.task)
+    held, opened = [], defense.opened
+
+    def opening(down, memory):
+        found = opened(down, memory)
+        held.append({n: t.clone() for n, t in found[0].items()})
+        return found
+
+    defense.opened = opening
+    run = federation.run(defense, given, Rng(0).child("federation"), watch=range(12))
+    assert 0 < run.failed < 12
+    held = held[1:]  # the harness measures the peak of one client's step first
+    assert len(held) == 12
+    for r in run.rounds:
+        assert all(torch.equal(held[r.index][n], r.params[n]) for n in r.params)

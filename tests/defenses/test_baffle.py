@@ -14,10 +14,11 @@ from torch.func import grad
 from fedarena.defense import Cohort, State
 from fedarena.defenses import stein_law
 from fedarena.defenses.aggregators.median import Median
-from fedarena.defenses.baffle import DIFFERENCES, Baffle, step_seed
+from fedarena.defenses.baffle import DIFFERENCES, Baffle
 from fedarena.defenses.cards.baffle import Options
 from fedarena.defenses.perturbations import directions
 from fedarena.errors import UserError
+from fedarena.local import upload
 from fedarena.memory import peak_bytes
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -311,7 +312,7 @@ def test_local_epochs_step_on_estimates():
         batch = drawn(defense, t)
         up, memory = defense.client({**w, "seed": sent.down["seed"]}, batch, memory, {})
         for s in range(len(batch.x)):
-            at = step_seed(int(sent.down["seed"]), s)
+            at = defense.seed_of_step(int(sent.down["seed"]), s)
             now = {n: leaf.detach() for n, leaf in leaves.items()}
             g = defense.estimate(at, defense.differences(now, batch.x[s], batch.y[s], at))
             for n, leaf in leaves.items():
@@ -485,3 +486,33 @@ def test_a_client_slices_its_work_to_fit_its_memory():
 def test_memory_does_not_grow_with_k():
     few, many = (peak(make(cnn(), (1, 8, 8), directions=k)) for k in (10, 200))
     assert many - few <= 16 * 190  # the results themselves
+
+
+@pytest.mark.parametrize("scheme", ["forward", "central"])
+def test_a_large_sigma_is_matched_by_the_differences_themselves(scheme):
+    """Where the loss is curved over σ, projections of the gradient are not what a client sent."""
+    defense = make(directions=30, sigma=0.1, scheme=scheme, precision="float64")
+    rounds = watched(defense)
+    (one,) = reading(defense, rounds, "server", "adaptive")
+    o = one.observations[0]
+    x, y = rounds[0].batches[o.clients[0]].images()
+    simulated = o.simulate(x, torch.nn.functional.one_hot(y, 3).float())[DIFFERENCES]
+    assert float((simulated - o.target[DIFFERENCES]).norm() / o.target[DIFFERENCES].norm()) < 1e-3
+
+
+def test_the_epoch_level_is_replayed_along_the_seed():
+    """The true samples, in their order, give the observed update; FedAvg's plain steps do not."""
+    defense = make(directions=20, precision="float64", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
+    rounds = watched(defense)
+    (one,) = reading(defense, rounds, "server", "adaptive")
+    o = one.observations[0]
+    batch = rounds[0].batches[o.clients[0]]
+    x, y = batch.images()
+    seen, found = flatten(o.target), flatten(o.simulate(x, torch.nn.functional.one_hot(y, 3).float()))
+    assert float((found - seen).norm() / seen.norm()) < 0.02
+    plain = flatten(upload(defense.task.loss, rounds[0].params, batch, defense.task.schedule))
+    assert float((plain - seen).norm() / seen.norm()) > 0.5
+    own = make(directions=20, perturbations="client", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
+    (one,) = reading(own, watched(own), "server", "adaptive")
+    again = flatten(one.observations[0].simulate(x, torch.nn.functional.one_hot(y, 3).float()))
+    assert torch.allclose(again, plain, rtol=1e-4, atol=1e-6)
