@@ -14,8 +14,8 @@ the estimate loses, the paper's noise of size √(n/K), is not lost in them.
                            show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
 
 At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's; the adaptive form replays the
-local steps along the seed's own directions, ĝ = (1/K) Σ_k z_k z_kᵀ ∂L/∂W (`LocalSteps`). Where clients perturb with seeds of
-their own, as in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
+local steps along the seed's own directions, ĝ = (1/K) Σ_k z_k z_kᵀ ∂L/∂W (`LocalSteps`). Where clients perturb with
+seeds of their own, as in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
 """
 
 from __future__ import annotations

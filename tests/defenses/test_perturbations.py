@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedarena.defenses import perturbations
 from fedarena.defenses.perturbations import directions, stein
 from fedarena.errors import UserError
 from fedarena.memory import peak_bytes
@@ -71,9 +70,7 @@ def test_a_seed_has_four_bytes(seed):
 def test_stein_is_the_mean_of_the_directions_weighted_by_the_differences(seed, n, k, chunk, sigma):
     d = torch.randn(k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * sigma
     plain = sum(z.double() * x for z, x in zip(some(seed, n, k), d, strict=True)) / (k * sigma)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(perturbations, "CHUNK_BYTES", chunk)
-        double, single = stein(seed, n, d, sigma), stein(seed, n, d.float(), sigma)
+    double, single = stein(seed, n, d, sigma, chunk), stein(seed, n, d.float(), sigma, chunk)
     assert double.dtype == torch.float64
     assert single.dtype == torch.float32
     assert torch.allclose(double, plain, rtol=1e-12, atol=1e-12)
@@ -97,10 +94,9 @@ def test_stein_estimates_the_gradient_of_a_linear_loss():
 def test_memory_is_bounded_whatever_k_is():
     n, chunk = 1000, 40_000
 
-    def peak(k):
+    def peak(k, chunk):
         return peak_bytes(lambda: stein(1, n, torch.ones(k), 0.1, chunk))[1]
 
-    assert peak(1000) - peak(100) <= 2 * 4 * 900  # the differences themselves, and scaled
-    assert peak(100) < 2 * chunk
-    monkeypatch.setattr(perturbations, "CHUNK_BYTES", 2 * chunk)
-    assert peak(1000) > 2 * chunk
+    assert peak(1000, chunk) - peak(100, chunk) <= 2 * 4 * 900  # the differences themselves, and scaled
+    assert peak(100, chunk) < 2 * chunk
+    assert peak(1000, 2 * chunk) > 2 * chunk
