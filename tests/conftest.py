@@ -16,19 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fresh_python import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]
 """bench(*args, path=None): run the command in a folder of its own, with `path` in front of PYTHONPATH."""
-
-
-def run_python(code: str, *args: str, cwd: Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter, one thread."""
-    search = [str(path)] if path else []
-    search += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, env=env, capture_output=True, text=True)
 
 
 @pytest.fixture

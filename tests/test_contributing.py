@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import run_python
+from fresh_python import run_python
 
 from fedarena.threat import PARTIES
 

@@ -26,8 +26,13 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
         highlight=False,
     )
-    for mark in dict.fromkeys(mark for record in records for mark in record["marks"]):
-        console.print(f"[bold]Marked:[/bold] {mark}.", highlight=False)
+    marked: dict[str, dict[str, None]] = {}
+    for record in records:
+        run = record["defense"] + (f" under {record['attack']}" if record["knows"] else "")
+        for mark in record["marks"]:
+            marked.setdefault(mark, {})[run] = None
+    for mark, runs in marked.items():
+        console.print(f"[bold]Marked[/bold] ({', '.join(runs)}): {mark}.", highlight=False)
     if problem["data"]["subset"]:
         console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
     return console

@@ -169,3 +169,19 @@ def test_clients_that_rebuild_the_model_survive_failed_rounds(optimizer):
     assert len(held) == 12
     for r in run.rounds:
         assert all(torch.equal(held[r.index][n], r.params[n]) for n in r.params)
+
+
+def test_the_average_by_steps_knows_the_steps_of_all_survivors():
+    """Dirichlet's clients take different numbers of steps; the longest decides, with a secure sum as without."""
+    times = Schedule(rounds=1, batch_size=4, lr=0.01, local_epochs=1)
+    model = registry.find("model", "mlp").parse({"widths": "8"})
+    law = registry.find("partition", "dirichlet").parse({"alpha": "0.5"})
+    given = build(ProblemSpec("digits", "mlp", "dirichlet", 5, model, law, times), 0)
+    steps = [times.steps(size) for size in given.task.sizes]
+    assert steps[0] != max(steps)
+    options = {"ema_per": "step", "ema_warmup": "false", "directions": "5"}
+    for name in ("baffle", "baffle+pairwise-masks"):
+        _, run = played(name, given, options)
+        decay = 0.995 ** max(steps)
+        w = {n: decay * given.init[n] + (1 - decay) * t for n, t in run.rounds[0].after.items()}
+        assert torch.allclose(flatten(run.params), flatten(w), atol=1e-6)
