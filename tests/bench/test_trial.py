@@ -88,7 +88,7 @@ def test_the_key_is_the_configuration() -> None:
 def test_divergence_is_a_record_with_its_reason() -> None:
     records = run_group(group("fedavg", lr=1e38, rounds=6)).records
     assert {r["status"] for r in records} == {"diverged"}
-    assert all("not finite after round" in r["reason"] for r in records)
+    assert all("a parameter was not finite" in r["reason"] for r in records)
 
 
 def test_what_cannot_start_is_not_applicable_with_a_reason() -> None:
