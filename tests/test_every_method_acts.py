@@ -310,7 +310,7 @@ def test_every_option_is_tried_below() -> None:
     for kind, name in (("defense", "dbcl"), ("attack", "dlg")):
         card = registry.find(kind, name)  # type: ignore[arg-type]
         assert {f.name for f in dataclasses.fields(card.options)} == set(OTHER[kind]), name
-    # A client's memory is a limit: tests/bench/test_federation.py refuses what exceeds it, and slices what can be sliced.
+    # A client's memory is a limit: tests/bench/test_federation.py refuses what exceeds it and slices what can be cut.
     assert {f.name for f in dataclasses.fields(Schedule)} == {*SCHEDULES, "client_memory"}
 
 
