@@ -15,7 +15,8 @@ import torch
 from torch.func import grad
 
 from fedarena.attacks.cards.steer import Options
-from fedarena.defenses.baffle import DIFFERENCES, SEED, Baffle
+from fedarena.defenses.baffle import Baffle
+from fedarena.defenses.baffle_wire import DIFFERENCES, SEED
 from fedarena.defenses.perturbations import directions
 from fedarena.poisoning import Poisoning, Sight
 from fedarena.rng import Rng

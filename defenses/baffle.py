@@ -17,7 +17,7 @@ A client runs forward passes only. How the server gets the sum alone is not part
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Self
 
 import torch
@@ -27,7 +27,9 @@ from fedarena.aggregator import Aggregator
 from fedarena.batch import Batch
 from fedarena.cards import to_text
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
-from fedarena.defenses import baffle_views, stein_law
+from fedarena.defenses import baffle_views, client_memory, stein_law
+from fedarena.defenses.baffle_options import check
+from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.cards.baffle import Options
 from fedarena.defenses.perturbations import CHUNK_BYTES, directions, stein
 from fedarena.errors import UserError
@@ -40,8 +42,8 @@ from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 
-SEED, COUNT, DIFFERENCES = "seed", "count", "differences"
-AVERAGE, MODEL, MEMORY, STEPS = "average.", "model.", "memory", "steps"
+AVERAGE = "average."
+"""Prefix of W̄ in the server's state."""
 
 FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
@@ -61,7 +63,7 @@ class Baffle(Defense):
         """Names and shapes of the parameters."""
         self.n = sum(p.numel() for p in self.like.values())
         self.own_seeds = options.perturbations == "client"
-        _check(options, task, rule)
+        check(options, task, rule)
         self.rows = None if task.schedule.client_memory is None else self._fitting()
         """Samples at a time in a client's forward passes; None: as many as are fast."""
 
@@ -87,7 +89,7 @@ class Baffle(Defense):
     def draw(self, rng: Rng) -> Tensors:
         """A client's own seed, and how many differences it evaluates, where these are its own to choose."""
         o, drawn = self.options, {}
-        if self.own_seeds or (o.law and not self.task.schedule.fedsgd):
+        if self.own_seeds:
             drawn[SEED] = _seed(rng.child("perturbations"))
         if o.min_directions is not None:
             spread = o.directions - o.min_directions + 1
@@ -131,14 +133,14 @@ class Baffle(Defense):
         if self.options.downlink == "model":
             return {name: down[name] for name in self.like}, {}
         if DIFFERENCES in down:
-            before = _unpacked(memory, self.like)
+            before = client_memory.unpacked(memory, self.like)
             g = self.estimate(int(memory[SEED]), down[DIFFERENCES])
             params, optimizer = self.step(before, g)
             state = State(params, before.round + 1, optimizer)
         else:
-            kept = _unpacked(memory, self.like) if memory else State({}, -1)
+            kept = client_memory.unpacked(memory, self.like) if memory else State({}, -1)
             state = State({name: down[name] for name in self.like}, kept.round + 1, kept.optimizer)
-        return state.params, {**_packed(state), SEED: down[SEED]}
+        return state.params, {**client_memory.packed(state), SEED: down[SEED]}
 
     def _client(
         self,
@@ -169,18 +171,16 @@ class Baffle(Defense):
         """Local epochs on ĝ: (W − W_local, the optimiser's memory where it is kept)."""
         start = {name: start[name] for name in self.like}
         params, schedule = start, self.task.schedule
-        kept = {name: _states(memory, name) for name in self.like}
-        before = int(memory[STEPS]) if STEPS in memory else 0
+        kept = {name: client_memory.moments(memory, name) for name in self.like}
+        before = client_memory.steps(memory)
         for t in range(batch.x.shape[0]):
             g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
             for name, p in params.items():
                 step, kept[name] = local_step(g[name].to(p), kept[name], before + t + 1, schedule)
                 moved[name] = p - step
             params = moved
-        after: Tensors = {}
-        if self.options.optimizer_state == "kept":
-            after = {f"{MEMORY}{i}.{name}": m for name, states in kept.items() for i, m in enumerate(states or ())}
-            after[STEPS] = torch.tensor(before + batch.x.shape[0])
+        done = before + batch.x.shape[0]
+        after = client_memory.kept(kept, done) if self.options.optimizer_state == "kept" else {}
         return combine(1.0, start, -1.0, params), after
 
     def _estimator(
@@ -368,73 +368,3 @@ class Baffle(Defense):
 
 def _seed(rng: Rng) -> Tensor:
     return torch.tensor([rng.child("seed").integer(31)], dtype=torch.int32)
-
-
-def _states(memory: Tensors, name: str) -> tuple[Tensor, ...] | None:
-    """An optimiser's memory of one parameter, None before its first step."""
-    found = tuple(memory[key] for key in (f"{MEMORY}{i}.{name}" for i in (0, 1)) if key in memory)
-    return found or None
-
-
-def _packed(state: State) -> Tensors:
-    """A copy of the server's model and optimiser, as a client's memory."""
-    optimizer = {f"{MEMORY}{i}.{name}": m for name, states in state.optimizer.items() for i, m in enumerate(states)}
-    return {**{MODEL + name: p for name, p in state.params.items()}, **optimizer, STEPS: torch.tensor(state.round)}
-
-
-def _unpacked(memory: Tensors, like: Tensors) -> State:
-    """Undoes `_packed`."""
-    optimizer = {name: states for name in like if (states := _states(memory, name)) is not None}
-    return State({name: memory[MODEL + name] for name in like}, int(memory[STEPS]), optimizer)
-
-
-def _check(o: Options, task: Task, rule: Aggregator | None) -> None:
-    """Refuse options that contradict each other or would do nothing. Raises UserError."""
-    schedule = task.schedule
-
-    def refuse(name: str, because: str) -> None:
-        raise UserError(f"defense baffle: option '{name}' is {to_text(getattr(o, name))}, but {because}")
-
-    changed = {f.name for f in fields(o) if getattr(o, f.name) != f.default}
-    if o.min_directions is not None and o.min_directions > o.directions:
-        refuse("min_directions", f"at most directions={o.directions} is possible")
-    if o.law:
-        if schedule.client_memory is not None:
-            raise UserError("option 'client-memory' holds for forward passes, of which law=true runs none")
-        for name in sorted(changed & {"sigma", "scheme", "precision"}):
-            refuse(name, "law=true does not depend on it: the law is that of small σ and exact arithmetic")
-        if o.min_directions is not None and schedule.fedsgd:
-            refuse("min_directions", "law=true knows the law of one K for all clients only (FedSGD)")
-        if not schedule.fedsgd and o.perturbations == "shared":
-            refuse(
-                "law",
-                "with local epochs and shared perturbations the clients' estimates are dependent, whose law "
-                "it does not draw from: set perturbations=client",
-            )
-    if o.ema is None:
-        for name in sorted(changed & {"ema_warmup", "ema_per"}):
-            refuse(name, "ema=none deploys no average")
-    if schedule.fedsgd:
-        if o.ema_per == "step":
-            refuse("ema_per", "with local-epochs 0 a round is one step")
-        if o.optimizer_state == "kept":
-            refuse("optimizer_state", "with local-epochs 0 clients take no step of their own")
-    elif schedule.client_optimizer == "sgd" and o.optimizer_state == "kept":
-        refuse("optimizer_state", "client_optimizer=sgd has no memory to keep")
-    if o.downlink == "scalars":
-        needs = {
-            "local-epochs 0": schedule.fedsgd,
-            "participation 1": task.participants == len(task.sizes),
-            "perturbations=shared": o.perturbations == "shared",
-            "law=false": not o.law,
-            "min_directions=none": o.min_directions is None,
-            "no rule that needs the server's own data": rule is None or not rule.auxiliary,
-        }
-        for need, holds in needs.items():
-            if not holds:
-                refuse("downlink", f"it needs {need}")
-    if rule is not None and o.min_directions is not None and o.perturbations == "shared":
-        refuse(
-            "min_directions",
-            "an aggregation rule needs vectors of one length: leave one of them out, or set perturbations=client",
-        )

@@ -29,7 +29,8 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from fedarena.defense import Reading, State
+from fedarena.defense import Reading
+from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.perturbations import directions
 from fedarena.observe import PlainGradient, as_batch, images_behind, others_of, uploads_seen, without_own
@@ -40,8 +41,6 @@ from fedarena.view import Observation
 
 if TYPE_CHECKING:
     from fedarena.defenses.baffle import Baffle
-
-SEED, COUNT, DIFFERENCES = "seed", "count", "differences"
 
 SMALL = 1e-3
 """σ up to which loss differences are taken for projections of the gradient."""
@@ -227,18 +226,12 @@ def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
         return now.params
     if all(name in now.down for name in defense.like):
         return {name: now.down[name] for name in defense.like}
-    state, seed = None, 0
+    params, memory = None, dict[str, Tensor]()
     for r in range(t + 1):
         if r not in seen:
             return None
-        down = seen[r].down
-        if state is None:
-            state = State({name: down[name] for name in defense.like})
-        else:
-            params, optimizer = defense.step(state, defense.estimate(seed, down[DIFFERENCES]))
-            state = State(params, state.round + 1, optimizer)
-        seed = int(down[SEED])
-    return None if state is None else state.params
+        params, memory = defense.opened(seen[r].down, memory)
+    return params
 
 
 # -- the epoch level ------------------------------------------------------------------------------------

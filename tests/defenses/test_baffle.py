@@ -1,4 +1,4 @@
-"""BAFFLE: Stein's estimate against autograd, both levels, both wires, the deployed average, the simulation in law."""
+"""BAFFLE: Stein's estimate against autograd, both levels, both wires, the deployed average, a client's memory."""
 
 from __future__ import annotations
 
@@ -7,57 +7,19 @@ from itertools import islice
 
 import pytest
 import torch
-from dbcl_play import cnn, mlp, parameters, samples
-from scipy.stats import ks_2samp
+from baffle_play import SIZES, cosine, drawn, make, one_round, start
+from dbcl_play import cnn, mlp
 from torch.func import grad
 
 from fedarena.defense import Cohort, State
-from fedarena.defenses import stein_law
 from fedarena.defenses.aggregators.median import Median
-from fedarena.defenses.baffle import DIFFERENCES, Baffle
-from fedarena.defenses.cards.baffle import Options
+from fedarena.defenses.baffle import DIFFERENCES
 from fedarena.defenses.perturbations import directions
 from fedarena.errors import UserError
-from fedarena.local import upload
 from fedarena.memory import peak_bytes
 from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import combine, flatten, nbytes, row, rows, stack
-from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Round, cut, weights
-
-SIZES = (20, 30, 50)
-
-
-def make(model=None, shape=(12,), sizes=SIZES, schedule=None, rule=None, **options):
-    times = Schedule(**{"rounds": 4, "batch_size": 4, "lr": 0.1, **(schedule or {})})
-    return Baffle(Options(**options), Task(model or mlp(), shape, 3, sizes, times), rule)
-
-
-def drawn(defense, seed=0):
-    """One client's work of a round."""
-    task = defense.task
-    return samples(task.input_shape, task.schedule, min(task.sizes), 3, Rng(seed).torch())
-
-
-def cosine(a, b):
-    return float(torch.nn.functional.cosine_similarity(a, b, dim=0))
-
-
-def start(defense, seed=0):
-    return State(parameters(defense.task.model, seed))
-
-
-def one_round(defense, state, t=0, memories=None):
-    """(down, batches, ups, memories, next state) of a round in which all clients take part."""
-    sent = defense.broadcast(state, Rng(t).child("broadcast"))
-    batches = [drawn(defense, 10 * t + c) for c in range(len(defense.task.sizes))]
-    noises = [defense.draw(Rng(t).child("noise", c)) for c in range(len(batches))]
-    ups, after = defense.clients(sent.down, batches, memories or [{}] * len(batches), noises)
-    cohort = Cohort(tuple(range(len(batches))), weights(defense.task.sizes, range(len(batches))))
-    return sent, batches, ups, after, defense.aggregate(state, sent, ups, cohort, Rng(t).child("aggregate"))
-
+from fedarena.tensors import combine, flatten, nbytes, row, stack
+from fedarena.transcript import weights
 
 # -- the estimate ---------------------------------------------------------------------------------------
 
@@ -326,55 +288,6 @@ def test_local_epochs_step_on_estimates():
     assert fresh == {}
 
 
-# -- simulated in law -----------------------------------------------------------------------------------
-
-
-def test_the_law_is_the_estimate_s():
-    """Length, cosine with the gradient and a coordinate: draws of the law against real estimates, two-sample KS."""
-    defense = make(directions=15, precision="float64", sigma=1e-6)
-    w, batch = start(defense).params, drawn(defense)
-    g = flatten(grad(defense.task.loss)(w, batch.x[0], batch.y[0])).double()
-    generator = Rng(7).torch()
-    real = torch.stack(
-        [
-            flatten(defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s))).double()
-            for s in range(1000, 1600)
-        ]
-    )
-    law = torch.stack([stein_law.estimate(g, 15, generator) for _ in range(600)])
-    across = torch.linalg.svd(g[None])[2][1]  # a direction at right angles to g
-    for statistic in (
-        lambda x: x.norm(dim=1),
-        lambda x: x @ g / (x.norm(dim=1) * g.norm()),
-        lambda x: x @ g,
-        lambda x: x @ across,
-        lambda x: x[:, 17],
-    ):
-        assert ks_2samp(statistic(real).numpy(), statistic(law).numpy()).pvalue > 1e-3
-    wrong = torch.stack([stein_law.estimate(g, 20, generator) for _ in range(600)])
-    assert ks_2samp(real.norm(dim=1).numpy(), wrong.norm(dim=1).numpy()).pvalue < 1e-3
-
-
-def test_the_law_of_own_perturbations_is_a_mean_of_independent_draws():
-    found = {}
-    for perturbations in ("shared", "client"):
-        defense = make(sizes=(30,) * 10, directions=5, law=True, perturbations=perturbations)
-        state, values = start(defense), []
-        for t in range(30):
-            sent, _batches, ups, _, _ = one_round(defense, state, t)
-            cohort = Cohort(tuple(range(10)), torch.ones(10))
-            step = flatten(defense.direction(state, sent, ups, cohort, Rng(t)).step)
-            values.append(cosine(step, rows(ups).mean(0)))
-        found[perturbations] = sum(values) / len(values)
-    assert found["shared"] == pytest.approx(math.sqrt(5 / (defense.n + 5)), rel=0.25)
-    assert found["client"] > 1.8 * found["shared"]
-
-
-def test_a_simulated_run_is_marked():
-    assert make(law=True).marks([])
-    assert not make().marks([])
-
-
 # -- refusals -------------------------------------------------------------------------------------------
 
 
@@ -398,64 +311,6 @@ def test_a_simulated_run_is_marked():
 def test_contradictions_are_refused(options, schedule, named):
     with pytest.raises(UserError, match=f"defense baffle: option '{named}' is "):
         make(schedule=schedule, **options)
-
-
-# -- what parties observe -------------------------------------------------------------------------------
-
-
-def watched(defense, rounds=3):
-    """A few rounds, written down."""
-    state, memories, found = start(defense), [{}] * len(defense.task.sizes), []
-    for t in range(rounds):
-        sent, batches, ups, memories, after = one_round(defense, state, t, memories)
-        clients = tuple(range(len(batches)))
-        found.append(Round(t, clients, state.params, after.params, {}, sent.down, ups, tuple(batches)))
-        state = after
-    return found
-
-
-def reading(defense, rounds, party, form):
-    threat = Threat(party, form)
-    return defense.readings(threat, cut(rounds, threat), range(len(rounds)))
-
-
-@pytest.mark.parametrize("party", ["server", "eavesdropper", "client"])
-@pytest.mark.parametrize("options", [{}, {"scheme": "central"}, {"downlink": "scalars"}, {"perturbations": "client"}])
-def test_the_adaptive_form_simulates_what_was_sent(party, options):
-    """The true samples give the observed differences, up to curvature and rounding."""
-    defense = make(directions=30, precision="float64", **options)
-    rounds = watched(defense)
-    found = reading(defense, rounds, party, "adaptive")
-    if party == "client" and options.get("perturbations") == "client":
-        assert isinstance(found, NotApplicable)
-        return
-    (one,) = found
-    assert one.observations
-    for o in one.observations:
-        r = rounds[o.round]
-        xs, ys = zip(*(r.batches[c].images() for c in o.clients), strict=True)
-        y = torch.nn.functional.one_hot(torch.cat(ys), 3).float()
-        simulated, seen = o.simulate(torch.cat(xs), y)[DIFFERENCES], o.target[DIFFERENCES]
-        assert float((simulated - seen).norm() / seen.norm()) < (0.05 if party == "client" else 0.01)
-        assert o.images == 4 * len(o.clients)
-
-
-def test_the_paper_form_takes_the_estimate_for_the_gradient():
-    defense = make(directions=30, precision="float64")
-    rounds = watched(defense)
-    (one,) = reading(defense, rounds, "server", "paper")
-    o = one.observations[0]
-    assert set(o.target) == set(defense.like)
-    estimate = defense.estimate(int(rounds[0].down["seed"]), rounds[0].ups[DIFFERENCES][1])
-    assert torch.equal(flatten(o.target), flatten(estimate))
-    assert o.clients == (1,)
-
-
-def test_simulated_runs_have_nothing_to_read():
-    defense = make(law=True, directions=10)
-    found = reading(defense, watched(defense), "server", "adaptive")
-    assert isinstance(found, NotApplicable)
-    assert "simulated in law" in found.reason
 
 
 # -- a client's memory ----------------------------------------------------------------------------------
@@ -486,33 +341,3 @@ def test_a_client_slices_its_work_to_fit_its_memory():
 def test_memory_does_not_grow_with_k():
     few, many = (peak(make(cnn(), (1, 8, 8), directions=k)) for k in (10, 200))
     assert many - few <= 16 * 190  # the results themselves
-
-
-@pytest.mark.parametrize("scheme", ["forward", "central"])
-def test_a_large_sigma_is_matched_by_the_differences_themselves(scheme):
-    """Where the loss is curved over σ, projections of the gradient are not what a client sent."""
-    defense = make(directions=30, sigma=0.1, scheme=scheme, precision="float64")
-    rounds = watched(defense)
-    (one,) = reading(defense, rounds, "server", "adaptive")
-    o = one.observations[0]
-    x, y = rounds[0].batches[o.clients[0]].images()
-    simulated = o.simulate(x, torch.nn.functional.one_hot(y, 3).float())[DIFFERENCES]
-    assert float((simulated - o.target[DIFFERENCES]).norm() / o.target[DIFFERENCES].norm()) < 1e-3
-
-
-def test_the_epoch_level_is_replayed_along_the_seed():
-    """The true samples, in their order, give the observed update; FedAvg's plain steps do not."""
-    defense = make(directions=20, precision="float64", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
-    rounds = watched(defense)
-    (one,) = reading(defense, rounds, "server", "adaptive")
-    o = one.observations[0]
-    batch = rounds[0].batches[o.clients[0]]
-    x, y = batch.images()
-    seen, found = flatten(o.target), flatten(o.simulate(x, torch.nn.functional.one_hot(y, 3).float()))
-    assert float((found - seen).norm() / seen.norm()) < 0.02
-    plain = flatten(upload(defense.task.loss, rounds[0].params, batch, defense.task.schedule))
-    assert float((plain - seen).norm() / seen.norm()) > 0.5
-    own = make(directions=20, perturbations="client", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
-    (one,) = reading(own, watched(own), "server", "adaptive")
-    again = flatten(one.observations[0].simulate(x, torch.nn.functional.one_hot(y, 3).float()))
-    assert torch.allclose(again, plain, rtol=1e-4, atol=1e-6)
