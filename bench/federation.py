@@ -138,20 +138,19 @@ def run(
         memories.update(zip((clients[i] for i in work), after, strict=True))
         if adversary is not None:
             ups = adversary.uploads(t, clients, sent.down, ups)
-        cohort, summed, received = Cohort(clients, weights(sizes, clients).to(problem.device)), None, ups
-        if defense.secure is not None:
+        cohort, received = Cohort(clients, weights(sizes, clients).to(problem.device)), ups
+        try:
             corrupted = frozenset() if adversary is None else adversary.corrupted
-            try:
-                summed = sum_up(defense.secure, ups, cohort, rng.child("secure", t), corrupted)
-            except TooFewSurvivors:
-                failed += 1
-            except TooLarge:
-                if t == 0:  # nothing has diverged yet: the bound does not fit
-                    raise
-                diverged_at = t
-                break
-        if defense.secure is not None and summed is None:
+            secure = defense.secure
+            summed = None if secure is None else sum_up(secure, ups, cohort, rng.child("secure", t), corrupted)
+        except TooFewSurvivors:
+            failed += 1
             state = defense.skipped(state)
+        except TooLarge:
+            if t == 0:  # nothing has diverged yet: the bound does not fit
+                raise
+            diverged_at = t
+            break
         else:
             if summed is not None:
                 received, cohort = summed.received()

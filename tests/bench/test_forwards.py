@@ -6,91 +6,19 @@ from itertools import islice
 
 import pytest
 import torch
+from forward_play import DTYPES, agree, convolutional, draws, federation, one_by_one, shipped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from fedarena.batch import Batch
 from fedarena.errors import UserError
-from fedarena.forms import forwards, overwriting
-from fedarena.forms.forwards import client_bytes, client_rows, differences, separate
-from fedarena.forms.pooling import StridedMaxPool2d, replacements
+from fedarena.forms.forwards import differences, separate
 from fedarena.models.preprocess import Preprocess
-from fedarena.registry import find
-from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
 
 ACTIVATIONS = [nn.ReLU, nn.Hardswish, nn.SELU, nn.Sigmoid]
-DTYPES = {torch.float64: 1e-9, torch.float32: 2e-2}
-"""Number format → relative error of a difference allowed at σ = 1e-3: rounding of the losses is 1/σ times as large."""
-
-
-def draws(n, seed=3):
-    g = torch.Generator().manual_seed(seed)
-    while True:
-        yield torch.randn(n, generator=g)
-
-
-def federation(model, shape, sizes, classes=4, dtype=torch.float64, seed=0):
-    """A task, parameters, and one batch of each size."""
-    g = Rng(seed).torch()
-    params = {n: 0.3 * torch.randn(p.shape, generator=g, dtype=torch.float64) for n, p in model.named_parameters()}
-    batches = [
-        Batch(
-            torch.rand(1, b, *shape, generator=g, dtype=torch.float64).to(dtype),
-            torch.randint(0, classes, (1, b), generator=g),
-        )
-        for b in sizes
-    ]
-    task = Task(model, shape, classes, tuple(sizes), Schedule(batch_size=1))
-    return task, {n: p.to(dtype) for n, p in params.items()}, batches
-
-
-def one_by_one(task, params, batches, directions, k, sigma, scheme, dtype):
-    """Eq. 1 and 2 as they stand."""
-    z = list(islice(directions, k))
-    w = {name: p.to(dtype) for name, p in params.items()}
-
-    def moved(direction, sign):
-        parts = direction.split([p.numel() for p in w.values()])
-        return {
-            name: p + sign * (sigma * part).to(dtype).view(p.shape)
-            for (name, p), part in zip(w.items(), parts, strict=True)
-        }
-
-    found = []
-    for batch in batches:
-        x, y = batch.x[0].to(dtype), batch.y[0]
-        y = y.to(dtype) if y.is_floating_point() else y
-        there = [task.loss(moved(d, 1), x, y) for d in z]
-        other = [task.loss(moved(d, -1) if scheme == "central" else w, x, y) for d in z]
-        found.append(torch.stack(there) - torch.stack(other))
-    return torch.stack(found)
-
-
-def agree(task, params, batches, scheme, dtype, k=3, rows=None, sigma=1e-3):
-    n = sum(p.numel() for p in params.values())
-    got = differences(task, params, batches, draws(n), k, sigma, scheme, dtype, rows)
-    with torch.no_grad():
-        expected = one_by_one(task, params, batches, draws(n), k, sigma, scheme, dtype)
-    assert got.shape == (len(batches), k)
-    assert got.dtype == dtype
-    scale = expected.abs().max()
-    assert (got - expected).abs().max() <= DTYPES[dtype] * scale + 1e-15, (got, expected)
-    return got
-
-
-def convolutional(channels, width, activation, kernel, padding, pools, side, classes=4):
-    """Convolution, activation, pooling, convolution, activation, pooling, dense."""
-    layers = [nn.Conv2d(channels, width, kernel, padding=padding), activation()]
-    layers += [nn.MaxPool2d(2)] if pools else []
-    layers += [nn.Conv2d(width, 2 * width, 3, padding=1), activation(), nn.MaxPool2d(2)]
-    body = nn.Sequential(*layers, nn.Flatten())
-    features = body(torch.zeros(1, channels, side, side)).shape[1]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
-
-
 SCHEMES = st.sampled_from(["forward", "central"])
 
 
@@ -131,11 +59,6 @@ def test_dense_networks(scheme, dtype, widths, activation, bias, sizes, rows, k)
         d = width
     model = nn.Sequential(*layers, nn.Linear(d, 4, bias=bias))
     agree(*federation(model, (3, 4), sizes, dtype=dtype), scheme, dtype, k=k, rows=rows)
-
-
-def shipped(name, shape, **options):
-    card = find("model", name)
-    return card.load()(card.parse(options)).module(shape, 4)
 
 
 @pytest.mark.parametrize("scheme", ["forward", "central"])
@@ -300,133 +223,3 @@ def test_a_batch_that_cannot_be_cut_is_not_cut():
     n = sum(p.numel() for p in params.values())
     with pytest.raises(UserError, match=r"option 'client-memory' asks for 3 samples .* whole batch of 4"):
         differences(task, params, batches, draws(n), 1, 1e-3, "forward", torch.float64, 3)
-
-
-# -- memory ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small():
-    return federation(convolutional(1, 4, nn.ReLU, 3, 1, True, 16), (1, 16, 16), [16], dtype=torch.float32)
-
-
-@pytest.mark.parametrize("scheme", ["forward", "central"])
-def test_memory_does_not_grow_with_k(small, scheme):
-    task, params, batches = small
-    n = sum(p.numel() for p in params.values())
-
-    def peak(k):
-        work = lambda: differences(task, params, batches, draws(n), k, 1e-3, scheme, torch.float32)  # noqa: E731
-        found, bytes_ = forwards.peak_bytes(work)
-        return bytes_ - found.numel() * found.element_size()
-
-    assert peak(20) == peak(200)
-    before = sum(t.numel() * t.element_size() for t in (*params.values(), batches[0].x, batches[0].y))
-    assert client_bytes(task, params, batches[0], scheme, torch.float32) == before + peak(20)
-
-
-def test_fewer_samples_at_a_time_take_less_memory(small):
-    task, params, batches = small
-    taken = [client_bytes(task, params, batches[0], "forward", torch.float32, rows) for rows in (1, 2, 4, 8, 16)]
-    assert taken == sorted(set(taken))
-    assert taken[-1] == client_bytes(task, params, batches[0], "forward", torch.float32)
-    assert client_bytes(task, params, batches[0], "central", torch.float32) > taken[-1]  # holds z besides
-    assert client_bytes(task, params, batches[0], "forward", torch.float64) > taken[-1]
-
-
-@pytest.mark.parametrize("rows", [1, 5, 15, 16])
-def test_the_most_samples_within_a_budget(small, rows):
-    task, params, batches = small
-    arguments = (task, params, batches[0], "forward", torch.float32)
-    budget = client_bytes(*arguments, rows)
-    assert client_rows(*arguments, budget) == rows
-    if rows > 1:
-        assert client_rows(*arguments, budget - 1) == rows - 1
-    assert client_rows(*arguments, 10**12) == 16
-
-
-def test_a_budget_below_one_sample_is_refused_with_the_least_possible(small):
-    task, params, batches = small
-    arguments = (task, params, batches[0], "forward", torch.float32)
-    least = client_bytes(*arguments, 1)
-    with pytest.raises(UserError, match=rf"option 'client-memory' is \S+ MB, .* at least {least / 1e6:.6f} "):
-        client_rows(*arguments, least - 1)
-
-
-def test_a_batch_that_cannot_be_cut_needs_room_for_all_of_it():
-    model = shipped("lenet-baffle", (1, 8, 8), norm="batch")
-    task, params, batches = federation(model, (1, 8, 8), [4], dtype=torch.float32)
-    arguments = (task, params, batches[0], "forward", torch.float32)
-    whole = client_bytes(*arguments, None)
-    assert client_rows(*arguments, whole) == 4
-    with pytest.raises(UserError, match=f"one pass of 4 of its 4 samples take {whole / 1e6:.6f} MB"):
-        client_rows(*arguments, whole - 1)
-
-
-# -- pooling --------------------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 99), st.integers(0, 3), st.integers(1, 3), st.integers(2, 9), st.integers(2, 9), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_strided_pooling_is_bit_equal(seed, n, channels, h, w, last):
-    x = torch.randn(n, channels, h, w, generator=torch.Generator().manual_seed(seed))
-    x = x.to(memory_format=torch.channels_last) if last else x
-    assert torch.equal(StridedMaxPool2d()(x), nn.MaxPool2d(2)(x) if n else x.new_empty(0, channels, h // 2, w // 2))
-
-
-def test_strided_pooling_hands_on_what_is_no_number():
-    x = torch.zeros(1, 1, 2, 4)
-    x[0, 0, 1, 1], x[0, 0, 0, 3] = float("nan"), float("inf")
-    assert torch.equal(StridedMaxPool2d()(x).isnan(), nn.MaxPool2d(2)(x).isnan())
-    assert StridedMaxPool2d()(x)[0, 0, 0, 1] == float("inf")
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        nn.MaxPool2d(3),
-        nn.MaxPool2d(2, stride=1),
-        nn.MaxPool2d(2, padding=1),
-        nn.MaxPool2d(2, dilation=2),
-        nn.MaxPool2d(2, ceil_mode=True),
-        nn.MaxPool2d(2, return_indices=True),
-        nn.MaxPool2d((2, 1)),
-        nn.AvgPool2d(2),
-        type("Own", (nn.MaxPool2d,), {})(2),
-    ],
-)
-def test_only_two_by_two_max_pooling_is_replaced(other):
-    same = [nn.MaxPool2d(2), nn.MaxPool2d((2, 2), (2, 2))]
-    assert set(replacements(nn.Sequential(other, *same))) == {id(module) for module in same}
-
-
-# -- activations in place -------------------------------------------------------------------------------
-
-
-def test_activations_overwrite_what_nobody_else_holds():
-    first, second, third, twice = nn.ReLU(), nn.SELU(), nn.Hardswish(), nn.ReLU()
-    chain = nn.Sequential(nn.Linear(3, 3), first, second, nn.Linear(3, 3), twice, nn.Linear(3, 3), twice)
-
-    class Branch(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer, self.act = nn.Linear(3, 3), third
-
-        def forward(self, x):
-            h = self.layer(x)
-            return h + self.act(h)
-
-    model = nn.Sequential(nn.ReLU(), chain, Branch())
-    found = overwriting.replacements(model)
-    assert set(found) == {id(first)}
-    assert found[id(first)].inplace
-    assert not first.inplace
-    agree(*federation(nn.Sequential(model, nn.Linear(3, 4)), (3,), [3]), "central", torch.float64)
-
-
-def test_overwriting_takes_less_memory(small, monkeypatch):
-    task, params, batches = small
-    less = client_bytes(task, params, batches[0], "forward", torch.float32)
-    monkeypatch.setattr(overwriting, "replacements", lambda model: {})
-    largest = 16 * 4 * 16 * 16 * 4  # the first convolution's output
-    assert client_bytes(task, params, batches[0], "forward", torch.float32) - less >= largest // 4
