@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
@@ -11,11 +11,13 @@ from torch import Tensor
 
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.tensors import Tensors
 from fedarena.threat import NotApplicable
 from fedarena.view import View, seal
 
-Goal = Literal["reconstruction", "membership", "labels"]
-"""What an attack is after: the samples themselves, whether a sample was among them, or their classes."""
+Goal = Literal["reconstruction", "membership", "labels", "extraction"]
+"""What an attack is after: the samples themselves, whether a sample was among them, their classes, or the server's
+model."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""
@@ -28,12 +30,19 @@ class Watch:
     Attributes:
         first: first round.
         last: last round, inclusive.
-        victims: the rounds within them whose uploads it will attack.
+        victims: the rounds within them that it will attack.
+        whole: whether the rounds between the victims are written down too.
     """
 
     first: int
     last: int
     victims: tuple[int, ...]
+    whole: bool = True
+
+    @property
+    def written(self) -> Sequence[int]:
+        """The rounds to be written down."""
+        return range(self.first, self.last + 1) if self.whole else self.victims
 
     @classmethod
     def opening(cls, rounds: int, schedule: Schedule) -> Watch:
@@ -83,11 +92,23 @@ class Labels:
     values: Tensor
 
 
+@dataclass(frozen=True)
+class Extraction:
+    """A guess at the server's model in one round.
+
+    Attributes:
+        params: the plain model's parameters.
+    """
+
+    params: Tensors
+
+
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 
-Answer = Guess | list[Scores] | list[Labels]
-"""What an attack returns: `Reconstruction`, `Scores` or `Labels` after its goal, one per observation, in order."""
+Answer = Guess | list[Scores] | list[Labels] | list[Extraction]
+"""What an attack returns after its goal: `Reconstruction`, `Scores` or `Labels`, one per observation, or `Extraction`,
+one per disclosure; in order."""
 
 
 class Inference(ABC):

@@ -22,7 +22,7 @@ from fedarena.task import Task
 from fedarena.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
-from fedarena.view import Observation
+from fedarena.view import Disclosure, Observation
 
 if TYPE_CHECKING:
     from fedarena.secure import SecureSum
@@ -220,6 +220,10 @@ class Defense(ABC):
         """The model that the server would deploy now; it is what gets evaluated."""
         return state.params
 
+    def release(self, state: State, rng: Rng) -> Tensors:
+        """The model that clients are given in the end, in the plain model's parameters."""
+        return self.deployed(state)
+
     def sent_bytes(self, ups: Tensors) -> int:
         """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
         return nbytes(ups)
@@ -261,3 +265,15 @@ class Defense(ABC):
         Returns:
             One reading for each way of looking (the first is the main one), or why there is none.
         """
+
+    def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
+        """What a party makes of the server's model from one round that it saw; here the broadcast, if it is the model.
+
+        Protocols that hide the model, or send more than it, say how far they do.
+        """
+        if threat.party == "server":
+            return NotApplicable("the server holds its own model")
+        plain = {name for name, _ in self.task.model.named_parameters()}
+        if set(now.down) != plain:
+            return NotApplicable("the broadcast is not the plain model, and the defense has no way to make it one")
+        return Disclosure(now.index, now.down)

@@ -54,7 +54,8 @@ class Observation:
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
             wire hides (all of them where nothing is hidden).
         estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
-            parameters, or the server's `update` W_t − W_{t+1}.
+            parameters, the server's `update` W_t − W_{t+1}, or the `canonical update` C(W_t) − C(W_{t+1}) of
+            networks whose units can be scaled (`fedarena.positive_scaling`).
         labels: the true labels [images], only where the attack declares that it is given them.
         candidates: the samples to be told apart, only where the attack's goal is membership.
     """
@@ -72,6 +73,23 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Disclosure:
+    """What a party makes of the server's model from one round's broadcast.
+
+    Attributes:
+        round: the round it belongs to.
+        params: the plain model's parameters, as far as the party can tell. They may differ from the server's by a
+            symmetry that keeps the function.
+        secrets: the party's estimates of what the server drew for the round and kept, by the names that it has in
+            `Round.secret`.
+    """
+
+    round: int
+    params: Tensors
+    secrets: Tensors = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class View:
     """What one party knows when it attacks.
 
@@ -84,6 +102,7 @@ class View:
         own: the party's own batches by round (party `client`).
         output_layer: the name of the plain model's output layer, which is public; its parameters are
             `<name>.weight` [classes, features] and `<name>.bias` [classes].
+        disclosures: what broadcasts tell of the server's model, only where the attack's goal is extraction.
     """
 
     threat: Threat
@@ -93,6 +112,7 @@ class View:
     observations: tuple[Observation, ...]
     own: dict[int, Batch] = field(default_factory=dict)
     output_layer: str = ""
+    disclosures: tuple[Disclosure, ...] = ()
 
 
 def seal(view: View) -> View:
