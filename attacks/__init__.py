@@ -14,6 +14,7 @@ CARDS = {
     "mimic": "fedarena.attacks.cards.mimic:CARD",
     "min-max": "fedarena.attacks.cards.min_max:CARD",
     "min-sum": "fedarena.attacks.cards.min_sum:CARD",
+    "model-extraction": "fedarena.attacks.cards.model_extraction:CARD",
     "optimized": "fedarena.attacks.cards.optimized:CARD",
     "pixel-trigger": "fedarena.attacks.cards.pixel_trigger:CARD",
     "rank-map": "fedarena.attacks.cards.rank_map:CARD",

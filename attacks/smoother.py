@@ -22,8 +22,8 @@ smoother for state space models", Biometrika 80), which needs no inverse of P:
     r_{t−1} = r_t + S L⁻ᵀ (e − G r_t)                       û_t = own_t − σ_t² S_tᵀ r_t,  v̂_t = −ρ_t² r_t
 
 Cost a round: 2·d_in²·s + O(d_in·s²) multiplications in float64; memory: `window` times s·(d_in + s)
-numbers. The filter runs through all rounds; each smoothed round looks ahead at least window/2 rounds
-(fewer only at the end).
+numbers. The filter runs through all rounds, and alone gives the likeliest W_t (`filtered`); each smoothed
+round looks ahead at least window/2 rounds (fewer only at the end).
 """
 
 from __future__ import annotations
@@ -113,6 +113,26 @@ def smooth(
             found |= {first + k: move for k, move in _backward(held, targets, tau).items()}
             held, first = held[done:], first + done
     return [found[k] for k in order]
+
+
+def filtered(steps: Sequence[Step], wanted: Collection[int], tau: float | None = None) -> list[Tensor]:
+    """The likeliest W_t of one layer, each given the sketches up to its own round.
+
+    Args:
+        steps: the rounds seen, in order.
+        wanted: which of them (by position).
+        tau: τ; by default from the first sketch.
+
+    Returns:
+        [rows, d_in] (float64) for each position in `wanted`, in increasing order.
+    """
+    forward, found = _Filter(steps[0], prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau), []
+    for t, step in enumerate(steps[: max(wanted) + 1]):
+        forward.observe(step)
+        if t in wanted:
+            found.append(forward.mean.T)
+        forward.move(step)
+    return found
 
 
 @dataclass(frozen=True)

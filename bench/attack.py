@@ -31,18 +31,22 @@ class Watch:
         first: first round.
         last: last round, inclusive.
         victims: the rounds within them that it will attack.
-        whole: whether the rounds between the victims are written down too.
+        before: how many rounds before each victim are written down; None: all of them from first to last.
     """
 
     first: int
     last: int
     victims: tuple[int, ...]
-    whole: bool = True
+    before: int | None = None
 
     @property
     def written(self) -> Sequence[int]:
-        """The rounds to be written down."""
-        return range(self.first, self.last + 1) if self.whole else self.victims
+        """The rounds to be written down, ascending."""
+        every = range(self.first, self.last + 1)
+        if self.before is None:
+            return every
+        near = {s for t in self.victims for s in range(t - self.before, t + 1)}
+        return [t for t in every if t in near]
 
     @classmethod
     def opening(cls, rounds: int, schedule: Schedule) -> Watch:

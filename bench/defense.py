@@ -269,7 +269,7 @@ class Defense(ABC):
     def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
         """What a party makes of the server's model from one round that it saw; here the broadcast, if it is the model.
 
-        Protocols that hide the model, or send more than it, say how far they do.
+        Protocols that hide the model, or send more than it, say what can be made of it.
         """
         if threat.party == "server":
             return NotApplicable("the server holds its own model")
@@ -277,3 +277,21 @@ class Defense(ABC):
         if set(now.down) != plain:
             return NotApplicable("the broadcast is not the plain model, and the defense has no way to make it one")
         return Disclosure(now.index, now.down)
+
+    def disclosures(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Disclosure] | NotApplicable:
+        """What a party makes of the server's model in the given rounds, as far as it saw them; by default from each of
+        them alone.
+
+        Args:
+            seen: further rounds may be among them, for protocols whose broadcasts tell more together.
+
+        Returns:
+            One for each of `rounds` that it saw, or why it cannot say for one of them.
+        """
+        found = [self.disclosure(threat, seen[t]) for t in rounds if t in seen]
+        told = [d for d in found if isinstance(d, Disclosure)]
+        if not found:
+            return NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
+        return next((d for d in found if isinstance(d, NotApplicable)), told)

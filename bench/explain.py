@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.spec import MethodSpec, threats
 from fedarena.tensors import Tensors, nbytes, row
-from fedarena.threat import FORM_MEANING, FORMS, KNOWLEDGE_MEANING, PARTIES, SIGHT, NotApplicable, Sight
-from fedarena.transcript import cut
+from fedarena.threat import FORM_MEANING, FORMS, KNOWLEDGE_MEANING, PARTIES, SIGHT, NotApplicable, Sight, Threat
+from fedarena.transcript import Seen, cut
 
 ROUNDS = 2
 
@@ -68,14 +68,12 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
 def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: Inference) -> list[dict[str, str]]:
     parties = []
     for threat in threats(PARTIES, FORMS):
-        readings = defense.readings(threat, cut(run.rounds, threat), (0,))
-        if isinstance(readings, NotApplicable):
-            given = f"n/a: {readings.reason}"
-        else:
-            given = "\n".join(f"{r.name}: {_target(r.observations[0].target)}" for r in readings)
-        given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if attack.knows_labels else "")
-        if attack.goal == "membership" and not isinstance(readings, NotApplicable):
-            given += f"\nand {_candidates(problem, readings)}"
+        seen = cut(run.rounds, threat, problem.data_of(threat))
+        given = (
+            _model(defense, threat, seen)
+            if attack.goal == "extraction"
+            else _read(problem, defense, threat, seen, attack)
+        )
         parties.append(
             {
                 "party": threat.party,
@@ -85,6 +83,29 @@ def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: In
             }
         )
     return parties
+
+
+def _read(problem: Problem, defense: Defense, threat: Threat, seen: Mapping[int, Seen], attack: Inference) -> str:
+    """What an attack on samples is given."""
+    readings = defense.readings(threat, seen, (0,))
+    if isinstance(readings, NotApplicable):
+        given = f"n/a: {readings.reason}"
+    else:
+        given = "\n".join(f"{r.name}: {_target(r.observations[0].target)}" for r in readings)
+    given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if attack.knows_labels else "")
+    if attack.goal == "membership" and not isinstance(readings, NotApplicable):
+        given += f"\nand {_candidates(problem, readings)}"
+    return given
+
+
+def _model(defense: Defense, threat: Threat, seen: Mapping[int, Seen]) -> str:
+    """What an attack on the model is given of the last round played, which unlike the first may build on others."""
+    found = defense.disclosures(threat, seen, sorted(seen)[-1:])
+    if isinstance(found, NotApplicable):
+        return f"n/a: {found.reason}"
+    last = found[-1]
+    secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
+    return f"broadcast: a model of {_target(last.params)}{secrets}"
 
 
 def _candidates(problem: Problem, readings: Sequence[Reading]) -> str:

@@ -16,16 +16,23 @@ def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
 
     Reconstructions: `recovered`, the share of images that came back with SSIM ≥ 0.9. Membership: 2·AUC − 1. Labels:
     (accuracy − prior)/(1 − prior), the prior being the accuracy of a guess that knows the classes' frequencies only.
+    Extraction: likewise of agreement, the prior being the agreement of the best constant prediction.
     """
     if "auc" in metrics:
         leak = metrics["advantage"]
     elif "prior_label_accuracy" in metrics:
-        prior = metrics["prior_label_accuracy"]
-        leak = (metrics["label_accuracy"] - prior) / (1 - prior) if prior < 1 else 0.0
+        leak = _above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
+    elif "prior_agreement" in metrics:
+        leak = _above(metrics["agreement"], metrics["prior_agreement"])
     else:
         leak = metrics["recovered"]
     leak = min(1.0, max(0.0, leak))
     return {"leak": leak, "privacy": 1.0 - leak}
+
+
+def _above(value: float, prior: float) -> float:
+    """The share of what a guess leaves open; 0 where it leaves nothing."""
+    return (value - prior) / (1 - prior) if prior < 1 else 0.0
 
 
 def references(record: Record) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -148,10 +148,10 @@ def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record],
     base = f" (no defense: {_list(plain)})" if plain else ""
     begins = told.defended.format(attack=attack, defense=defense)
     if not paper or not adaptive:
-        form = "matched through the protocol" if adaptive else "in the form that its paper tried, the only one run"
+        form = told.adaptive if adaptive else "in the form that its paper tried, the only one run"
         return f"{begins} {_list(adaptive or paper)}, {form}{base}{beside}"
     first = f"{begins} {_list(paper)} in the form that its paper tried"
-    return f"{first}, and {_list(adaptive)} when matched through the protocol{base}{_open(rows)}{beside}"
+    return f"{first}, and {_list(adaptive)} when {told.adaptive}{base}{_open(rows)}{beside}"
 
 
 def _open(rows: dict[str, dict[str, Cell | None]]) -> str:

@@ -7,17 +7,18 @@ process. All inference attacks on one (problem, defense, seed) read the same run
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 from torch import Tensor
 
 from fedarena import compose, federation, judge, poisoned, registry, scores
-from fedarena.attack import Answer, Goal, Guess, Inference, Labels, Scores
+from fedarena.attack import Answer, Extraction, Goal, Guess, Inference, Labels, Scores
 from fedarena.book import Book
 from fedarena.candidates import Question, ask
 from fedarena.defense import Reading
+from fedarena.extraction import Exam, extraction_metrics, secret_metrics
 from fedarena.judge import Truth, only_finite
 from fedarena.label_guess import label_metrics, prior_label_metrics
 from fedarena.membership import membership_metrics
@@ -29,7 +30,7 @@ from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.tensors import finite
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import cut
-from fedarena.view import View
+from fedarena.view import Disclosure, View
 
 Progress = Callable[[float, str], None]
 
@@ -62,6 +63,7 @@ class Prepared:
         truths: samples and labels behind each observation, for the judge.
         members: which candidates are members, per observation, for the judge of an attack that tells members.
         record: the record without the attack's metrics and key.
+        exam: what stolen models are held against, for the judge of an attack that extracts.
     """
 
     spec: GroupSpec
@@ -70,6 +72,7 @@ class Prepared:
     truths: list[tuple[Tensor, Tensor]]
     record: Record
     members: tuple[Tensor, ...] = ()
+    exam: Exam | None = None
 
 
 def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> GroupResult:
@@ -94,7 +97,7 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
         defense,
         problem,
         Rng(spec.seed).child("federation"),
-        watch=range(watch.first, watch.last + 1),
+        watch=watch.written,
         progress=lambda share: progress(share, "training"),
     )
     book = Book(spec, problem, defense, run)
@@ -117,8 +120,14 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
         reason = f"a parameter was not finite, or an upload beyond what can be summed, in round {book.run.diverged_at}"
         if not all(finite(r.after) for r in book.run.rounds):
             return without_view(status, reason)
+    seen = cut(book.run.rounds, threat, book.problem.data_of(threat))
     try:
-        readings = book.defense.readings(threat, cut(book.run.rounds, threat), victims)
+        if attack.goal == "extraction":
+            taken = book.defense.disclosures(threat, seen, victims)
+            if isinstance(taken, NotApplicable):
+                return without_view("n/a", taken.reason)
+            return [_extraction(book, threat, taken, status, reason)]
+        readings = book.defense.readings(threat, seen, victims)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return without_view("failed", describe(error))
     if isinstance(readings, NotApplicable):
@@ -136,6 +145,17 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
         members = tuple(q.members for q in questions or ())
         cells.append(Prepared(book.spec, threat, view, truths, record, members))
     return cells
+
+
+def _extraction(book: Book, threat: Threat, found: Sequence[Disclosure], status: str, reason: str) -> Prepared:
+    """The cell of an attack on the server's model."""
+    problem, reading = book.problem, Reading("broadcast", ())
+    rounds = [book.round(d.round) for d in found]
+    metrics = only_finite(secret_metrics(found, [r.secret for r in rounds]))
+    record = book.record(threat, reading.name, status, reason, metrics)
+    view = replace(book.view(threat, reading), disclosures=tuple(found))
+    exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, tuple(r.params for r in rounds))
+    return Prepared(book.spec, threat, view, [], record, exam=exam)
 
 
 def _ask(book: Book, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
@@ -181,6 +201,9 @@ def _judged(cell: Prepared, view: View, goal: Goal, answer: Answer) -> dict[str,
     if goal == "labels":
         sizes = [o.images for o in view.observations]
         return label_metrics(cast(list[Labels], answer), [y for _, y in cell.truths], sizes)
+    if goal == "extraction":
+        assert cell.exam is not None
+        return extraction_metrics(cast(list[Extraction], answer), cell.exam)
     return judge.reconstruction_metrics(cast(Guess, answer), cell.truths)
 
 

@@ -20,6 +20,7 @@ class Wording:
         tie: decides between cells that have the same.
         undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
         outcome: a cell's in a few words.
+        adaptive: what sets the adaptive form apart.
     """
 
     metric: str
@@ -27,6 +28,7 @@ class Wording:
     undefended: str
     defended: str
     outcome: Callable[[Cell], str]
+    adaptive: str = "matched through the protocol"
 
 
 def percent_of(name: str) -> Callable[[Cell], str]:
@@ -64,6 +66,14 @@ WORDINGS = (
         "Of the labels, {attack} reads from {defense}",
         percent_of("label_accuracy"),
     ),
+    Wording(
+        "agreement",
+        "final_agreement",
+        "Without a defense the model that {attack} takes agrees with the server's by",
+        "The model that {attack} takes from {defense} agrees with the server's by",
+        percent_of("agreement"),
+        "read with the protocol in mind",
+    ),
 )
 """Earlier ones first: a reconstruction is judged by its labels too."""
 
@@ -84,4 +94,6 @@ def guessing(records: Sequence[Record], mean: Callable[[str], float]) -> str:
         return "; chance is 0.5"
     if "prior_label_accuracy" in having and "recovered" not in having:
         return f"; classes' frequencies alone give {100 * mean('prior_label_accuracy'):.0f} %"
+    if "prior_agreement" in having:
+        return f"; the best constant prediction agrees by {100 * mean('prior_agreement'):.0f} %"
     return ""

@@ -41,6 +41,7 @@ from fedarena.task import Task
 from fedarena.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
+from fedarena.view import Disclosure
 
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""
@@ -271,6 +272,8 @@ class Baffle(Defense):
         if self.options.law:
             return self._in_law(bare, sent, ups, cohort, rng)
         found = self._combined(bare, sent, ups, cohort, rng)
+        if self.secure is not None:
+            return found  # of single differences the server knows nothing
         missed = (ups[DIFFERENCES] == 0).float()
         if COUNT in ups:
             missed = missed - (torch.arange(missed.shape[1], device=missed.device) >= ups[COUNT]).float()
@@ -364,6 +367,18 @@ class Baffle(Defense):
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
         return baffle_views.readings(self, threat, seen, victims)
+
+    def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
+        """The broadcast without the seed, where it is W."""
+        return super().disclosure(threat, replace(now, down={n: t for n, t in now.down.items() if n != SEED}))
+
+    def disclosures(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Disclosure] | NotApplicable:
+        """As inherited; with downlink=scalars W as whoever saw all broadcasts before rebuilds it."""
+        if self.options.downlink == "model" or threat.party == "server":
+            return super().disclosures(threat, seen, rounds)
+        return baffle_views.rebuilt(self, seen, rounds)
 
 
 def _seed(rng: Rng) -> Tensor:

@@ -37,7 +37,7 @@ from fedarena.observe import PlainGradient, as_batch, images_behind, others_of, 
 from fedarena.tensors import Tensors, combine, flatten, scale, shaped
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
-from fedarena.view import Observation
+from fedarena.view import Disclosure, Observation
 
 if TYPE_CHECKING:
     from fedarena.defenses.baffle import Baffle
@@ -232,6 +232,18 @@ def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
             return None
         params, memory = defense.opened(seen[r].down, memory)
     return params
+
+
+def rebuilt(defense: Baffle, seen: Mapping[int, Seen], rounds: Sequence[int]) -> list[Disclosure] | NotApplicable:
+    """W of the given rounds, by a party to which scalars came down."""
+    found = {t: _model(defense, seen, t) for t in rounds if t in seen}
+    told = [Disclosure(t, params) for t, params in found.items() if params is not None]
+    if not found or len(told) < len(found):
+        return NotApplicable(
+            "with downlink=scalars W is known only to those who saw every broadcast before: they were not all kept (an "
+            "option of the attack), or the malicious client was not sampled in all of these rounds"
+        )
+    return told
 
 
 # -- the epoch level ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from fedarena import forms
 from fedarena.aggregator import Aggregator
 from fedarena.batch import Batch
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
-from fedarena.defenses import dbcl_views
+from fedarena.defenses import dbcl_models, dbcl_views
 from fedarena.defenses.cards.dbcl import Options
 from fedarena.defenses.sketch import Sketch, draw
 from fedarena.errors import UserError
@@ -35,6 +35,7 @@ from fedarena.task import Task
 from fedarena.tensors import Tensors
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
+from fedarena.view import Disclosure
 
 SEED = "seed"
 
@@ -85,6 +86,18 @@ class DBCL(Defense):
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
         return dbcl_views.readings(self, threat, seen, victims)
+
+    def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
+        """W̃ Sᵀ, the network that every client ran."""
+        return super().disclosure(threat, replace(now, down=self.expand(*self.open(now.down))))
+
+    def disclosures(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Disclosure] | NotApplicable:
+        """As inherited; in the adaptive form the likeliest W given all sketches that were seen until then."""
+        if threat.form == "paper" or threat.party == "server":
+            return super().disclosures(threat, seen, rounds)
+        return dbcl_models.likeliest(self, threat, seen, rounds)
 
     # -- its pieces --------------------------------------------------------------------------------
 

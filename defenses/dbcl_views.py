@@ -183,8 +183,8 @@ def smoothed(
     found: dict[int, dict[str, Move]] = {t: {} for t in rounds}
     for name in defense.shapes:
         steps = [
-            _step(defense, threat, seen[t], sketches[name], params, name, missed)
-            for t, (params, sketches), missed in zip(order, opened, _gaps(order), strict=True)
+            step_after(defense, threat, seen[t], sketches[name], params, name, missed)
+            for t, (params, sketches), missed in zip(order, opened, gaps(order), strict=True)
         ]
         moves = smooth(steps, [position[t] for t in rounds])
         for t, move in zip(sorted(set(rounds)), moves, strict=True):
@@ -201,7 +201,10 @@ def hidden_update(defense: DBCL, now: Seen, moves: Mapping[str, Move]) -> Tensor
     }
 
 
-def _step(defense: DBCL, threat: Threat, now: Seen, sketch: Sketch, params: Tensors, name: str, missed: int) -> Step:
+def step_after(
+    defense: DBCL, threat: Threat, now: Seen, sketch: Sketch, params: Tensors, name: str, missed: int
+) -> Step:
+    """What a client knows of one parameter in one round, and expects of its move; see `smoothed`."""
     schedule, sizes = defense.task.schedule, defense.task.sizes
     seen, sketch = params[name].double().cpu(), sketch.to(torch.device("cpu"))
     assert now.own_up is not None
@@ -213,7 +216,7 @@ def _step(defense: DBCL, threat: Threat, now: Seen, sketch: Sketch, params: Tens
     return Step(sketch, seen, schedule.step_size * share * own, (1 - share) * size, size * missed**0.5)
 
 
-def _gaps(order: Sequence[int]) -> list[int]:
+def gaps(order: Sequence[int]) -> list[int]:
     """How many rounds were missed after each round seen (0 after the last)."""
     return [b - a - 1 for a, b in pairwise(order)] + [0]
 

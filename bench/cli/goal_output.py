@@ -1,4 +1,4 @@
-"""What `bench run` prints of attacks that tell members or read labels."""
+"""What `bench run` prints of attacks that tell members, read labels or take the model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from fedarena.records import Record
 from fedarena.summary import Cell
 from fedarena.wording import auc
 
+SECRET = "secret_error_"
+
 
 def lines(cell: Cell) -> list[str]:
     """A cell of the table; nothing for reconstructions."""
@@ -23,7 +25,20 @@ def lines(cell: Cell) -> list[str]:
         return told
     if "prior_label_accuracy" in cell.metrics and "label_accuracy" in cell.metrics:
         return [f"labels {percent(cell.metrics['label_accuracy'])}"]
+    if "prior_agreement" in cell.metrics:
+        return _model(cell)
     return []
+
+
+def _model(cell: Cell) -> list[str]:
+    m = cell.metrics
+    told = [f"agreement {percent(m['agreement'])}", f"in the last round {percent(m['final_agreement'])}"]
+    if "stolen_accuracy" in m:
+        told.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
+    for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
+        if name in m:
+            told.append(f"{title} {number(m[name])}")
+    return told + [f"secret {n.removeprefix(SECRET)}: error {number(m[n])}" for n in m if n.startswith(SECRET)]
 
 
 def baseline(records: Sequence[Record]) -> str:
@@ -39,6 +54,12 @@ def baseline(records: Sequence[Record]) -> str:
         return (
             f"Without any attack: guessing by the classes' frequencies names {prior:.0f} % of the labels. "
             f"Labels: {_span(asked)} a cell and seed."
+        )
+    if looked := values("models"):
+        prior = _span([100 * value for value in values("prior_agreement")])
+        return (
+            f"Without any attack: the best constant prediction agrees by {prior} % with the server's model. "
+            f"Rounds looked at: {_span(looked)} a cell and seed."
         )
     return ""
 

@@ -1,0 +1,47 @@
+"""Card and options of `model-extraction`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of model extraction."""
+
+    rounds: int = option(
+        5, "at how many rounds it looks, spread evenly over the training, the last one always among them", low=1
+    )
+    history: int = option(
+        20, "how many broadcasts before each of them it has kept, for defenses that several say more about", low=0
+    )
+
+
+CARD = Card(
+    name="model-extraction",
+    kind="attack",
+    title="Model extraction: the model that a broadcast gives away",
+    target="fedarena.attacks.model_extraction:ModelExtraction",
+    options=Options,
+    departures=(
+        "Not from a paper: it reads what the protocol sends, where the attacks that gave the goal its name (Tramèr et "
+        "al., Stealing Machine Learning Models via Prediction APIs, USENIX Security 2016) had predictions alone.",
+    ),
+    equations="agreement = share of held-out inputs for which the stolen model predicts as the server's of that round",
+    facts=(
+        ("goal", "extraction: the server's model, by client and eavesdropper; the server holds its own"),
+        ("reads", "what the defense says can be made of each broadcast"),
+        ("FedAvg", "sends the model in clear: agreement is 1 there by construction, as for all that send W as it is"),
+        (
+            "against DBCL",
+            "paper form: W·S·Sᵀ, the network that every client ran; adaptive form: the likeliest W given all sketches "
+            "kept, by the filter of the smoother",
+        ),
+        (
+            "against BAFFLE",
+            "W of the round (what is deployed is an average over rounds); with downlink=scalars it is rebuilt if all "
+            "broadcasts were kept",
+        ),
+        ("not done", "no training on own data from there"),
+    ),
+)
