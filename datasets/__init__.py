@@ -9,11 +9,15 @@ if TYPE_CHECKING:
     from fedarena.datasets.dataset import Dataset
 
 CARDS: dict[str, str] = {
+    "bank-marketing": "fedarena.datasets.cards.bank_marketing:CARD",
+    "breast-cancer": "fedarena.datasets.cards.breast_cancer:CARD",
     "cifar10": "fedarena.datasets.cards.cifar10:CARD",
     "cifar100": "fedarena.datasets.cards.cifar100:CARD",
+    "diabetes": "fedarena.datasets.cards.diabetes:CARD",
     "digit-domains": "fedarena.datasets.cards.digit_domains:CARD",
     "digits": "fedarena.datasets.cards.digits:CARD",
     "fashion-mnist": "fedarena.datasets.cards.fashion_mnist:CARD",
+    "ham10000": "fedarena.datasets.cards.ham10000:CARD",
     "kmnist": "fedarena.datasets.cards.kmnist:CARD",
     "mnist": "fedarena.datasets.cards.mnist:CARD",
     "olivetti": "fedarena.datasets.cards.olivetti:CARD",

@@ -1,4 +1,4 @@
-"""A data set that lies in an .npz file: found, checked, and turned into [N, C, H, W]."""
+"""A data set that lies in an .npz file: found, checked, and turned into [N, C, H, W] or [N, D]."""
 
 from __future__ import annotations
 
@@ -11,11 +11,23 @@ import numpy as np
 from fedarena.datasets import checksum, folders, npz
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.spec import File, Spec
+from fedarena.datasets.tables import to_unit
 from fedarena.errors import UserError
 
 SCALE = 255.0  # 8-bit images
 
 Download = Callable[[Path], npz.Arrays]
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """In place of a download: nobody offers this file.
+
+    Attributes:
+        why: why, and where its content comes from; a clause that follows a colon.
+    """
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -32,12 +44,12 @@ class Archive:
 
     Attributes:
         spec: counts, shapes, file names, checksums.
-        download: fetches the complete data set into arrays (x uint8 NHW or NHWC, y integers), with raw
-            files in the folder given.
+        download: fetches the complete data set into arrays (x as the file holds it, see `File.dtype` and
+            `File.layout`, y integers), with raw files in the folder given.
     """
 
     spec: Spec
-    download: Download
+    download: Download | ByHand
 
     def __call__(self, data_dir: Path | None = None) -> Dataset:
         """Load the data set.
@@ -61,7 +73,13 @@ class Archive:
         """Which file to put where, and the command that would do so."""
         names = " or ".join(f.name for f in self.spec.files)
         places = " or ".join(str(folder) for folder in folders.search_path(data_dir))
-        return f"put {names} into {places}, or run `bench data fetch {self.spec.name}`"
+        return f"put {names} into {places}{self._or_fetch(', or run')}"
+
+    def _or_fetch(self, lead: str) -> str:
+        """The command after `lead`; why there is none where nothing can be downloaded."""
+        if isinstance(self.download, ByHand):
+            return f"; it cannot be downloaded: {self.download.why}"
+        return f"{lead} `bench data fetch {self.spec.name}`"
 
     def read(self, found: Found) -> Dataset:
         """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
@@ -70,9 +88,9 @@ class Archive:
         if known.state == "mismatch":
             raise UserError(
                 f"data file {path} has sha256 {known.sha256}, {checksum.sidecar(path).name} says otherwise: "
-                f"remove both and run `bench data fetch {self.spec.name}`"
+                f"remove both{self._or_fetch(' and run')}"
             )
-        subset = self.subset(npz_counts(self.check(found)))
+        subset = self.subset(npz_counts(self.check(found)), file)
         content = npz.arrays(path)
         for part in ("train", "test"):
             labels = content[f"y_{part}"]
@@ -80,13 +98,18 @@ class Archive:
             if low < 0 or high >= file.n_classes:
                 allowed = f"0 to {file.n_classes - 1}"
                 raise UserError(f"data file {path}: y_{part} holds labels from {low} to {high}, expected {allowed}")
+            if not np.isfinite(content[f"x_{part}"]).all():
+                raise UserError(f"data file {path}: x_{part} holds values that are not finite")
+        table = file.samples == "rows"
+        x_train, x_test = content["x_train"], content["x_test"]
+        x_train, x_test = to_unit(x_train, x_test) if table else (to_nchw(x_train, file), to_nchw(x_test, file))
         return Dataset(
             name=self.spec.name,
-            x_train=to_nchw(content["x_train"], file),
+            x_train=x_train,
             y_train=content["y_train"].astype(np.int64),
-            x_test=to_nchw(content["x_test"], file),
+            x_test=x_test,
             y_test=content["y_test"].astype(np.int64),
-            scale=SCALE,
+            scale=1.0 if table else SCALE,
             n_classes=file.n_classes,
             provenance=Provenance(
                 source=known.source or f"{self.spec.title}, file of unknown origin",
@@ -103,30 +126,34 @@ class Archive:
         Raises:
             UserError: names the file, the array and what is expected.
         """
-        channels, height, width = found.file.shape
-        image = (height, width) if channels == 1 else (height, width, channels)
+        file = found.file
         headers = npz.headers(found.path)
         for part, full in (("train", self.spec.n_train), ("test", self.spec.n_test)):
             x, y = headers[f"x_{part}"], headers[f"y_{part}"]
             where = f"data file {found.path}: "
-            if x.dtype != np.uint8 or x.shape[1:] != image or not x.shape:
-                expected = f"uint8 [N, {', '.join(map(str, image))}]"
+            if x.dtype != np.dtype(file.dtype) or x.shape[1:] != file.layout or not x.shape:
+                expected = f"{file.dtype} [N, {', '.join(map(str, file.layout))}]"
                 raise UserError(f"{where}x_{part} is {x.dtype} {list(x.shape)}, expected {expected}")
             if y.dtype.kind not in "iu" or y.shape != x.shape[:1]:
                 raise UserError(f"{where}y_{part} is {y.dtype} {list(y.shape)}, expected integers [{x.shape[0]}]")
             if not 1 <= x.shape[0] <= full:
-                raise UserError(f"{where}x_{part} holds {x.shape[0]} images, expected 1 to {full}")
+                raise UserError(f"{where}x_{part} holds {x.shape[0]} {file.samples}, expected 1 to {full}")
         return headers
 
-    def subset(self, counts: Mapping[str, int]) -> str | None:
+    def subset(self, counts: Mapping[str, int], file: File) -> str | None:
         """What a file with these counts lacks of the complete data set; None when it lacks nothing."""
+        missing = self.missing(counts, file)
+        return "; ".join(part for part in (file.lacks, missing) if part) or None
+
+    def missing(self, counts: Mapping[str, int], file: File) -> str | None:
+        """How many samples a file with these counts is short of; None when of none."""
         full = {"training": self.spec.n_train, "test": self.spec.n_test}
-        parts = [f"{counts[part]} of {n} {part} images" for part, n in full.items() if counts[part] < n]
+        parts = [f"{counts[part]} of {n} {part} {file.samples}" for part, n in full.items() if counts[part] < n]
         return ", ".join(parts) or None
 
 
 def npz_counts(headers: Mapping[str, npz.Header]) -> dict[str, int]:
-    """Images in a file, by the words of `Archive.subset`."""
+    """Samples in a file, by the words of `Archive.missing`."""
     return {"training": headers["x_train"].shape[0], "test": headers["x_test"].shape[0]}
 
 

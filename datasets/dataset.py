@@ -1,4 +1,4 @@
-"""What a loader returns: images, labels and where they came from."""
+"""What a loader returns: samples, what they are labelled with, and where they came from."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Images and labels, in the units of the file.
+    """Samples and labels, in the units of the file.
 
     Attributes:
         name: registry name.
-        x_train, x_test: images [N, C, H, W], uint8 or float32.
-        y_train, y_test: classes [N], int64 in [0, n_classes).
+        x_train, x_test: images [N, C, H, W], uint8 or float32; rows of a table [N, D], float32 in [0, scale].
+        y_train, y_test: classes [N], int64 in [0, n_classes); numbers [N], float32 in [0, 1], of a regression.
         scale: the raw value that means 1.0 (255 for 8-bit images).
-        n_classes: number of classes.
+        n_classes: number of classes; 0 for a regression.
         provenance: where the data came from.
         domains: where in particular each training sample came from [N], int64 from 0; None where that is not known
             or all are of one origin.
@@ -51,9 +51,9 @@ class Dataset:
 
     name: str
     x_train: npt.NDArray[np.uint8 | np.float32]
-    y_train: npt.NDArray[np.int64]
+    y_train: npt.NDArray[np.int64 | np.float32]
     x_test: npt.NDArray[np.uint8 | np.float32]
-    y_test: npt.NDArray[np.int64]
+    y_test: npt.NDArray[np.int64 | np.float32]
     scale: float
     n_classes: int
     provenance: Provenance
@@ -61,24 +61,11 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
-            where = f"data set '{self.name}'"
-            if x.ndim != 4 or x.dtype not in (np.uint8, np.float32):
-                raise UserError(
-                    f"{where}: x_{part} is {x.dtype} {list(x.shape)}, expected uint8 or float32 [N, C, H, W]"
-                )
-            if y.dtype != np.int64 or y.shape != x.shape[:1] or not len(y):
-                raise UserError(
-                    f"{where}: y_{part} is {y.dtype} {list(y.shape)}, expected int64 [{len(x)}], 1 sample or more"
-                )
-            if y.min() < 0 or y.max() >= self.n_classes:
-                raise UserError(
-                    f"{where}: y_{part} holds labels from {y.min()} to {y.max()}, expected 0 to {self.n_classes - 1}"
-                )
-            if x.dtype == np.float32 and not np.isfinite(x).all():
-                raise UserError(f"{where}: x_{part} holds values that are not finite")
+            self._check_samples(part, x)
+            self._check_labels(part, y, len(x))
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
             shapes = f"{list(self.x_train.shape[1:])} and {list(self.x_test.shape[1:])}"
-            raise UserError(f"data set '{self.name}': images of x_train and x_test differ in shape: {shapes}")
+            raise UserError(f"data set '{self.name}': samples of x_train and x_test differ in shape: {shapes}")
         d = self.domains
         if d is not None and (d.dtype != np.int64 or d.shape != self.y_train.shape or d.min() < 0):
             raise UserError(
@@ -87,3 +74,22 @@ class Dataset:
             )
         if not self.scale > 0:
             raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")
+
+    def _check_samples(self, part: str, x: npt.NDArray[np.uint8 | np.float32]) -> None:
+        where = f"data set '{self.name}': x_{part}"
+        if (x.ndim, x.dtype.name) not in ((4, "uint8"), (4, "float32"), (2, "float32")):
+            expected = "uint8 or float32 [N, C, H, W], or float32 [N, D]"
+            raise UserError(f"{where} is {x.dtype} {list(x.shape)}, expected {expected}")
+        if x.dtype == np.float32 and not np.isfinite(x).all():
+            raise UserError(f"{where} holds values that are not finite")
+        if x.ndim == 2 and x.size and not 0 <= x.min() <= x.max() <= self.scale:
+            raise UserError(f"{where} holds values from {x.min():g} to {x.max():g}, expected 0 to {self.scale:g}")
+
+    def _check_labels(self, part: str, y: npt.NDArray[np.int64 | np.float32], n: int) -> None:
+        where, kind = f"data set '{self.name}': y_{part}", "int64" if self.n_classes else "float32"
+        if y.dtype.name != kind or y.shape != (n,) or not n:
+            raise UserError(f"{where} is {y.dtype} {list(y.shape)}, expected {kind} [{n}], 1 sample or more")
+        if self.n_classes and (y.min() < 0 or y.max() >= self.n_classes):
+            raise UserError(f"{where} holds labels from {y.min()} to {y.max()}, expected 0 to {self.n_classes - 1}")
+        if not self.n_classes and not (y.min() >= 0 and y.max() <= 1):  # so written, NaN is refused too
+            raise UserError(f"{where} holds numbers from {y.min():g} to {y.max():g}, expected 0 to 1")

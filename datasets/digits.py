@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from fedarena.datasets.cards.digits import SHA256
 from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
 from fedarena.rng import Rng
 
 SCALE = 16.0  # each pixel counts the dark points in a 4×4 block
-TEST_SHARE = 0.2
-SPLIT_SEED = 0
 
 
 def load(data_dir: Path | None = None) -> Dataset:
@@ -22,13 +20,8 @@ def load(data_dir: Path | None = None) -> Dataset:
 
     bunch = load_digits()
     x, y = bunch.images.astype(np.uint8)[:, None], bunch.target.astype(np.int64)
-    rng = Rng(SPLIT_SEED).child("digits", "split").numpy()
-    order = [rng.permutation(np.flatnonzero(y == k)) for k in range(10)]
-    cuts = [round(TEST_SHARE * len(members)) for members in order]
-    test = np.sort(np.concatenate([members[:cut] for members, cut in zip(order, cuts, strict=True)]))
-    train = np.sort(np.concatenate([members[cut:] for members, cut in zip(order, cuts, strict=True)]))
-    arrays = (x[train], y[train], x[test], y[test])
-    sha256 = hashlib.sha256(b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays)).hexdigest()
+    train, test = stratified(y, Rng(SPLIT_SEED).child("digits", "split").numpy())
+    sha256 = checksum((x[train], y[train], x[test], y[test]))
     return Dataset(
         name="digits",
         x_train=x[train],

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fedarena.datasets import checksum, npz
-from fedarena.datasets.archive import Archive, Download, Found, npz_counts
+from fedarena.datasets.archive import Archive, ByHand, Download, Found, npz_counts
 from fedarena.datasets.dataset import Dataset
 from fedarena.errors import UserError
 
@@ -49,17 +49,20 @@ def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:
         timeout: seconds for the whole download.
 
     Raises:
-        UserError: no network, a folder that cannot be written, a download that is not what was expected.
+        UserError: no network, a folder that cannot be written, a download that is not what was expected, a data
+            set that has none.
     """
-    spec = archive.spec
+    spec, download = archive.spec, archive.download
     target = folder / spec.files[0].name
     intact = _intact(archive, target)
     if intact is not None:
         return Fetched(target, False, intact.provenance.subset)
+    if isinstance(download, ByHand):
+        raise UserError(f"cannot download '{spec.name}' ({download.why}): {_by_hand(archive, folder)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-            made = _in_a_process(archive, Path(name), timeout)
+            made = _in_a_process(archive, download, Path(name), timeout)
             _publish(archive, made, target)
     except OSError as error:
         raise UserError(f"cannot write data into folder {folder}: {error.strerror or error}") from error
@@ -75,12 +78,12 @@ def _intact(archive: Archive, path: Path) -> Dataset | None:
     return None
 
 
-def _in_a_process(archive: Archive, folder: Path, timeout: float) -> Path:
+def _in_a_process(archive: Archive, download: Download, folder: Path, timeout: float) -> Path:
     """Download into `folder` in a fresh process and return the .npz written there. Raises UserError."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
     made = folder / archive.spec.files[0].name
-    process = context.Process(target=_work, args=(archive.download, folder, made, send), daemon=True)
+    process = context.Process(target=_work, args=(download, folder, made, send), daemon=True)
     process.start()
     send.close()
     try:
@@ -104,11 +107,10 @@ def _in_a_process(archive: Archive, folder: Path, timeout: float) -> Path:
 
 def _by_hand(archive: Archive, folder: Path) -> str:
     file, spec = archive.spec.files[0], archive.spec
-    channels, height, width = file.shape
-    image = f"{height}, {width}" if channels == 1 else f"{height}, {width}, {channels}"
+    sample = ", ".join(map(str, file.layout))
     arrays = (
-        f"x_train uint8 [{spec.n_train}, {image}], y_train int64 [{spec.n_train}], "
-        f"x_test uint8 [{spec.n_test}, {image}], y_test int64 [{spec.n_test}]"
+        f"x_train {file.dtype} [{spec.n_train}, {sample}], y_train int64 [{spec.n_train}], "
+        f"x_test {file.dtype} [{spec.n_test}, {sample}], y_test int64 [{spec.n_test}]"
     )
     names = " or ".join(f.name for f in spec.files)
     return f"put {names} ({arrays}) into {folder} or into the folder of --data-dir or FEDARENA_DATA"
@@ -131,10 +133,11 @@ def _work(download: Download, folder: Path, target: Path, result: Connection) ->
 
 def _publish(archive: Archive, made: Path, target: Path) -> None:
     """Check a fresh file and rename it into place, then its checksum. Raises UserError."""
-    missing = archive.subset(npz_counts(archive.check(Found(made, archive.spec.files[0]))))
+    fresh_one = Found(made, archive.spec.files[0])
+    missing = archive.missing(npz_counts(archive.check(fresh_one)), fresh_one.file)
     if missing:
         raise UserError(f"the download of '{archive.spec.name}' is incomplete: {missing}")
-    archive.read(Found(made, archive.spec.files[0]))
+    archive.read(fresh_one)
     beside = checksum.sidecar(target)
     text = checksum.sidecar_text(target, checksum.digest(made), f"{archive.spec.title}, complete, downloaded")
     fresh = checksum.sidecar(made)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fedarena.datasets.archive import Archive
+from fedarena.datasets.archive import Archive, ByHand
+from fedarena.datasets.bank import bank_marketing as download_bank_marketing
+from fedarena.datasets.cards import bank_marketing as bank_marketing_card
 from fedarena.datasets.cards import cifar10 as cifar10_card
 from fedarena.datasets.cards import cifar100 as cifar100_card
 from fedarena.datasets.cards import fashion_mnist as fashion_mnist_card
+from fedarena.datasets.cards import ham10000 as ham10000_card
 from fedarena.datasets.cards import kmnist as kmnist_card
 from fedarena.datasets.cards import mnist as mnist_card
 from fedarena.datasets.cards import olivetti as olivetti_card
@@ -18,4 +21,11 @@ kmnist = Archive(kmnist_card.SPEC, FromTorchvision("KMNIST"))
 usps = Archive(usps_card.SPEC, FromTorchvision("USPS"))
 cifar10 = Archive(cifar10_card.SPEC, FromTorchvision("CIFAR10"))
 cifar100 = Archive(cifar100_card.SPEC, FromTorchvision("CIFAR100"))
+bank_marketing = Archive(bank_marketing_card.SPEC, download_bank_marketing)
+ham10000 = Archive(
+    ham10000_card.SPEC,
+    ByHand(
+        "nobody offers this selection and scaling; the images themselves are at https://doi.org/10.7910/DVN/DBW86T",
+    ),
+)
 olivetti = Archive(olivetti_card.SPEC, olivetti_faces)

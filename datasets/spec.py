@@ -11,17 +11,37 @@ class File:
 
     Attributes:
         name: file name.
-        shape: channels, height and width of an image.
+        shape: channels, height and width of an image; columns of a table's row.
         n_classes: number of classes.
         sha256: checksum of the one such file that we know.
         source: what the file with that checksum is.
+        lacks: what every such file leaves out of the data set, however many samples it holds.
     """
 
     name: str
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     n_classes: int
     sha256: str | None = None
     source: str | None = None
+    lacks: str | None = None
+
+    @property
+    def samples(self) -> str:
+        """What a sample is called, in the plural."""
+        return "images" if len(self.shape) == 3 else "rows"
+
+    @property
+    def dtype(self) -> str:
+        """Type of x in the file: images have 8 bits, tables have numbers in units of their own."""
+        return "uint8" if len(self.shape) == 3 else "float32"
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Shape of one sample in the file, where colours come last and grey images have no axis for them."""
+        if len(self.shape) != 3:
+            return self.shape
+        channels, height, width = self.shape
+        return (height, width) if channels == 1 else (height, width, channels)
 
 
 @dataclass(frozen=True)
@@ -31,7 +51,7 @@ class Spec:
     Attributes:
         name: registry name.
         title: one line for tables.
-        n_train, n_test: images of the complete data set.
+        n_train, n_test: samples of the complete data set.
         licence: licence or terms of use.
         files: the files that can hold it, the preferred one first.
     """
@@ -47,7 +67,7 @@ class Spec:
         """Lines for the card."""
         first = self.files[0]
         return (
-            ("images", f"{self.n_train} for training, {self.n_test} for testing"),
+            (first.samples, f"{self.n_train} for training, {self.n_test} for testing"),
             ("shape", show_shape(first.shape)),
             ("classes", str(first.n_classes)),
             ("file", " or ".join(f.name for f in self.files)),
@@ -56,5 +76,5 @@ class Spec:
 
 
 def show_shape(shape: tuple[int, ...]) -> str:
-    """(1, 28, 28) → "1×28×28"."""
+    """(1, 28, 28) → "1×28×28", (51,) → "51"."""
     return "×".join(str(n) for n in shape)

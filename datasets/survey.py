@@ -26,8 +26,9 @@ class Row:
         state: `embedded`, `present` or `absent` (a file, or all of the data sets that it is made from), `damaged`,
             `plug-in` (no file of ours), `broken` (its card cannot be loaded).
         path: the file that loading reads; None for a data set made from others.
-        train, test: images in that file, or in the complete data set while it is absent.
-        classes, shape: number of classes; channels, height, width.
+        train, test: samples in that file, or in the complete data set while it is absent.
+        classes: number of classes; 0 where samples carry numbers in their place.
+        shape: channels, height and width of an image; columns of a table's row.
         checksum: `verified`, `unknown` or `mismatch`; None when nothing was compared.
         sha256: of the file, or of embedded arrays.
         subset: what the file lacks of the complete data set.
@@ -59,7 +60,7 @@ class Row:
 
 
 def survey(name: str, data_dir: Path | None = None) -> Row:
-    """Look at a data set without reading its images: counts and shapes from the file's headers, and its checksum.
+    """Look at a data set without reading its samples: counts and shapes from the file's headers, and its checksum.
 
     Raises:
         UserError: a search folder that is none. Damage is not raised but told in the row.
@@ -85,7 +86,7 @@ def survey(name: str, data_dir: Path | None = None) -> Row:
         counts = npz_counts(source.check(found))
     except UserError as error:
         return replace(row, state="damaged", train=None, test=None, problem=str(error))
-    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts))
+    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, found.file))
     if known.state == "mismatch":
         problem = f"sha256 of {found.path} differs from {checksum.sidecar(found.path).name}"
         return replace(row, state="damaged", problem=problem)

@@ -134,15 +134,15 @@ def _print_rows(rows: Sequence[Row]) -> None:
     from fedarena.datasets.spec import show_shape
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("data set", "images", "classes", "shape", "checksum", "subset", "licence", "found"):
+    for title in ("data set", "samples", "classes", "shape", "checksum", "subset", "licence", "found"):
         table.add_column(title, overflow="fold")
     for row in rows:
-        images = f"{row.train} + {row.test}" if row.train is not None else "-"
+        samples = f"{row.train} + {row.test}" if row.train is not None else "-"
         place = row.path or row.state
         cells = (
             row.name,
-            images,
-            "-" if row.classes is None else str(row.classes),
+            samples,
+            "-" if row.classes is None else str(row.classes or "numbers"),
             show_shape(row.shape) if row.shape else "-",
             row.checksum or "-",
             row.subset or "-",

@@ -2,18 +2,21 @@
 
 A partition is a function `split(labels, n_clients, rng, options)`:
 
-    labels      classes [N], int64
+    labels      classes [N], int64; numbers [N], float32, of a regression
     n_clients   number of clients
     rng         numpy generator; all randomness comes from it
     options     the options object of its card
-    returns     one array of indices into `labels` a client: disjoint, together all of 0 … N − 1, none empty
+    returns     one array of indices into `labels` a client, none empty; disjoint and together all of 0 … N − 1,
+                but for `copies`, which repeats a slip of PBPFL's code
 
 A callable with an attribute `by = "domains"` divides by domain: it gets the domains [N] of the samples in place of
-their classes, and data without domains are refused before it is called.
+their classes, and data without domains are refused before it is called. One that needs classes refuses a
+regression's numbers (`check.check_classes`).
 """
 
 CARDS: dict[str, str] = {
     "algorithm4": "fedarena.datasets.partitions.cards:ALGORITHM4",
+    "copies": "fedarena.datasets.partitions.cards:COPIES",
     "dirichlet": "fedarena.datasets.partitions.cards:DIRICHLET",
     "domains": "fedarena.datasets.partitions.cards:DOMAINS",
     "iid": "fedarena.datasets.partitions.cards:IID",

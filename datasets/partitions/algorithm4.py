@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.cards import NoOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_clients
+from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:
@@ -16,8 +16,9 @@ def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoO
         L = T_1, T_2, …, T_n one after the other; D_i = the i-th of n equal parts of L
 
     Raises:
-        UserError: fewer samples than clients.
+        UserError: numbers in place of classes, or fewer samples than clients.
     """
+    check_classes(labels, "algorithm4")
     check_clients(labels, n_clients)
     piles: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(n_clients)]
     for k in np.unique(labels):

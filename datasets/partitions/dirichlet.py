@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.datasets.partitions.cards import DirichletOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_clients
+from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
 from fedarena.errors import UserError
 
 DRAWS = 1000
@@ -19,8 +19,10 @@ def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: Dir
     """Share out each class by its own draw of Dirichlet(α); sizes are unequal.
 
     Raises:
-        UserError: too few samples, or no draw of `DRAWS` that gives each client `min_size` samples.
+        UserError: numbers in place of classes, too few samples, or no draw of `DRAWS` that gives each client
+            `min_size` samples.
     """
+    check_classes(labels, "dirichlet")
     check_clients(labels, n_clients, options.min_size)
     classes, sizes = np.unique(labels, return_counts=True)
     for _ in range(DRAWS):

@@ -17,7 +17,7 @@ from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.errors import UserError
 
-FILES = ["cifar10", "cifar100", "fashion-mnist", "mnist", "olivetti", "usps"]
+FILES = ["bank-marketing", "cifar10", "cifar100", "fashion-mnist", "ham10000", "mnist", "olivetti", "usps"]
 
 
 def fails(name: str, folder: Path, *words: str) -> None:
@@ -59,6 +59,23 @@ def test_colour_images_go_channels_first_and_a_subset_is_told(real_data: Path) -
         assert np.array_equal(data.x_test[7, 2], raw["x_test"][7, :, :, 2])
     assert data.x_test.shape[1:] == (3, 32, 32)
     assert data.provenance.subset == "15000 of 50000 training images, 3000 of 10000 test images"
+
+
+def test_a_file_that_is_a_subset_by_nature_says_so(real_data: Path) -> None:
+    data = datasets.load("ham10000", real_data)
+    assert data.x_train.shape == data.x_test.shape == (1000, 3, 64, 64)
+    assert np.bincount(data.y_train).tolist() == np.bincount(data.y_test).tolist() == [500, 500]
+    assert data.provenance.verified
+    assert data.provenance.subset == "2 of 7 classes, balanced: 2000 of 10015 images"
+
+
+def test_what_else_is_missing_is_told_after_it(
+    tmp_path: Path, cache: Path, little: Callable[..., dict[str, np.ndarray]]
+) -> None:
+    np.savez(tmp_path / "ham10000_mel_nv_64.npz", **little(64, 64, 3, classes=2))
+    subset = datasets.load("ham10000", tmp_path).provenance.subset
+    assert subset is not None
+    assert subset.endswith("10015 images; 20 of 1000 training images, 10 of 1000 test images")
 
 
 def test_faces_come_from_either_file(real_data: Path) -> None:
@@ -105,6 +122,14 @@ def test_an_absent_file_is_named_with_its_place_and_the_command(tmp_path: Path, 
     fails("kmnist", tmp_path, "'kmnist' is absent", "kmnist.npz", str(tmp_path), str(cache), "bench data fetch kmnist")
 
 
+def test_a_file_that_nobody_offers_is_to_be_put_there_by_hand(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        datasets.load("ham10000", tmp_path)
+    said = str(caught.value)
+    assert f"put ham10000_mel_nv_64.npz into {tmp_path} or {cache}; it cannot be downloaded: nobody offers" in said
+    assert "bench data fetch" not in said
+
+
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fails("mnist", tmp_path / "nowhere", "--data-dir", "nowhere")
     monkeypatch.setenv("FEDARENA_DATA", str(tmp_path / "gone"))
@@ -135,7 +160,7 @@ def test_a_sidecar_verifies_or_refuses(
     np.savez(path, **little(28, 28, y_test=np.zeros(10, np.int64)))
     fails("kmnist", tmp_path, "kmnist.npz", "sha256")
     beside.write_text("")
-    fails("kmnist", tmp_path, "kmnist.npz", "sha256")
+    fails("kmnist", tmp_path, "kmnist.npz", "sha256", "remove both and run `bench data fetch kmnist`")
 
 
 # -- bad files -------------------------------------------------------------------------------------

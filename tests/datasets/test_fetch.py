@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedarena.datasets.archive import Archive, Found
+from fedarena.datasets.archive import Archive, ByHand, Found
 from fedarena.datasets.checksum import sidecar
 from fedarena.datasets.fetch import fetch
 from fedarena.datasets.npz import Arrays
@@ -97,6 +97,43 @@ def test_the_failure_says_which_file_to_put_where(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"put toy\.npz \(x_train uint8 \[6, 4, 4\].*FEDARENA_DATA") as caught:
         fetch(Archive(SPEC, offline), tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_what_nobody_offers_is_refused_at_once_and_kept_where_it_is(tmp_path: Path) -> None:
+    alone = Archive(SPEC, ByHand("nobody offers it"))
+    folder = tmp_path / "cache"
+    with pytest.raises(
+        UserError, match=r"cannot download 'toy' \(nobody offers it\): put toy\.npz \(x_train uint8 \[6"
+    ):
+        fetch(alone, folder)
+    assert not folder.exists()
+    np.savez(tmp_path / "toy.npz", **arrays())
+    assert not fetch(alone, tmp_path).downloaded
+
+
+TABLE = Spec("rows", "Rows", n_train=4, n_test=2, licence="none", files=(File("rows.npz", (3,), 2, lacks="colour"),))
+
+
+def rows(folder: Path) -> Arrays:
+    x = np.arange(18, dtype=np.float32).reshape(6, 3)
+    return {"x_train": x[:4], "y_train": np.arange(4) % 2, "x_test": x[4:], "y_test": np.arange(2)}
+
+
+def test_a_table_is_fetched_as_it_is_and_scaled_when_it_is_loaded(tmp_path: Path) -> None:
+    archive = Archive(TABLE, rows)
+    done = fetch(archive, tmp_path)
+    assert done.downloaded
+    with np.load(done.path) as raw:
+        assert raw["x_train"].max() == 11
+    data = archive(tmp_path)
+    assert data.x_train[:, 1].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert data.x_test.min() == 1  # beyond the training part: cut
+    assert data.provenance.verified
+    assert data.provenance.subset == "colour"
+    with pytest.raises(
+        UserError, match=r"put rows\.npz \(x_train float32 \[4, 3\], y_train int64 \[4\], x_test float32"
+    ):
+        fetch(Archive(TABLE, offline), tmp_path / "elsewhere")
 
 
 def test_a_silent_network_does_not_hang(tmp_path: Path) -> None:

@@ -78,6 +78,39 @@ def test_too_many_or_too_few_clients_are_refused(name: str, n_clients: int) -> N
         split(name, np.arange(10), n_clients)
 
 
+@pytest.mark.parametrize("name", ["iid", "copies"])
+def test_a_regression_is_divided_by_what_needs_no_classes(name: str) -> None:
+    numbers = np.linspace(0, 1, 100, dtype=np.float32)
+    got, truth = (split(name, y, 7) for y in (numbers, np.arange(100) % 10))
+    assert all(np.array_equal(a, b) for a, b in zip(got, truth, strict=True))
+
+
+@pytest.mark.parametrize("name", ["dirichlet", "algorithm4"])
+def test_what_needs_classes_refuses_a_regression(name: str) -> None:
+    with pytest.raises(UserError, match=rf"'partition' is {name}, .*numbers in their place, allowed: .*iid, copies"):
+        split(name, np.linspace(0, 1, 100, dtype=np.float32), 7)
+
+
+@pytest.mark.parametrize(("n", "n_clients"), [(100, 10), (103, 10), (20, 1), (7, 7)])
+def test_copies_are_the_same_share_of_all_samples_for_everybody(n: int, n_clients: int) -> None:
+    shards = split("copies", np.zeros(n, np.int64), n_clients)
+    assert len(shards) == n_clients
+    assert all(np.array_equal(shard, shards[0]) for shard in shards)
+    assert len(set(shards[0].tolist())) == len(shards[0]) == n // n_clients
+    assert not n_clients > 1 or not np.shares_memory(shards[0], shards[-1])
+    assert 0 <= shards[0].min() <= shards[0].max() < n
+
+
+def test_copies_are_drawn_from_all_samples_by_the_generator() -> None:
+    labels = np.zeros(1000, np.int64)
+    first, same, other = (split("copies", labels, 4, seed)[0] for seed in (1, 1, 2))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+    assert np.count_nonzero(first >= 250) > 150  # of 250: no block from the start
+    with pytest.raises(UserError, match="option 'clients' is 11, but 10 training samples allow 1 to 10"):
+        split("copies", np.arange(10), 11)
+
+
 def test_iid_shards_hold_every_class_alike() -> None:
     labels = np.arange(20000) % 10
     found = shares(labels, iid(labels, 10, np.random.default_rng(0), NoOptions()))
