@@ -9,5 +9,6 @@ CARDS: dict[str, str] = {
     "mlp": "fedarena.models.cards.mlp:CARD",
     "mlp-two-stage": "fedarena.models.cards.mlp_two_stage:CARD",
     "mobilenet-head": "fedarena.models.cards.mobilenet_head:CARD",
+    "resnet": "fedarena.models.cards.resnet:CARD",
     "wrn-10-2": "fedarena.models.cards.wrn:CARD",
 }

@@ -5,6 +5,7 @@
                   (He et al. 2015, fan-out form), biases zero. The two-stage DP paper's code draws weights so; its
                   biases it leaves as `default` has them
     uniform-half  weights and biases U(−½, ½): Zhu et al. 2019 (DLG)
+    kaiming       weights N(0, 2/fan_in), dense ones too (He et al. 2015, fan-in form), biases zero
 
 fan_in counts the inputs of one output, c_in·k² for a convolution.
 """
@@ -67,10 +68,16 @@ def xavier_he(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> tuple
     return torch.randn(shape, generator=generator) * math.sqrt(2 / fans), torch.zeros(shape[0])
 
 
+def kaiming(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Normal weights that keep a signal's scale through ReLUs, zero biases."""
+    shape = layer.weight.shape
+    return torch.randn(shape, generator=generator) * math.sqrt(2 / shape[1:].numel()), torch.zeros(shape[0])
+
+
 def _uniform(layer: nn.Linear | nn.Conv2d, bound: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     shape = layer.weight.shape
     weight = torch.empty(shape).uniform_(-bound, bound, generator=generator)
     return weight, torch.empty(shape[0]).uniform_(-bound, bound, generator=generator)
 
 
-LAWS: dict[str, Law] = {"default": default, "xavier-he": xavier_he, "uniform-half": uniform_half}
+LAWS: dict[str, Law] = {"default": default, "xavier-he": xavier_he, "uniform-half": uniform_half, "kaiming": kaiming}

@@ -4,10 +4,10 @@ from typing import Any
 
 from fedarena.cards import option
 
-LAWS = ("default", "xavier-he", "uniform-half")
+LAWS = ("default", "xavier-he", "uniform-half", "kaiming")
 HELP = (
     "law of the initial parameters: default U(±1/√fan_in) as PyTorch; xavier-he normal weights as the "
-    "two-stage paper's code, zero biases; uniform-half U(−½, ½) as DLG"
+    "two-stage paper's code, zero biases; uniform-half U(−½, ½) as DLG; kaiming N(0, 2/fan_in), zero biases"
 )
 
 
