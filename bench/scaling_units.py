@@ -48,9 +48,8 @@ class Units:
             self.table[self.table == high] = low
 
     def fix(self, numbers: Tensor) -> bool:
-        """Give units the factor 1; False, and nothing changes, if any of them is tied to another."""
-        concerned = torch.isin(self.table, self.table[numbers])
-        alone = int(concerned.sum()) == len(numbers) == len(self.table[numbers].unique())
-        if alone:
-            self.table[concerned] = FIXED
-        return alone
+        """Give units, and all that are tied to them, the factor 1; whether these were alone, tied to no others."""
+        found = self.table[numbers].unique()
+        concerned = torch.isin(self.table, found)
+        self.table[concerned] = FIXED
+        return int(concerned.sum()) == len(numbers) == len(found)

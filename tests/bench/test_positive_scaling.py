@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scaling_play import apart, drawn, networks, outputs, parameters, randomised, times
+from scaling_play import MEAN, apart, drawn, net, networks, outputs, parameters, randomised, times
 from torch import nn
 
 from fedarena.errors import UserError
-from fedarena.models import CARDS
 from fedarena.positive_scaling import Run, canonical, plan, scales
-from fedarena.registry import find
-from fedarena.rng import Rng
+from fedarena.scaling_graph import Layer
+from fedarena.scaling_plan import from_layers
+from fedarena.scaling_units import FIXED, Units
 
 TOLERANCE = 1e-10
-
-
-class Net(nn.Module):
-    """Convolutions `a` and `b` [n, 2, 4, 4] → [n, 3, 4, 4], dense `fc` 3 → 3 and `out` 3 → 2; its forward is given."""
-
-    def __init__(self, forward):
-        super().__init__()
-        self.a, self.b = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(2, 3, 3, padding=1)
-        self.fc, self.out = nn.Linear(3, 3), nn.Linear(3, 2)
-        self._forward = forward
-
-    def forward(self, x):
-        return self._forward(self, x)
-
-
-def net(forward, *unused):
-    """`Net` without the layers `unused`."""
-    made = Net(forward)
-    for name in unused:
-        delattr(made, name)
-    return randomised(made)
 
 
 def check(model, shape, seed=0):
@@ -215,9 +192,68 @@ def test_a_shift_ties_channel_by_channel():
     assert found.layers[-1].columns == (Run(0, 1, 5),)
 
 
-# -- the ways to write an operation ----------------------------------------------------------------
+def test_a_group_may_be_written_twice_by_one_layer():
+    """[c₁ c₂ c₃ c₄] + [a₁ a₂ a₁ a₂], c first; then b."""
 
-MEAN = (2, 3)
+    def join(c, a, b):
+        return torch.cat([torch.cat([a, a], 1) + c, b], 1)
+
+    found = check(randomised(Wide((4, 2, 1), join)), (2,))
+    assert found.sizes == (2, 1)
+    assert found.layers[0].rows == (Run(0, 2), Run(0, 2))
+
+
+class Residual(nn.Module):
+    """relu(x + conv(relu(conv(x)))), or the two side by side; the skip is an Identity."""
+
+    def __init__(self, channels, concat):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(channels, 3, 3, padding=1), nn.Conv2d(3, 2 if concat else channels, 1)
+        self.skip, self.concat = nn.Identity(), concat
+
+    def forward(self, x):
+        branch, kept = self.two(F.relu(self.one(x))), self.skip(x)
+        return F.relu(torch.cat([kept, branch], 1) if self.concat else kept + branch)
+
+
+@pytest.mark.parametrize(("concat", "features", "sizes"), [(False, 4, (4, 3, 3)), (True, 8, (4, 3, 2, 3, 2))])
+def test_residual_blocks(concat, features, sizes):
+    """Identity skips that are added tie all blocks of a stage; concatenated ones leave every block its own group."""
+    blocks = Residual(4, concat), Residual(6 if concat else 4, concat)
+    model = nn.Sequential(nn.Conv2d(1, 4, 1), nn.ReLU(), *blocks, nn.Flatten(), nn.Linear(features * 9, 2))
+    assert check(randomised(model), (1, 3, 3)).sizes == sizes
+
+
+def units_after(*layers):
+    """Layers of one column, each with as many rows as its list is long; rows with one number are tied."""
+    units, made, first = Units(), [], {}
+    for name, row_names in layers:
+        rows = units.new(len(row_names), name)
+        made.append(Layer(name, nn.Linear(1, len(rows)), rows, torch.tensor([FIXED])))
+        for row, key in zip(rows, row_names, strict=True):
+            units.tie(row, first.setdefault(key, row), "a test")
+    return from_layers(made, units)
+
+
+@pytest.mark.parametrize(
+    ("layers", "sizes", "rows"),
+    [
+        (("abc", "bc"), (1, 2), [[(0, 1, 1), (1, 2, 1)], [(1, 2, 1)]]),
+        (("abc", "ab"), (2, 1), [[(0, 2, 1), (1, 1, 1)], [(0, 2, 1)]]),
+        (("abc", "abc"), (3,), [[(0, 3, 1)], [(0, 3, 1)]]),
+        (("ab", "ba"), (1, 1), [[(0, 1, 1), (1, 1, 1)], [(1, 1, 1), (0, 1, 1)]]),
+        (("aab",), (1, 1), [[(0, 1, 2), (1, 1, 1)]]),
+        (("aabb",), (2,), [[(0, 2, 2)]]),
+        (("abab",), (2,), [[(0, 2, 1), (0, 2, 1)]]),
+    ],
+)
+def test_groups_are_the_longest_runs_that_stay_together(layers, sizes, rows):
+    found = units_after(*((str(i), names) for i, names in enumerate(layers)))
+    assert found.sizes == sizes
+    assert [[(run.group, run.channels, run.spatial) for run in layer.rows] for layer in found.layers] == rows
+
+
+# -- the ways to write an operation ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -269,7 +305,8 @@ def test_concatenations_in_space_need_tied_channels(join):
     def forward(m, x):
         a, b = m.a(x), m.b(x)
         total = a + b
-        return m.out(F.relu(m.fc(F.relu(join(a, b)).mean(MEAN) + total.mean(MEAN))))
+        joined = join(a, b)
+        return m.out(F.relu(m.fc(F.relu(joined).mean(MEAN) + F.max_pool2d(joined, 2).mean(MEAN) + total.mean(MEAN))))
 
     check(net(forward), (2, 4, 4))
     with pytest.raises(UserError, match=r"operation 'mean' mixes channels, allowed: means over positions"):
@@ -392,266 +429,3 @@ def test_single_precision():
     form = canonical(found, masked)
     assert {p.dtype for p in form.values()} == {torch.float32}
     assert apart(form, canonical(found, params)) < 1e-5
-
-
-# -- refusals --------------------------------------------------------------------------------------
-
-
-class Own(nn.ReLU):
-    """A ReLU no more."""
-
-    def forward(self, x):
-        return torch.exp(x)
-
-
-class Scaled(nn.Module):
-    """A parameter of its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.hidden, self.out, self.gain = nn.Linear(2, 2), nn.Linear(2, 2), nn.Parameter(torch.ones(()))
-
-    def forward(self, x):
-        return self.out(self.gain * self.hidden(x))
-
-
-class Shared(nn.Module):
-    """Two layers, one weight."""
-
-    def __init__(self):
-        super().__init__()
-        self.one, self.two, self.out = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
-        self.two.weight = self.one.weight
-
-    def forward(self, x):
-        return self.out(self.two(self.one(x)))
-
-
-def between(*parts, last=3):
-    """Dense layer, what is in question, dense layer."""
-    return nn.Sequential(nn.Linear(2, 3), *parts, nn.Linear(last, 2))
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (between(nn.Sigmoid()), r"^layer '1' \(Sigmoid\) does not keep the masks, allowed: Linear, Conv1d"),
-        (between(nn.GELU()), r"'1' \(GELU\) does not keep"),
-        (between(nn.Hardswish()), r"'1' \(Hardswish\) does not keep"),
-        (between(nn.ReLU6()), r"'1' \(ReLU6\) does not keep"),
-        (between(nn.PReLU()), r"'1' \(PReLU\) does not keep"),
-        (between(nn.Softmax(1)), r"'1' \(Softmax\) does not keep"),
-        (between(nn.BatchNorm1d(3)), r"'1' \(BatchNorm1d\) does not keep"),
-        (between(nn.GroupNorm(1, 3, affine=False)), r"'1' \(GroupNorm\) does not keep"),
-        (between(nn.Sequential(nn.ReLU(), nn.LayerNorm(3))), r"'1\.1' \(LayerNorm\) does not keep"),
-        (between(Own()), r"does not keep|operation 'exp"),
-        (nn.Sequential(nn.BatchNorm1d(2), *between()), r"'0' \(BatchNorm1d\) does not keep"),
-        (nn.Sequential(nn.Bilinear(2, 2, 2)), r"cannot trace|'0' \(Bilinear\)"),
-        (between(nn.MaxPool1d(1)), r"'1' \(MaxPool1d\) gets samples of 1 axes, allowed: 2"),
-        (between(nn.Conv1d(3, 3, 1)), r"'1' \(Conv1d\) gets samples of 1 axes, allowed: 2"),
-        (between(last=4), r"'1' \(Linear\) does not take inputs of 3: "),
-        (between(nn.Flatten(0)), r"'1' \(Flatten\) changes the batch's axis"),
-        (Scaled(), r"parameter 'gain' is used outside of a layer"),
-        (Shared(), r"layer 'two' \(Linear\) is used twice or shares its parameters, allowed: layers used once"),
-        (nn.Sequential(nn.Linear(2, 2), nn.ReLU()), r"output is not that of a layer of class Linear"),
-        (nn.Sequential(nn.Flatten()), r"output is not that of a layer of class Linear"),
-    ],
-)
-def test_what_breaks_the_masks_is_named(model, message):
-    with pytest.raises(UserError, match=message):
-        plan(model, (2,))
-
-
-def refused(forward, message, *unused):
-    with pytest.raises(UserError, match=message):
-        plan(net(forward, *unused), (2, 4, 4))
-
-
-@pytest.mark.parametrize(
-    ("head", "message"),
-    [
-        (lambda a, b: torch.sigmoid(a), r"operation 'sigmoid' does not keep the masks"),
-        (lambda a, b: a.tanh(), r"operation 'tanh' does not keep"),
-        (lambda a, b: a * b, r"operation 'mul' does not keep"),
-        (lambda a, b: a / b, r"operation 'truediv' does not keep"),
-        (lambda a, b: 1 / a, r"operation 'truediv' does not keep"),
-        (lambda a, b: a**2, r"operation 'pow"),
-        (lambda a, b: a + 1, r"operation 'add' ties the channels of layer 'a' to the network's input or a constant"),
-        (lambda a, b: 0.5 - b, r"operation 'sub' ties the channels of layer 'b' to the network's input or a constant"),
-        (lambda a, b: a.sum(1, keepdim=True) + b, r"operation 'sum_1' mixes channels"),
-        (lambda a, b: a.mean(), r"operation 'mean' goes over the batch"),
-        (lambda a, b: a.mean((0, 2)), r"operation 'mean' goes over the batch"),
-        (lambda a, b: a.transpose(1, 2), r"operation 'transpose' does not keep"),
-        (lambda a, b: a.view(-1, 3), r"operation 'view' changes the batch's axis"),
-        (lambda a, b: torch.cat([a, b]), r"operation 'cat' changes the batch's axis"),
-        (
-            lambda a, b: F.max_pool2d(torch.cat([a, b], 2), 2),
-            r"operation 'max_pool2d' reads positions of one channel that",
-        ),
-        (
-            lambda a, b: F.max_pool2d(a, 2, return_indices=True)[0],
-            r"operation 'max_pool2d_with_indices' does not keep",
-        ),
-        (lambda a, b: F.max_pool1d(a, 2), r"operation 'max_pool1d' gets samples of 3 axes, allowed: 2"),
-    ],
-)
-def test_operations_that_break_the_masks_are_named(head, message):
-    refused(lambda m, x: m.out(m.fc(F.adaptive_avg_pool2d(head(m.a(x), m.b(x)), 1).flatten(1))), message)
-
-
-def test_additions_of_the_input_are_named():
-    message = r"operation 'add' ties the channels of layer 'a' to the network's input or a constant, which no mask"
-    refused(lambda m, x: m.out(m.fc((m.a(x) + x[:, :1]).mean(MEAN))), message, "b")
-    refused(lambda m, x: m.out(m.fc((x.mean(1, keepdim=True) + m.a(x)).mean(MEAN))), message, "b")
-    both = r"operation 'add' ties the channels of layer 'b' to the network's input or a constant"
-    refused(lambda m, x: m.out(m.fc((torch.cat([m.a(x), x], 1)[:, :3] + m.b(x)).mean(MEAN))), "operation 'getitem'")
-    refused(lambda m, x: m.out(m.fc((torch.cat([x, m.a(x)], 1) + torch.cat([m.b(x), x], 1)).mean(MEAN))), both)
-
-
-def test_other_uses_of_layers_are_named():
-    fc = r"layer 'fc' \(Linear\)"
-    refused(lambda m, x: m.out(m.fc(m.fc(m.a(x).mean(MEAN)))), f"{fc} is used twice", "b")
-    refused(
-        lambda m, x: m.out(m.a(x).mean(MEAN)), r"parameter 'fc.weight' belongs to no layer that the model uses", "b"
-    )
-    refused(
-        lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) * 2, "the model's output is not that of a layer of class Linear"
-    )
-    refused(lambda m, x: m.a(x), "the model's output is not that of a layer of class Linear")
-    refused(lambda m, x: F.linear(x, m.out.weight), "parameter 'out.weight' is used outside of a layer")
-
-    def added(m, x):
-        h = m.a(x).mean(MEAN)
-        out = m.out(h)
-        m.fc(h).sum(1, keepdim=True)
-        return out
-
-    refused(added, r"operation 'sum_1' mixes channels")
-
-
-def test_an_output_that_is_added_to_something_is_named():
-    class Both(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two, self.three = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
-
-        def forward(self, x):
-            h, out = self.one(x), self.two(x)
-            self.three(h + out)
-            return out
-
-    with pytest.raises(UserError, match=r"layer 'two' is the output, and added to another layer's"):
-        plan(Both(), (2,))
-
-
-def test_grouped_convolutions_are_named():
-    model = nn.Sequential(nn.Conv2d(2, 4, 1, groups=2), nn.Flatten(), nn.Linear(16, 2))
-    with pytest.raises(UserError, match=r"layer '0' \(Conv2d\) has groups=2, allowed: 1"):
-        plan(model, (2, 2, 2))
-
-
-def test_pools_that_return_indices_are_named():
-    class Indices(nn.Sequential):
-        def forward(self, x):
-            return self[2](self[1](self[0](x))[0].flatten(1))
-
-    model = Indices(nn.Conv2d(2, 4, 1), nn.MaxPool2d(2, return_indices=True), nn.Linear(4, 2))
-    with pytest.raises(UserError, match=r"layer '1' \(MaxPool2d\) returns more than one tensor, allowed: one"):
-        plan(model, (2, 2, 2))
-
-
-def test_dense_layers_along_pixels_are_named():
-    model = nn.Sequential(nn.Conv2d(2, 4, 1), nn.Linear(2, 3), nn.Flatten(), nn.Linear(24, 2))
-    with pytest.raises(UserError, match=r"layer '1' \(Linear\) gets samples of 3 axes, allowed: 1"):
-        plan(model, (2, 2, 2))
-
-
-def test_code_that_cannot_be_traced_is_named():
-    message = (
-        r"^torch.fx cannot trace the model \(symbolically traced variables cannot be used as inputs to control flow"
-    )
-    refused(lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) if m.a(x).sum() > 0 else x, message, "b")
-
-
-# -- the models at hand ----------------------------------------------------------------------------
-
-
-def shipped(name, options):
-    card, shape = find("model", name), (3, 32, 32)
-    architecture = card.load()(card.parse(options))
-    module = architecture.module(shape, 10)
-    return module, architecture.init(module, Rng(0).torch()), shape
-
-
-@pytest.mark.parametrize("name", sorted(CARDS))
-def test_shipped_models_plan_or_say_which_layer_is_in_the_way(name):
-    module, _, shape = shipped(name, {"weights": "random", "size": "32"} if name == "mobilenet-head" else {})
-    try:
-        found = plan(module, shape)
-    except UserError as error:
-        said = re.match(r"layer '(.*)' \((.*)\) does not keep the masks", str(error))
-        assert said
-        assert type(module.get_submodule(said[1])).__name__ == said[2]
-    else:
-        assert {name for layer in found.layers for name in (f"{layer.name}.weight", f"{layer.name}.bias")} >= {
-            name for name, _ in module.named_parameters()
-        }
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "groups"),
-    [
-        ("cnn-cifar10", {}, (32, 64, 128, 200)),
-        ("cnn-mnist", {}, (32, 64, 512)),
-        ("lenet-baffle", {"activation": "relu", "norm": "none", "mean": "0.5"}, (16, 64)),
-        ("mlp", {}, (200, 200)),
-        ("mlp-two-stage", {"activation": "relu", "blur": "1", "size": "8"}, (32,)),
-        ("wrn-10-2", {"activation": "relu", "norm": "none"}, (16, 32, 32, 64, 64, 128, 128)),
-    ],
-)
-def test_shipped_models_keep_their_function(name, options, groups):
-    module, params, shape = shipped(name, options)
-    found, params = plan(module, shape), {n: p.double() for n, p in params.items()}
-    assert found.sizes == groups
-    masked = times(found.factors(drawn(found.sizes)), params)
-    plain, hat = (outputs(module.double(), p, shape) for p in (params, masked))
-    assert apart({"out": hat}, {"out": plain}) < TOLERANCE
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("cnn-two-stage", {"activation": "relu"}, r"layer 'norm1' \(GroupNorm\)"),
-        ("lenet-baffle", {"activation": "hardswish", "norm": "none"}, r"layer 'act1' \(Hardswish\)"),
-        ("lenet-baffle", {"activation": "relu", "norm": "batch"}, r"layer 'norm1' \(BatchNorm2d\)"),
-        ("lenet-dlg", {}, r"layer 'act1' \(Sigmoid\)"),
-        ("mlp", {"activation": "tanh"}, r"layer 'act1' \(Tanh\)"),
-        ("mlp-two-stage", {"activation": "elu"}, r"layer 'act1' \(ELU\)"),
-        ("wrn-10-2", {"activation": "relu"}, r"layer 'block1\.before\.norm' \(GroupNorm\)"),
-    ],
-)
-def test_options_that_do_not_keep_masks_are_named(name, options, message):
-    module, _, shape = shipped(name, options)
-    with pytest.raises(UserError, match=message):
-        plan(module, shape)
-
-
-class Residual(nn.Module):
-    """relu(x + conv(relu(conv(x)))), or the two side by side; the skip is an Identity."""
-
-    def __init__(self, channels, concat):
-        super().__init__()
-        self.one, self.two = nn.Conv2d(channels, 3, 3, padding=1), nn.Conv2d(3, 2 if concat else channels, 1)
-        self.skip, self.concat = nn.Identity(), concat
-
-    def forward(self, x):
-        branch, kept = self.two(F.relu(self.one(x))), self.skip(x)
-        return F.relu(torch.cat([kept, branch], 1) if self.concat else kept + branch)
-
-
-@pytest.mark.parametrize(("concat", "features", "sizes"), [(False, 4, (4, 3, 3)), (True, 8, (4, 3, 2, 3, 2))])
-def test_residual_blocks(concat, features, sizes):
-    """Identity skips that are added tie all blocks of a stage; concatenated ones leave every block its own group."""
-    blocks = Residual(4, concat), Residual(6 if concat else 4, concat)
-    model = nn.Sequential(nn.Conv2d(1, 4, 1), nn.ReLU(), *blocks, nn.Flatten(), nn.Linear(features * 9, 2))
-    assert check(randomised(model), (1, 3, 3)).sizes == sizes
