@@ -16,6 +16,7 @@ from fedarena.candidates import Question
 from fedarena.cards import Kind
 from fedarena.defense import Defense, Reading
 from fedarena.observe import images_behind
+from fedarena.positive_scaling import canonical, plan
 from fedarena.problem import Problem
 from fedarena.records import SCHEMA, Record, environment, key_of
 from fedarena.spec import GroupSpec, MethodSpec
@@ -69,7 +70,7 @@ class Book:
             observations = tuple(replace(o, candidates=q.candidates) for o, q in pairs)
         own = {}
         if threat.sight.own:
-            seen = cut(self.run.rounds, threat)
+            seen = cut(self.run.rounds, threat, self.problem.data_of(threat))
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
         output = task.layers[-1][0]
         return View(threat, reading.name, task.input_shape, task.n_classes, observations, own, output)
@@ -87,6 +88,10 @@ class Book:
         r, names = self.round(observation.round), tuple(observation.estimate)
         if observation.estimate_of == "update":
             return {name: r.params[name] - r.after[name] for name in names}
+        if observation.estimate_of == "canonical update":
+            scaling = plan(self.problem.task.model, self.problem.task.input_shape)
+            before, after = (canonical(scaling, {n: t.double() for n, t in p.items()}) for p in (r.params, r.after))
+            return {name: before[name] - after[name] for name in names}
         task = self.problem.task
         gradients = []
         for client in observation.clients:
@@ -112,7 +117,6 @@ class Book:
         attack = spec.attack
         poisons = threat is not None and threat.knows is not None
         curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve]
-        labels = problem.y_test.bincount()
         record: Record = {
             "schema": SCHEMA,
             "key": "",
@@ -139,7 +143,8 @@ class Book:
             "metrics": metrics or {},
             "scores": {},
             "utility": {
-                "chance": float(labels.max() / labels.sum()),
+                "measure": problem.task.criterion.measure,
+                "chance": problem.chance,
                 "clean_accuracy": None if poisons else run.accuracy,
                 "clean_curve": None if poisons else curve,
             },

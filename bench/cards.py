@@ -60,8 +60,8 @@ class Card:
         facts: any further lines (who sees what, shapes, licences), as (label, text).
         form: of attacks: `adaptive` when it has read the defense's paper, `paper` otherwise; `both` for those
             that are run in either form.
-        usual: of attacks: the problem that it is run on when nothing else is said, as (flag or schedule
-            option, value).
+        usual: the problem that it is run on when nothing else is said, as (flag or schedule option, value): of
+            attacks, of protocols that need such a one, and of data sets that do. Later ones of these come first.
 
     Raises:
         ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.

@@ -104,6 +104,7 @@ def run(
     curve: list[Point] = []
     written: list[Round] = []
     verdicts: list[Verdict] = []
+    told: list[Tensors] = []
     up = down = seconds = 0.0
     sent_to, peak, failed, diverged_at = 0, 0, 0, None
 
@@ -156,6 +157,7 @@ def run(
                 received, cohort = summed.received()
             new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
             seconds += clock() - began
+            told.append(new.verdict)
             if new.verdict and summed is None:
                 values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
                 verdicts.append(Verdict(clients, values))
@@ -189,7 +191,7 @@ def run(
         diverged_at,
         tuple(verdicts),
         failed,
-        defense.marks([{name: torch.tensor(v) for name, v in one.values.items()} for one in verdicts]),
+        defense.marks(told),
     )
 
 

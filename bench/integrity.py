@@ -40,7 +40,8 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
             return {}
         triggered, target = found
         others = y != target
-        right += int((problem.task.logits(params, triggered[others]).argmax(1) == target).sum())
+        found_classes = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
+        right += int((found_classes == target).sum())
         total += int(others.sum())
     return {"attack_success_rate": right / total}
 

@@ -93,5 +93,5 @@ def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[
         if not any(module.children()):
             watch(name, module)
     with torch.inference_mode():
-        replace(task, model=model).logits(params, batch.images()[0])
+        replace(task, model=model).outputs(params, batch.images()[0])
     return found

@@ -13,6 +13,7 @@ from torch import Tensor
 from fedarena import registry
 from fedarena.batch import Auxiliary, Batch
 from fedarena.cards import Card, NoOptions
+from fedarena.criterion import Criterion
 from fedarena.datasets.dataset import Provenance
 from fedarena.division import choose_corrupted, divide, hold
 from fedarena.errors import UserError
@@ -20,6 +21,7 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
 from fedarena.tensors import Tensors, to
+from fedarena.threat import Threat
 
 CORRUPTED_DATA = ("shard", "resampled")
 
@@ -119,6 +121,13 @@ class Problem:
         """Training inputs in [0, 1]."""
         return self.x[index].float() / self.scale
 
+    def data_of(self, threat: Threat) -> Batch | None:
+        """All samples of the party [1, N_c, ...], when it is a client."""
+        if not threat.sight.own:
+            return None
+        shard = self.shards[threat.client]
+        return Batch(self.inputs(shard)[None], self.y[shard][None])
+
     def batch(self, client: int, rng: Rng, poisson: bool = False) -> Batch:
         """The local work of one client in one round.
 
@@ -141,13 +150,24 @@ class Problem:
 
     @torch.no_grad()
     def evaluate(self, params: Tensors) -> tuple[float, float]:
-        """(accuracy, mean loss) of the plain model on the held-out data."""
-        right, loss, n = 0, 0.0, len(self.y_test)
-        for x, y in zip(self.x_test.split(1000), self.y_test.split(1000), strict=True):
-            logits = self.task.logits(params, x.float() / self.scale)
-            right += int((logits.argmax(1) == y).sum())
-            loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
-        return right / n, loss / n
+        """(accuracy, or R² of numbers; mean loss) of the plain model on the held-out data."""
+        out = self.predictions(params)
+        criterion = self.task.criterion
+        return criterion.quality(out, self.y_test), float(criterion.each(out, self.y_test).double().mean())
+
+    @property
+    def chance(self) -> float:
+        """What a constant prediction reaches on the held-out data: the largest class's share; R² of numbers is 0."""
+        if not self.task.n_classes:
+            return 0.0
+        labels = self.y_test.bincount()
+        return float(labels.max() / labels.sum())
+
+    @torch.no_grad()
+    def predictions(self, params: Tensors) -> Tensor:
+        """The plain model's outputs on the held-out data [N, outputs]."""
+        parts = [self.task.outputs(params, x.float() / self.scale) for x in self.x_test.split(1000)]
+        return torch.cat(parts)
 
 
 def build(
@@ -180,7 +200,7 @@ def build(
     sizes = tuple(len(s) for s in shards)
     spec.schedule.check(sizes)
     architecture = cards["model"].load()(spec.model_options)
-    module = architecture.module(shape, data.n_classes)
+    module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs)
     task = Task(module.to(place), shape, data.n_classes, sizes, spec.schedule, spec.expected)
     return Problem(
         task=task,

@@ -19,6 +19,11 @@ class Schedule:
     """
 
     rounds: int = option(1000, "communication rounds", low=1)
+    loss: str = option(
+        "cross-entropy",
+        "cross-entropy; mse: half the squared error to one-hot labels; regression: one output, half its squared error",
+        choices=("cross-entropy", "mse", "regression"),
+    )
     batch_size: int = option(1, "samples per local step and client", low=1)
     local_epochs: int = option(0, "0: FedSGD, one gradient a round; else FedAvg with that many local epochs", low=0)
     participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)

@@ -56,6 +56,11 @@ class SecureSum(ABC):
         return
 
     @property
+    def repeat(self) -> int:
+        """How many equal parts of a vector share one mask; 1: every coordinate has its own."""
+        return 1
+
+    @property
     def limit(self) -> float:
         """The largest |value| that a client can send."""
         return math.inf

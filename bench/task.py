@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedarena.criterion import Criterion
 from fedarena.schedule import Schedule
 
 
@@ -19,7 +19,7 @@ class Task:
     Attributes:
         model: the architecture. Its own parameter values are never used.
         input_shape: shape of one input, for images [channels, height, width].
-        n_classes: number of classes.
+        n_classes: number of classes; 0: the labels are numbers.
         sizes: N_c, samples held by each client (public: they weight the average).
         schedule: rounds, batch size, optimisers.
         belief: how many of the clients the server expects to be corrupted. Not the truth about a run.
@@ -43,6 +43,11 @@ class Task:
         return -(-self.belief * self.participants // len(self.sizes))
 
     @property
+    def criterion(self) -> Criterion:
+        """What the model is trained for."""
+        return Criterion(self.schedule.loss, self.n_classes)
+
+    @property
     def layers(self) -> tuple[tuple[str, nn.Linear | nn.Conv2d], ...]:
         """The dense and convolutional layers, by module name, in the order of the model; the last is the output."""
         kinds = (nn.Linear, nn.Conv2d)
@@ -54,11 +59,11 @@ class Task:
         name, layer = self.layers[-1]
         return f"{name}.bias" if layer.bias is not None else None
 
-    def logits(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """f(x; params): [n, *input_shape] → [n, n_classes]."""
+    def outputs(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """f(x; params): [n, *input_shape] → [n, outputs]; with cross-entropy the logits."""
         out: Tensor = functional_call(self.model, dict(params), (x,))
         return out
 
     def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        """Mean cross-entropy; `y` holds classes [n] (int64) or probabilities [n, n_classes]."""
-        return F.cross_entropy(self.logits(params, x), y)
+        """The mean loss; `y` holds classes [n] (int64), probabilities [n, n_classes], or of numbers [n] themselves."""
+        return self.criterion.mean(self.outputs(params, x), y)

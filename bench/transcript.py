@@ -53,9 +53,9 @@ class Seen:
         down: the broadcast.
         ups: every upload, stacked in the order of `participants`; None too where they are masked.
         params, secret: the server's own.
-        own_up, own_batch: the party's own, when it is a client.
+        own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
         mean, summed: with secure aggregation, what the messages amount to for whoever reads all of them, the server or
-            an eavesdropper: the mean of the uploads of `summed`.
+            an eavesdropper: the mean of the uploads of `summed`. wire: each message, in the order of `participants`.
     """
 
     index: int
@@ -66,14 +66,19 @@ class Seen:
     secret: Tensors | None = None
     own_up: Tensors | None = None
     own_batch: Batch | None = None
+    own_data: Batch | None = None
     mean: Tensors | None = None
     summed: tuple[int, ...] = ()
+    wire: Tensor | None = None
 
 
-def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
+def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
     """The rounds that a party saw, by round number, each with the fields that its sight includes.
 
     A client sees the rounds in which it was sampled, and no others.
+
+    Args:
+        own_data: the samples of client `threat.client`.
     """
     sight = threat.sight
     seen: dict[int, Seen] = {}
@@ -90,8 +95,10 @@ def cut(rounds: Sequence[Round], threat: Threat) -> dict[int, Seen]:
             secret=r.secret if sight.state else None,
             own_up=row(r.ups, own) if sight.own and own is not None else None,
             own_batch=r.batches[own] if sight.own and own is not None else None,
+            own_data=own_data if sight.own else None,
             mean=r.mean if sight.ups else None,
             summed=r.summed,
+            wire=r.wire if sight.ups else None,
         )
     return seen
 

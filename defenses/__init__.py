@@ -5,6 +5,7 @@ CARDS = {
     "dbcl": "fedarena.defenses.cards.dbcl:CARD",
     "dp-sgd": "fedarena.defenses.cards.dp_sgd:CARD",
     "fedavg": "fedarena.defenses.cards.fedavg:CARD",
+    "pbpfl": "fedarena.defenses.cards.pbpfl:CARD",
     "two-stage": "fedarena.defenses.cards.two_stage:CARD",
     "two-stage-hardened": "fedarena.defenses.cards.two_stage_hardened:CARD",
 }

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     settings = read_settings(args, (*defenses, *attacks))
     defense = compose.parse(defenses, settings["defense"], settings)
     attack = compose.parse(attacks, settings["attack"], settings)
-    problem = read_problem(args, settings, dict(attacks[-1].usual))
+    problem = read_problem(args, settings, (attacks[-1], defenses[0]))
     folder = data_dir(args)
     from fedarena.explain import explain
 

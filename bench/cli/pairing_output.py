@@ -23,6 +23,7 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
         f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
         f"{problem['clients']} clients{poisoned if problem['corrupted'] else ''}, {local}, "
         f"batch {training['batch_size']}, {training['rounds']} rounds, "
+        f"{'' if training['loss'] == 'cross-entropy' else 'loss ' + training['loss'] + ', '}"
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
         highlight=False,
     )

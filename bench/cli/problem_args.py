@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fedarena import registry
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clients": "2", "corrupted": "0"}
-"""The problem, unless the attack's card has a usual one or the command line says otherwise."""
+"""The problem, unless the command line or the cards of attack, defense or data set say otherwise."""
 SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
 
@@ -26,7 +25,9 @@ SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_m
 def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
     """--dataset, --model, --partition, --clients, --corrupted and its like, shorthands, --set, --data-dir."""
     group = parser.add_argument_group(
-        "problem", "Defaults are the attack's usual problem (`bench show ATTACK`), else the ones given here."
+        "problem",
+        "Defaults are the usual problem of the attack, the defense and the data set (`bench show NAME`), else the "
+        "ones given here.",
     )
     group.add_argument("--dataset", help="data set (default: digits, embedded; see `bench data`)")
     group.add_argument("--model", help=f"model (default: {DEFAULTS['model']})")
@@ -81,20 +82,24 @@ def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[
 
 
 def read_problem(
-    args: argparse.Namespace, settings: Mapping[str, Mapping[str, str]], usual: Mapping[str, str] = MappingProxyType({})
+    args: argparse.Namespace, settings: Mapping[str, Mapping[str, str]], methods: Sequence[Card] = ()
 ) -> ProblemSpec:
     """The problem that the arguments name. Raises UserError.
 
     Args:
-        usual: what the attack's card puts in place of the defaults.
+        methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
+            comes before all of them.
     """
+    usual: dict[str, str] = {}
+    for card in methods:
+        usual |= dict(card.usual)
 
     def said(name: str) -> str:
         given = getattr(args, name)
         return str(given if given is not None else usual.get(name, DEFAULTS[name]))
 
     dataset, clients = said("dataset"), read_integer("clients", said("clients"), 1)
-    registry.find("dataset", dataset)
+    usual |= dict(registry.find("dataset", dataset).usual)
     model, partition = registry.find("model", said("model")), registry.find("partition", said("partition"))
     corrupted = read_integer("corrupted", said("corrupted"), 0)
     if args.corrupted is None:

@@ -106,7 +106,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     defense = compose.parse(defenses, settings["defense"], settings)
     attack = compose.parse(attacks, settings["attack"], settings)
     made = compose.attack_class(attack)
-    problem = read_problem(args, settings, dict(attacks[-1].usual))
+    problem = read_problem(args, settings, (attacks[-1], defenses[0]))
     folder = data_dir(args)
 
     def require_runnable(seed: int) -> None:

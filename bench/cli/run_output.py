@@ -72,12 +72,13 @@ def _utility_and_cost(console: Console, records: Sequence[Record], defense: str)
 
     for name in dict.fromkeys(("fedavg", defense)):
         runs = of(name)
-        accuracy = mean([r["utility"]["clean_accuracy"] for r in runs])
+        quality = mean([r["utility"]["clean_accuracy"] for r in runs])
+        reached = f"R² {number(quality)}" if runs[0]["utility"]["measure"] == "R2" else f"accuracy {percent(quality)}"
         cost = [r["cost"] for r in runs]
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
         console.print(
-            f"{name}: accuracy {percent(accuracy)}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
+            f"{name}: {reached}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
             f"training time {slower:.2f} x FedAvg's; a client's peak {_bytes(peak)}",
             highlight=False,
         )

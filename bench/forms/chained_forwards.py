@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from fedarena.criterion import Criterion
 from fedarena.forms.chain import Dense
 from fedarena.tensors import shaped
 
@@ -24,15 +24,17 @@ def group_size(n: int, dtype: torch.dtype) -> int:
     return max(1, min(TOGETHER, GROUP_BYTES // (n * dtype.itemsize)))
 
 
-def losses(chain: Sequence[Dense], w: Tensor, like: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy of every sample at every parameter vector [g, samples].
+def losses(
+    criterion: Criterion, chain: Sequence[Dense], w: Tensor, like: Mapping[str, Tensor], x: Tensor, y: Tensor
+) -> Tensor:
+    """The loss of every sample at every parameter vector [g, samples].
 
     Args:
-        chain: the model.
+        criterion: the loss. chain: the model.
         w: parameters [g, n].
         like: names and shapes of the parameters in their order.
         x: inputs of the first dense layer [samples, d].
-        y: classes [samples], or probabilities [samples, n_classes].
+        y: labels of the samples, as for `Task.loss`.
     """
     params, h = shaped(w, like), x.expand(len(w), -1, -1)
     for dense in chain:
@@ -41,4 +43,4 @@ def losses(chain: Sequence[Dense], w: Tensor, like: Mapping[str, Tensor], x: Ten
         if dense.activation:
             h = dense.activation.forward(h)
     target = y.repeat(len(w), *[1] * (y.dim() - 1))
-    return F.cross_entropy(h.flatten(0, 1), target, reduction="none").view(len(w), -1)
+    return criterion.each(h.flatten(0, 1), target).view(len(w), -1)

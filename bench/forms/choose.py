@@ -45,7 +45,9 @@ def uploads(
 
     def train(group: Sequence[Batch]) -> Tensors:
         if chain is not None:
-            return stacked.train(chain, task.schedule, start, _prepared(task, group), metric, inputs or {})
+            return stacked.train(
+                chain, task.schedule, task.criterion, start, _prepared(task, group), metric, inputs or {}
+            )
         objective = loop.of_task(task, start) if loss == task.loss else loop.of_loss(loss, start)
         return loop.train(objective, task.schedule, start, group, metric)
 
@@ -95,9 +97,9 @@ def _chain(
         return None
     weights = {layer.weight for layer in chain}
     by_column = all(name in weights and d.dim() == 1 for name, d in metric.items())
-    classes = not any(batch.y.is_floating_point() for batch in batches)
+    plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
     same = set(start) == {name for layer in chain for name in (layer.weight, layer.bias) if name}
-    return chain if by_column and classes and same else None
+    return chain if by_column and plain and same else None
 
 
 def _in_groups(

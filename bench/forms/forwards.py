@@ -24,11 +24,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedarena.batch import Batch
+from fedarena.criterion import Criterion
 from fedarena.errors import UserError
 from fedarena.forms import chained_forwards, overwriting, pooling
 from fedarena.forms.chain import Dense, chain_of
@@ -81,7 +81,7 @@ def differences(
             _chained(task, chain, params, batches, directions, sigma, scheme, found, together)
             return found
         network = _Perturbed(task.model, params, dtype)
-        losses = _Losses(network, separate(task.model), batches, dtype, rows)
+        losses = _Losses(network, task.criterion, separate(task.model), batches, dtype, rows)
         if scheme == "forward":
             network.stand()
             here = losses()
@@ -119,7 +119,7 @@ def _chained(
     x, y = _parted(task.model)[0](x).flatten(1), y.to(found.dtype) if y.is_floating_point() else y
 
     def means(at: Tensor) -> Tensor:
-        return _means(chained_forwards.losses(chain, at, like, x, y), counts).T
+        return _means(chained_forwards.losses(task.criterion, chain, at, like, x, y), counts).T
 
     here = means(w[None]) if scheme == "forward" else None
     steps = torch.empty(together, len(w), dtype=found.dtype, device=found.device)
@@ -247,8 +247,15 @@ class _Losses:
     """The mean loss of each client at the network's present parameters [clients]."""
 
     def __init__(
-        self, network: _Perturbed, apart: bool, batches: Sequence[Batch], dtype: torch.dtype, rows: int | None
+        self,
+        network: _Perturbed,
+        criterion: Criterion,
+        apart: bool,
+        batches: Sequence[Batch],
+        dtype: torch.dtype,
+        rows: int | None,
     ) -> None:
+        self._criterion = criterion
         images = [batch.images() for batch in batches]
         self._counts = [len(y) for _, y in images]
         front, self._rest = _parted(network.model)
@@ -265,7 +272,7 @@ class _Losses:
         self._pieces = [(front(x.to(dtype)), y.to(dtype) if y.is_floating_point() else y) for x, y in images]
 
     def __call__(self) -> Tensor:
-        each = [F.cross_entropy(self._rest(x), y, reduction="none") for x, y in self._pieces]
+        each = [self._criterion.each(self._rest(x), y) for x, y in self._pieces]
         losses = each[0] if len(each) == 1 else torch.cat(each)
         return _means(losses, self._counts)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.batch import Batch
@@ -49,7 +48,7 @@ def of_task(task: Task, start: Tensors) -> Objective:
     """The task's own loss in a private copy of its model, which spares handing the parameters over at every call."""
     model = copy.deepcopy(task.model).to(next(iter(start.values())))
     own = dict(model.named_parameters())
-    return Objective({name: own[name] for name in start}, lambda x, y: F.cross_entropy(model(x), y))
+    return Objective({name: own[name] for name in start}, lambda x, y: task.criterion.mean(model(x), y))
 
 
 def train(

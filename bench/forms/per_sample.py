@@ -20,12 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
 from fedarena.batch import Batch
+from fedarena.criterion import Criterion
 from fedarena.forms.chain import Dense, chain_of, front_of
+from fedarena.forms.passes import backward, forward
 from fedarena.local import Loss
 from fedarena.task import Task
 from fedarena.tensors import Tensors, shaped
@@ -86,7 +87,8 @@ def many_clients(
     chain = chain_of(task.model, len(task.input_shape))
     if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
         front = front_of(task.model)
-        a = _ghost(chain, params, front(x) if front else x, y, counts, owner, momenta, beta, bound, out)
+        x = front(x) if front else x
+        a = _ghost(task.criterion, chain, params, x, y, counts, owner, momenta, beta, bound, out)
     else:
         a = _general(task, params, x, y, owner, momenta, beta, bound, out)
     if momenta is not None:
@@ -96,6 +98,7 @@ def many_clients(
 
 @torch.no_grad()
 def _ghost(
+    criterion: Criterion,
     chain: Sequence[Dense],
     params: Tensors,
     x: Tensor,
@@ -108,7 +111,8 @@ def _ghost(
     out: Tensor,
 ) -> Tensor:
     """Adds (1 − β) Σ_j a_j ∇f_j to `out` and returns a; `owner` is each sample's client."""
-    inputs, qs = _passes(chain, params, x.flatten(1), y)
+    inputs, last = forward(chain, params, x.flatten(1))
+    qs = backward(chain, params, inputs, criterion.residual(last, criterion.target(y, last)))
     squared = x.new_zeros(len(x))
     for dense, h, q in zip(chain, inputs, qs, strict=True):
         squared += q.square().sum(1) * (h.square().sum(1) + (1.0 if dense.bias else 0.0))
@@ -129,22 +133,6 @@ def _ghost(
         if dense.bias:
             parts[dense.bias].index_add_(0, owner, weighted)
     return a
-
-
-def _passes(chain: Sequence[Dense], params: Tensors, x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """h and q of every layer, [samples, d_in] and [samples, d_out]."""
-    inputs, h = [], x
-    for dense in chain:
-        inputs.append(h)
-        h = F.linear(h, params[dense.weight], params[dense.bias] if dense.bias else None)
-        if dense.activation:
-            h = dense.activation.forward(h)
-    target = y if y.is_floating_point() else F.one_hot(y, h.shape[1])
-    qs = [h.softmax(1) * target.sum(1, keepdim=True) - target]
-    for below, dense, a in zip(reversed(chain[:-1]), reversed(chain[1:]), reversed(inputs[1:]), strict=True):
-        back = qs[0] @ params[dense.weight]
-        qs.insert(0, below.activation.backward(back, a) if below.activation else back)
-    return inputs, qs
 
 
 def _general(

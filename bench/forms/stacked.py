@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.batch import Batch
+from fedarena.criterion import Criterion
 from fedarena.forms.chain import Dense
 from fedarena.forms.inputs import InputMap
 from fedarena.local import local_step
@@ -38,17 +39,18 @@ CHUNK = 5
 def train(
     chain: Sequence[Dense],
     schedule: Schedule,
+    criterion: Criterion,
     start: Tensors,
     batches: Sequence[Batch],
     metric: Mapping[str, Tensor],
     inputs: Mapping[str, InputMap],
 ) -> Tensors:
-    """`fedarena.local.upload` of clients with batches of one shape, under the mean cross-entropy; stacked.
+    """`fedarena.local.upload` of clients with batches of one shape, stacked.
 
     Args:
-        chain: the model. schedule: optimiser and learning rate.
+        chain: the model. schedule: optimiser and learning rate. criterion: the loss.
         start: W₀ and b₀ by name; a weight with an input map has the map's output width.
-        batches: labels are classes.
+        batches: labels [steps, b] are classes or numbers.
         metric: D of weights, one factor a column; absent: 1.
         inputs: maps applied to the inputs of dense layers, by the weight's name.
     """
@@ -56,17 +58,17 @@ def train(
     for first in range(0, len(batches), CHUNK):
         part = {name: up[first : first + CHUNK] for name, up in ups.items()}
         layers = [_Layer(dense, schedule, start, part, metric, inputs) for dense in chain]
-        _train_chunk(layers, schedule, batches[first : first + CHUNK])
+        _train_chunk(layers, schedule, criterion, batches[first : first + CHUNK])
     return ups
 
 
-def _train_chunk(layers: Sequence[_Layer], schedule: Schedule, batches: Sequence[Batch]) -> None:
+def _train_chunk(layers: Sequence[_Layer], schedule: Schedule, criterion: Criterion, batches: Sequence[Batch]) -> None:
     """Train the clients of one chunk, adding their steps to the layers' `taken`."""
     first, rest = layers[0], layers[1:]
     steps, b = (1 if schedule.fedsgd else batches[0].x.shape[0]), batches[0].x.shape[1]
     x = torch.stack([batch.x[:steps].flatten(0, 1).flatten(1) for batch in batches])  # [clients, steps·b, d]
     y = torch.stack([batch.y[:steps].flatten() for batch in batches])
-    target = F.one_hot(y, layers[-1].width).to(x)
+    target = criterion.target(y, x)
     x = first.mapped(x)
     block = b * _block(schedule, first.width, b)
     for begin in range(0, steps * b, block):
@@ -78,17 +80,17 @@ def _train_chunk(layers: Sequence[_Layer], schedule: Schedule, batches: Sequence
             z = base[:, now]
             if low:
                 z = torch.baddbmm(z, inner[:, now, :low], qs[:, :low], alpha=-first.rate)
-            qs[:, now] = _pass(first, rest, z, target[:, begin + low : begin + low + b])
+            qs[:, now] = _pass(first, rest, z, criterion, target[:, begin + low : begin + low + b])
         first.descend(qs, xs)
 
 
-def _pass(first: _Layer, rest: Sequence[_Layer], z: Tensor, target: Tensor) -> Tensor:
+def _pass(first: _Layer, rest: Sequence[_Layer], z: Tensor, criterion: Criterion, target: Tensor) -> Tensor:
     """One step from the first layer's z, forward and backward; steps the other layers. Returns the first one's q."""
     outputs, inputs = [first.activate(z)], []
     for layer in rest:
         inputs.append(layer.mapped(outputs[-1]))
         outputs.append(layer.activate(layer.affine(inputs[-1])))
-    q = torch.softmax(outputs.pop(), -1).sub_(target).div_(target.shape[1])
+    q = criterion.residual(outputs.pop(), target).div_(target.shape[1])
     below = [first, *rest][: len(rest)]
     for layer, under, h, a in zip(reversed(rest), reversed(below), reversed(inputs), reversed(outputs), strict=True):
         g = layer.back(q)

@@ -31,9 +31,9 @@ class MLP(Architecture):
         def make() -> nn.Sequential:
             layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
             for i, (d_in, d_out) in enumerate(pairwise(sizes), start=1):
-                layers[f"fc{i}"] = nn.Linear(d_in, d_out)
+                layers[f"fc{i}"] = nn.Linear(d_in, d_out, bias=self.options.bias)
                 layers[f"act{i}"] = ACTIVATIONS[self.options.activation]()
-            layers["out"] = nn.Linear(sizes[-1], n_classes)
+            layers["out"] = nn.Linear(sizes[-1], n_classes, bias=self.options.bias)
             return nn.Sequential(layers)
 
         return blank(make)

@@ -13,6 +13,9 @@ its mask, with entries of standard deviation `spread`. Two things are not as wit
       guesses right with probability Φ(‖V − V'‖ / (2 · spread · √(n/(n−1)))) after one round, and better with each
       round in which the same is sent. A larger spread hides more and rounds more.
 
+With `repeat` equal parts of a vector share one mask, as in PBPFL's printed form (λ_k is added to each of its three
+uploads). Then differences of parts are in clear: it is there to show what that costs.
+
 Nothing recovers the total when a client drops out: the masks of the others no longer cancel. All take part here.
 """
 
@@ -24,6 +27,7 @@ import torch
 from torch import Tensor
 
 from fedarena.defenses.secure.cards.zero_sum import Options
+from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.secure import Exchange, SecureSum, require_company
 
@@ -33,14 +37,21 @@ class ZeroSum(SecureSum):
 
     options: Options
 
+    @property
+    def repeat(self) -> int:
+        return self.options.repeat
+
     def check(self, n: int) -> None:
         require_company("zero-sum", n)
 
     def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
         self.check(len(vectors))
-        masks = self.deal(len(vectors), vectors.shape[1], rng.child("dealer")).to(vectors)
+        parts, d = self.repeat, vectors.shape[1]
+        if d % parts:
+            raise UserError(f"secure zero-sum: option 'repeat' is {parts}, allowed: a divisor of {d}, an upload's size")
+        masks = self.deal(len(vectors), d // parts, rng.child("dealer")).to(vectors).repeat(1, parts)
         wire = vectors + masks
-        down = masks[0].numel() * masks.element_size()
+        down = masks[0].numel() // parts * masks.element_size()
         return Exchange(wire, wire.sum(0), tuple(range(len(vectors))), extra_up=0.0, extra_down=float(down))
 
     def deal(self, n: int, d: int, rng: Rng) -> Tensor:

@@ -67,7 +67,8 @@ def agree(task, params, batches, scheme, dtype, k=3, rows=None, sigma=1e-3):
     assert got.shape == (len(batches), k)
     assert got.dtype == dtype
     scale = expected.abs().max()
-    assert (got - expected).abs().max() <= DTYPES[dtype] * scale + 1e-15, (got, expected)
+    rounding = 8 * torch.finfo(dtype).eps  # of losses near 1, where a difference all but vanishes
+    assert (got - expected).abs().max() <= DTYPES[dtype] * scale + rounding, (got, expected)
     return got
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from torch import nn
 
 from fedarena import forms
 from fedarena.batch import Batch
+from fedarena.criterion import LOSSES, Criterion
 from fedarena.defense import State
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions
 from fedarena.defenses.dbcl import DBCL
@@ -35,7 +38,7 @@ def federation(schedule, sizes, model="mlp", shape=(1, 6, 6), classes=5, dtype=t
     """A task, initial parameters and one batch a client."""
     card = find("model", model)
     architecture = card.load()(card.parse(options))
-    module = architecture.module(shape, classes)
+    module = architecture.module(shape, Criterion(schedule.loss, classes).outputs)
     start = {n: p.to(dtype) for n, p in architecture.init(module, Rng(seed).torch()).items()}
     task = Task(module, shape, classes, tuple(sizes), schedule)
     b, g = schedule.batch_size, Rng(seed).child("data").torch()
@@ -92,6 +95,14 @@ def test_stacked_equals_one_client_alone(widths, activation, schedule, sizes, se
     assert chain_of(task.model, 3) is not None
     got = forms.uploads(task, task.loss, start, batches)
     assert distance(got, alone(task, task.loss, start, batches)) < 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("model", ["mlp", "lenet-dlg"])
+@pytest.mark.parametrize("schedule", WORK, ids=NAMES)
+def test_every_loss(loss, model, schedule):
+    task, start, batches = federation(replace(schedule, loss=loss), [9, 12], model)
+    assert distance(forms.uploads(task, task.loss, start, batches), alone(task, task.loss, start, batches)) < 1e-9
 
 
 @settings(max_examples=40, deadline=None)

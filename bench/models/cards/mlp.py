@@ -12,6 +12,7 @@ class Options:
 
     widths: tuple[int, ...] = option((200, 200), "units of each hidden layer, from input to output", low=1)
     activation: str = option("relu", "activation after each hidden layer", choices=("relu", "sigmoid", "tanh", "elu"))
+    bias: bool = option(True, "biases in every layer")
     init: str = init_option("default")
 
 

@@ -12,6 +12,9 @@ class Options:
     spread: float = option(
         1.0, "standard deviation of a mask's entry, in the units of the weighted upload (not relative to it)", above=0
     )
+    repeat: int = option(
+        1, "equal parts of an upload that share one mask; 3: as PBPFL prints it, one mask for its three tensors", low=1
+    )
 
 
 CARD = Card(

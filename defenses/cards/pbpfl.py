@@ -1,0 +1,63 @@
+"""Card and options of `pbpfl`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of PBPFL."""
+
+    r: str = option(
+        "log-uniform",
+        "law of the hidden channels' masks: log-uniform over `decades`; as in the authors' code uniform "
+        "(U(0, 1) + 1e-5, convolutions) or constant (1 + 1e-5, dense layers)",
+        choices=("log-uniform", "uniform", "constant"),
+    )
+    decades: float = option(2.0, "width of r=log-uniform: log10 of max r / min r", low=0, high=30)
+    r_a: str = option("uniform", "law of r_a: uniform U(0, 1), normal N(0, 1)", choices=("uniform", "normal"))
+    gamma: str = option(
+        "uniform",
+        "law of gamma: uniform U(0, 1), normal N(0, 1), or cancelling: what a curious server picks to cancel a single "
+        "mask on all three uploads (it then shortens r_a below 1/2)",
+        choices=("uniform", "normal", "cancelling"),
+    )
+    gamma_scale: float = option(1.0, "factor on gamma=uniform and normal", above=0)
+    digits: float = option(
+        5.0, "decimal digits of a recovered gradient that may be lost to cancellation before the run is marked", above=0
+    )
+
+
+CARD = Card(
+    name="pbpfl",
+    kind="defense",
+    title="PBPFL: the server hides its model behind masks that cancel",
+    target="fedarena.defenses.pbpfl:PBPFL",
+    options=Options,
+    paper="Practical and Bilateral Privacy-preserving Federated Learning",
+    authors="Feng, Yang, Fang, Xia, Tang",
+    year=2020,
+    url="https://arxiv.org/abs/2002.09843",
+    equations="Sections 3.1 to 3.3, Eqs. 5 to 19; Section 4 (3) for uploads with shares of zero",
+    departures=(
+        "Fresh masks each round, the same for all clients of the round; the authors' code draws them for each client, "
+        "which secret-shared uploads do not allow.",
+        "The paper leaves the law of r open. Its code's r is the constant 1 + 1e-5 for dense layers, which hides "
+        "nothing: the default here is log-uniform over two decades.",
+        "Biases are masked as weights from a unit that outputs 1; paper and code have none.",
+        "β of the last layer is 0 and is sent all the same, as the paper says, so that all three uploads are alike.",
+    ),
+    check="client 2.5 x FedAvg's backward pass (Table 3): bench reproduce pbpfl/table3",
+    facts=(
+        ("loss", "half the squared error only (Eq. 3), to one-hot labels (mse) or one number (regression)"),
+        ("models", "ReLU, max and average pooling, flatten, concatenated or added skips; no normalisation"),
+        ("down", "Ŵ = R ∘ W, the last layer + γ r_a on every column; r_a"),
+        ("up", "∂L̂/∂Ŵ, σ and β: three tensors for each of the model's"),
+        ("server knows", "W, r, γ, r_a, hence every client's exact gradient"),
+        ("client knows", "Ŵ, r_a, its own data"),
+        ("eavesdropper knows", "both wires: Ŵ, r_a and every upload"),
+        ("secret-shared uploads", "pbpfl+zero-sum, pbpfl+pairwise-masks; one mask for all three: zero-sum.repeat=3"),
+    ),
+    usual=(("model", "mlp"), ("loss", "mse")),
+)
