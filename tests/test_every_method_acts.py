@@ -241,6 +241,18 @@ def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
         assert record["scores"]["privacy"] < 0.5
 
 
+@pytest.mark.parametrize("name", BY_GOAL["extraction"])
+def test_an_attack_takes_an_undefended_model(name: str) -> None:
+    """From a client; the server holds its own."""
+    card = registry.find("attack", name)
+    attack, threats = MethodSpec(name, card.parse({})), (Threat("client", "adaptive"), Threat("server", "adaptive"))
+    spec = GroupSpec(attacked("mlp", rounds=40, batch_size=4), MethodSpec("fedavg"), attack, threats, 0)
+    client, server = run_groups([spec], 1)[0].records
+    assert client["metrics"]["agreement"] > client["metrics"]["prior_agreement"] + 0.2
+    assert client["scores"]["privacy"] < 0.5
+    assert server["status"] == "n/a"
+
+
 def attacked(model: str = "lenet-dlg", model_options: Any = None, **schedule: Any) -> ProblemSpec:
     options = model_options or registry.find("model", model).parse({})
     return ProblemSpec("digits", model, "iid", 2, options, schedule=Schedule(**{"rounds": 8, **schedule}))

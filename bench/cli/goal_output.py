@@ -56,9 +56,9 @@ def baseline(records: Sequence[Record]) -> str:
             f"Labels: {_span(asked)} a cell and seed."
         )
     if looked := values("models"):
-        prior = _span([100 * value for value in values("prior_agreement")])
+        constant = _span([100 * value for value in values("prior_agreement")])
         return (
-            f"Without any attack: the best constant prediction agrees by {prior} % with the server's model. "
+            f"Without any attack: the best constant prediction agrees by {constant} % with the server's model. "
             f"Rounds looked at: {_span(looked)} a cell and seed."
         )
     return ""

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fedarena.attacks.smoother import Move, Step, prior_deviation, smooth
+from fedarena.attacks.smoother import Move, Step, filtered, prior_deviation, smooth
 from fedarena.defenses.sketch import draw
 
 TAU = 0.7
 
 
-def least_squares(steps: Sequence[Step], tau: float) -> list[Move]:
-    """The likeliest moves after each step but the last: a pseudo-inverse of all equations at once.
+def solved(steps: Sequence[Step], tau: float) -> tuple[Tensor, list[int], Tensor]:
+    """A pseudo-inverse of all equations at once: the likeliest unknowns, where each starts, and W after the last step.
 
     Unknowns, scaled to variance 1: w_0/τ, then (u_t − own_t)/σ_t and v_t/ρ_t of every round.
     """
@@ -38,11 +38,16 @@ def least_squares(steps: Sequence[Step], tau: float) -> list[Move]:
             state[:, outside : outside + d] -= step.outside * torch.eye(d, dtype=torch.float64)
             offset = offset - S @ step.own.T
     z = torch.linalg.pinv(torch.cat(rows), rtol=1e-11) @ torch.cat(known)
-    moves = []
+    return z, starts, (state @ z + offset).T
+
+
+def least_squares(steps: Sequence[Step], tau: float) -> list[Move]:
+    """The likeliest moves after each step but the last."""
+    (z, starts, _), moves = solved(steps, tau), []
     for t, step in enumerate(steps[:-1]):
-        inside, outside = starts[2 * t + 1], starts[2 * t + 2]
+        inside, outside, end = starts[2 * t + 1 : 2 * t + 4]
         u = step.own + step.inside * z[inside:outside].T
-        moves.append(Move(u, step.outside * z[outside : outside + d].T))
+        moves.append(Move(u, step.outside * z[outside:end].T))
     return moves
 
 
@@ -85,6 +90,21 @@ def test_equals_least_squares(seed: int, d: int, rounds: int, ratio: float, law:
     missed = [(seed + t) % 3 if gaps else 0 for t in range(rounds)]
     steps, _ = simulate(seed, d, sizes, law, missed)
     assert_close(smooth(steps, range(rounds - 1), tau=TAU), least_squares(steps, TAU))
+
+
+@pytest.mark.parametrize("law", ["countsketch", "balanced"])
+@pytest.mark.parametrize("gaps", [[0] * 7, [0, 2, 0, 1, 0, 0, 3]])
+def test_the_filter_s_model_equals_least_squares_up_to_its_round(law: str, gaps: list[int]) -> None:
+    steps, _ = simulate(6, 11, [5, 6, 5, 6, 5, 6, 5], law, gaps)
+    for t, found in zip((0, 3, 6), filtered(steps, (6, 0, 3), TAU), strict=True):
+        reference = solved(steps[: t + 1], TAU)[2]
+        assert (found - reference).norm() <= 1e-6 * reference.norm()
+
+
+def test_the_filter_s_model_does_not_change_when_it_goes_on() -> None:
+    steps, _ = simulate(7, 10, [5] * 6, "countsketch", [0] * 6)
+    early, _ = filtered(steps, (2, 5))
+    assert torch.equal(early, filtered(steps[:3], (2,))[0])
 
 
 def test_adam_moves_outside_the_row_space_equal_least_squares() -> None:

@@ -1,4 +1,4 @@
-"""`bench run` and `explain` with attacks after members and labels, as a person meets them."""
+"""`bench run` and `explain` with attacks after members, labels and models, as a person meets them."""
 
 from __future__ import annotations
 
@@ -52,6 +52,25 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     assert "; classes' frequencies alone give" in out
 
 
+def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("model-extraction", tmp_path, capsys, "--set=attack.history=4").split())
+    for said in (
+        "by broadcast",
+        "in the last round 100 %",
+        "outputs: error 0.00",
+        "parameters: cosine 1.00",
+        "(1) the server holds its own model",
+        "the best constant prediction agrees by",
+        "Rounds looked at: 6 a cell and seed.",
+        "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
+        "in the form that its paper tried, and",
+        "when read with the protocol in mind (no defense: 100 % as the client and the eavesdropper)",
+    ):
+        assert said in out
+    assert "matched through the protocol" not in out
+    assert not list(tmp_path.glob("*.png"))
+
+
 def test_json_holds_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = ("--json", "--seeds=0,1", "--party=server", "--form=adaptive")
     told = json.loads(run("joint-membership", tmp_path, capsys, *more))["records"]
@@ -67,6 +86,14 @@ def test_explain_says_what_the_attack_is_given(capsys: pytest.CaptureFixture[str
         assert party["given"].endswith("8 candidates an observation: half of them its samples, half held out, shuffled")
     told = json.loads(bench("explain", "dbcl", "last-layer-label", "--model=mlp", "--json", capsys=capsys))
     assert not any("candidates" in party["given"] for party in told["parties"])
+
+
+def test_explain_says_what_is_made_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(bench("explain", "dbcl", "model-extraction", "--model=mlp", "--json", capsys=capsys))
+    given = {(p["party"], p["form"]): p["given"] for p in told["parties"]}
+    assert given["server", "paper"] == "n/a: the server holds its own model"
+    assert given["client", "adaptive"] == "broadcast: a model of 6 tensors, 55,210 numbers"
+    assert not any("match" in text for text in given.values())
 
 
 # -- words ---------------------------------------------------------------------------------------------
@@ -131,6 +158,30 @@ def test_labels_of_a_reconstruction_keep_its_words() -> None:
     assert "recovers of the images 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
     assert baseline(told) == ""
     assert lines(cell(told)) == []  # type: ignore[arg-type]
+
+
+MODEL = {"agreement": 0.8, "final_agreement": 0.9, "prior_agreement": 0.25, "models": 5.0}
+QUALITY = {"stolen_accuracy": 0.5, "server_accuracy": 0.75}
+
+
+def test_secrets_are_listed_with_their_errors() -> None:
+    told = cell([record(metrics={**MODEL, **QUALITY, "secret_error_gamma": 0.25, "secret_error_mask.0": 1.5})])
+    assert told is not None
+    assert lines(told) == [
+        "agreement 80 %",
+        "in the last round 90 %",
+        "by true labels 0.50 of 0.75",
+        "secret gamma: error 0.25",
+        "secret mask.0: error 1.50",
+    ]
+
+
+def test_the_verdict_of_models_taken_without_a_defense() -> None:
+    told = [record(defense="fedavg", party=p, metrics=MODEL) for p in ("client", "eavesdropper")]
+    assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
+        "Without a defense the model that model-extraction takes agrees with the server's by 80 % as the client and "
+        "the eavesdropper; the best constant prediction agrees by 25 %."
+    )
 
 
 def test_different_numbers_of_candidates_are_given_as_a_span() -> None:

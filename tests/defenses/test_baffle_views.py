@@ -98,3 +98,34 @@ def test_the_epoch_level_is_replayed_along_the_seed():
     (one,) = reading(own, watched(own), "server", "adaptive")
     again = flatten(one.observations[0].simulate(x, torch.nn.functional.one_hot(y, 3).float()))
     assert torch.allclose(again, plain, rtol=1e-4, atol=1e-6)
+
+
+# -- the server's model ---------------------------------------------------------------------------------
+
+
+def disclosed(defense, rounds, party, wanted, saw=None):
+    threat = Threat(party, "adaptive")
+    return defense.disclosures(threat, cut([r for r in rounds if saw is None or r.index in saw], threat), wanted)
+
+
+@pytest.mark.parametrize("party", ["eavesdropper", "client"])
+@pytest.mark.parametrize("downlink", ["model", "scalars"])
+def test_broadcasts_tell_the_model(party, downlink):
+    """Scalars do too, to whoever kept all of them."""
+    defense = make(directions=10, downlink=downlink)
+    rounds = watched(defense)
+    found = disclosed(defense, rounds, party, (0, 2))
+    for told, r in zip(found, (rounds[0], rounds[2]), strict=True):
+        assert told.round == r.index
+        assert set(told.params) == set(r.params)
+        for name, w in r.params.items():
+            assert torch.allclose(told.params[name], w, rtol=1e-5, atol=1e-6)
+
+
+def test_scalars_tell_nothing_to_who_missed_one():
+    defense = make(directions=10, downlink="scalars")
+    found = disclosed(defense, watched(defense), "eavesdropper", (2,), saw=(0, 2))
+    assert isinstance(found, NotApplicable)
+    assert "every broadcast before" in found.reason
+    own = disclosed(defense, watched(defense), "server", (2,))
+    assert "its own model" in own.reason
