@@ -43,9 +43,9 @@ def scales(plan: ScalingPlan, params: Tensors) -> list[Tensor]:
     """s by which `canonical` divides the rows, [sizes[g]] for every group g: params = factors(s)∘canonical.
 
     s_i is the length of the row of weights into unit i, times s_j of its columns, and of the bias. Of the layers that
-    write to a unit (an addition ties them) the first counts in which this length is not 0. A dead unit, whose length is
-    0 in all of them, keeps s_i = 1, and weights from it do not count in the lengths of others: its activation is 0,
-    whatever they are.
+    write to a unit (an addition ties them) the first counts in which this length is not 0; neighbouring rows of it that
+    are tied to one another count together. A dead unit, whose length is 0 in all of them, keeps s_i = 1, and weights
+    from it do not count in the lengths of others: its activation is 0, whatever they are.
     """
     like = params[f"{plan.layers[0].name}.weight"]
     lengths = [like.new_zeros(size) for size in plan.sizes]

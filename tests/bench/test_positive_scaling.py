@@ -37,6 +37,12 @@ def check(model, shape, seed=0):
     return found
 
 
+def rows(params, name):
+    """Lengths of the rows of a layer, bias included."""
+    squares = params[f"{name}.weight"].flatten(1).square().sum(1)
+    return (squares + params[f"{name}.bias"].square()).sqrt()
+
+
 # -- the law ---------------------------------------------------------------------------------------
 
 
@@ -186,10 +192,13 @@ def test_concatenations_with_other_boundaries_are_cut_at_all_of_them():
 
 def test_a_shift_ties_channel_by_channel():
     """[a₁ a₂ b₁ b₂ b₃] + [b₁ b₂ b₃ a₁ a₂] leads from a₁ through all five."""
-    found = check(randomised(Wide((2, 3), lambda a, b: torch.cat([a, b], 1) + torch.cat([b, a], 1))), (2,))
+    model = randomised(Wide((2, 3), lambda a, b: torch.cat([a, b], 1) + torch.cat([b, a], 1)))
+    found, params = check(model, (2,)), parameters(model)
     assert found.sizes == (1,)
     assert [layer.rows for layer in found.layers[:2]] == [(Run(0, 1, 2),), (Run(0, 1, 3),)]
     assert found.layers[-1].columns == (Run(0, 1, 5),)
+    length = rows(params, "layers.0").square().sum().sqrt()  # both rows of the first layer
+    assert float(scales(found, params)[0]) == pytest.approx(float(length))
 
 
 def test_a_group_may_be_written_twice_by_one_layer():
@@ -377,12 +386,6 @@ def test_values_and_device_of_parameters_do_not_matter():
 
 
 # -- the canonical form ----------------------------------------------------------------------------
-
-
-def rows(params, name):
-    """Lengths of the rows of a layer, bias included."""
-    squares = params[f"{name}.weight"].flatten(1).square().sum(1)
-    return (squares + params[f"{name}.bias"].square()).sqrt()
 
 
 def test_canonical_rows_have_length_one():

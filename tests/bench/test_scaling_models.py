@@ -44,6 +44,7 @@ def test_shipped_models_plan_or_say_which_layer_is_in_the_way(name):
         ("lenet-baffle", {"activation": "relu", "norm": "none", "mean": "0.5"}, (16, 64)),
         ("mlp", {}, (200, 200)),
         ("mlp-two-stage", {"activation": "relu", "blur": "1", "size": "8"}, (32,)),
+        ("resnet", {"skip": "add", "depth": "20"}, (16,) * 4 + (32,) * 4 + (64,) * 4),
         ("wrn-10-2", {"activation": "relu", "norm": "none"}, (16, 32, 32, 64, 64, 128, 128)),
     ],
 )
@@ -72,3 +73,11 @@ def test_options_that_do_not_keep_masks_are_named(name, options, message):
     module, _, shape = shipped(name, options)
     with pytest.raises(UserError, match=message):
         plan(module, shape)
+
+
+def test_concatenating_blocks_have_groups_of_their_own():
+    module, params, shape = shipped("resnet", {"skip": "concat", "depth": "20"})
+    found = plan(module, shape)
+    assert sum(found.sizes) == sum(len(params[f"{layer.name}.weight"]) for layer in found.layers[:-1])
+    assert sum(run.channels for run in found.layers[-1].columns) == params["out.weight"].shape[1]
+    assert len(found.layers[-1].columns) == 4  # the stage's shortcut and its three blocks
