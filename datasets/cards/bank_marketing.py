@@ -50,4 +50,5 @@ CARD = Card(
         ),
         ("balance", "11.7 % of the rows are of class 1"),
     ),
+    usual=(("model", "mlp"),),
 )

@@ -28,4 +28,5 @@ CARD = Card(
         ("file", "embedded (scikit-learn)"),
         ("licence", "CC BY 4.0"),
     ),
+    usual=(("model", "mlp"),),
 )

@@ -39,4 +39,5 @@ CARD = Card(
         ("file", "embedded (scikit-learn)"),
         ("licence", "none stated; published with the paper"),
     ),
+    usual=(("model", "mlp"), ("loss", "regression"), ("partition", "iid")),
 )

@@ -14,12 +14,14 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from fedarena import datasets, registry
 from fedarena.cli import data as command
+from fedarena.cli.problem_args import add_problem_arguments, read_problem, read_settings
 from fedarena.datasets.cards.diabetes import UNIT
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.split import checksum, stratified
 from fedarena.datasets.survey import survey, verify
 from fedarena.datasets.tables import to_unit
 from fedarena.errors import UserError
+from fedarena.problem import build
 
 # -- scaling ---------------------------------------------------------------------------------------
 
@@ -113,6 +115,20 @@ def test_diabetes_is_a_regression_in_units_of_its_largest_value() -> None:
 @pytest.mark.parametrize("name", ["breast-cancer", "diabetes"])
 def test_the_data_folder_plays_no_part(name: str, tmp_path: Path) -> None:
     assert np.array_equal(datasets.load(name, tmp_path / "nowhere").x_test, datasets.load(name).x_test)
+
+
+@pytest.mark.parametrize("name", ["bank-marketing", "breast-cancer", "diabetes"])
+def test_a_table_names_a_problem_that_it_fits(name: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_problem_arguments(parser)
+    args = parser.parse_args(["--dataset", name])
+    mimic = registry.find("attack", "mimic")  # its own usual partition shares out classes
+    made = read_problem(args, read_settings(args), [mimic])
+    assert made.model == "mlp"
+    if name == "diabetes":
+        task = build(made, 0).task
+        assert task.input_shape == (10,)
+        assert task.criterion.outputs == 1
 
 
 # -- the contract -----------------------------------------------------------------------------------
