@@ -1,53 +1,91 @@
-"""What a client undoes of PBPFL's masks: γ, and with it the masked output layer.
+"""What whoever reads PBPFL's broadcasts undoes of its masks: γ, and with it the masked output layer.
 
-The client's upload is the gradient of a quadratic in γ whose least value over its own labels is where the masked
-predictions explain them best:
+By labels. The client's upload is the gradient of a quadratic in γ that is least where the masked predictions explain
+its labels best:
 
     γ̂ = Σ_i α_i r_aᵀ(ŷ_i − ȳ_i) / (‖r_a‖² Σ_i α_i²)
 
-Its error is Σ α r_aᵀ(y − ȳ) over the same denominator, and training makes the residuals y − ȳ orthogonal to the last
-features, of which α is a combination: the better the model, the better γ̂. Without labels each column j of the output
-layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²); the median over columns is near γ.
+Training makes the residuals y − ȳ orthogonal to the last features, of which α is a combination: the better the model,
+the better γ̂.
+
+By columns. Each column j of the output layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²), and the median over
+columns is near γ. This takes no data.
+
+By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
+that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:
+
+    min over γ_t, γ_u   ‖(Ŵ_t s_t − γ_t r_a,t s_tᵀ) − (Ŵ_u s_u − γ_u r_a,u s_uᵀ)‖²
+
+This takes no data either, and errs by one round's update alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from fedarena.criterion import Criterion
+from fedarena.positive_scaling import ScalingPlan, scales
 from fedarena.tensors import Tensors
 from fedarena.widened import Widened
 
 
-@torch.no_grad()
-def gamma_from_labels(
-    wide: Widened, criterion: Criterion, masked: Tensors, r_a: Tensor, x: Tensor, y: Tensor
-) -> Tensor:
-    """γ̂ [] by least squares, in double precision.
+@dataclass(frozen=True)
+class Masked:
+    """One broadcast.
 
-    Args:
-        masked: Ŵ. r_a: [outputs]. x, y: own samples [n, ...].
+    Attributes:
+        params: Ŵ.
+        r_a: [outputs].
+        output: names of the output layer's parameters to which γ r_a was added: its weight, and its bias if it has one.
     """
-    predicted, alpha = (t.double() for t in wide(masked, x))
+
+    params: Tensors
+    r_a: Tensor
+    output: tuple[str, ...]
+
+    def columns(self) -> Tensor:
+        """The output layer, its bias as a further column: [outputs, features (+ 1)], in double precision."""
+        weight, *bias = (self.params[name].double() for name in self.output)
+        return torch.cat([weight, *(b[:, None] for b in bias)], 1)
+
+    def without(self, gamma: float) -> Tensors:
+        """R ∘ W: Ŵ less γ r_a on every column."""
+        found, part = dict(self.params), (gamma * self.r_a.double()).to(self.r_a)
+        for name in self.output:
+            found[name] = found[name] - (part if found[name].dim() == 1 else part[:, None])
+        return found
+
+
+@torch.no_grad()
+def gamma_from_labels(sent: Masked, wide: Widened, criterion: Criterion, x: Tensor, y: Tensor) -> float:
+    """γ̂ by least squares over samples [n, ...] and their labels."""
+    r_a = sent.r_a.double()
+    predicted, alpha = (t.double() for t in wide(sent.params, x))
     error = predicted - criterion.target(y, predicted)
-    v = r_a.double().square().sum()
-    return (alpha * (error @ r_a.double())).sum() / (v * alpha.square().sum())
+    return float((alpha * (error @ r_a)).sum() / (r_a.square().sum() * alpha.square().sum()))
 
 
-def gamma_from_columns(weight: Tensor, bias: Tensor | None, r_a: Tensor) -> Tensor:
-    """γ̂ [] as the median of r_aᵀŴ_j / ‖r_a‖² over the columns of the output layer, its bias one of them."""
-    columns = weight if bias is None else torch.cat([weight, bias[:, None]], 1)
-    r = r_a.double()
-    return (r @ columns.double() / r.square().sum()).median()
+def gamma_from_columns(sent: Masked) -> float:
+    """γ̂ as the median of r_aᵀŴ_j / ‖r_a‖² over the columns of the output layer."""
+    r_a = sent.r_a.double()
+    return float((r_a @ sent.columns() / r_a.square().sum()).median())
 
 
-def without_additive(masked: Tensors, names: Sequence[str], r_a: Tensor, gamma: Tensor) -> Tensors:
-    """R ∘ W from Ŵ: the output layer's parameters `names` less γ r_a on every column."""
-    found = dict(masked)
-    for name in names:
-        part = (gamma * r_a.double()).to(r_a)
-        found[name] = masked[name] - (part if masked[name].dim() == 1 else part[:, None])
-    return found
+def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[float, float]:
+    """γ̂ of both broadcasts, the nearer to each other in time the better."""
+    layers, masks = zip(*(_canonical_output(one, plan) for one in (sent, other)), strict=True)
+    design = torch.stack([masks[0].flatten(), -masks[1].flatten()], 1)
+    found = torch.linalg.lstsq(design, (layers[0] - layers[1]).reshape(-1, 1)).solution.flatten()
+    return float(found[0]), float(found[1])
+
+
+def _canonical_output(sent: Masked, plan: ScalingPlan) -> tuple[Tensor, Tensor]:
+    """Ŵ s and r_a sᵀ."""
+    weight, s = sent.output[0], scales(plan, {name: t.double() for name, t in sent.params.items()})
+    per_column = plan.factors(s)[weight].double().reciprocal()[0]
+    if len(sent.output) > 1:
+        per_column = torch.cat([per_column, per_column.new_ones(1)])
+    return sent.columns() * per_column, torch.outer(sent.r_a.double(), per_column)

@@ -127,8 +127,10 @@ class PBPFL(Defense):
     ) -> Sequence[Reading] | NotApplicable:
         return pbpfl_views.readings(self, threat, seen, victims)
 
-    def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
-        return pbpfl_views.disclosure(self, threat, now)
+    def disclosures(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Disclosure] | NotApplicable:
+        return pbpfl_views.disclosures(self, threat, seen, rounds)
 
     # -- its pieces --------------------------------------------------------------------------------
 

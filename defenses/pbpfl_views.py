@@ -12,10 +12,11 @@ positive scaling of ReLU units, which no function depends on:
     server, eavesdropper   `upload`      ∂L̂/∂Ŵ, σ and β; matched through the client step at Ŵ
     client                 `first layer` the others' update of the layers that read the input
 
-The client takes γ̂ r_a off the output layer (`fedarena.attacks.unmask`) and brings what is left into the canonical form
-C(W), with incoming weights of length 1 (`fedarena.positive_scaling`). From round to round C changes by the update of
-the hidden layers alone. Row i of a layer that reads the input moves from c along −∂L/∂c_i, by a length that depends on
-the unknown ‖w_i‖: so what is matched is the direction of each row's change, orthogonal to c.
+The client finds γ̂ by two broadcasts (`fedarena.attacks.unmask`), takes γ̂ r_a off the output layer and brings what
+is left into the canonical form C(W), with incoming weights of length 1 (`fedarena.positive_scaling`). From round to
+round C changes by the update of the hidden layers alone. Row i of a layer that reads the input moves from c along
+−∂L/∂c_i, by a length that depends on the unknown ‖w_i‖: so what is matched is the direction of each row's change,
+orthogonal to c.
 
 A server that sums securely with one mask for all three uploads (zero-sum.repeat=3) knows two differences of them:
 
@@ -32,9 +33,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.attacks.unmask import gamma_from_columns, gamma_from_labels, without_additive
+from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.defense import Broadcast, Reading
-from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, UPLOADS
+from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, UPLOADS
 from fedarena.observe import (
     PlainGradient,
     ThroughProtocol,
@@ -63,7 +64,7 @@ def readings(
     rounds = [seen[t] for t in victims if t in seen]
     if not rounds:
         return NotApplicable("none of the rounds attacked took place")
-    found = [Reading(*_upload(defense, threat, rounds))]
+    found = [Reading(*_upload(defense, threat, seen, rounds))]
     if threat.form == "adaptive" and defense.secure is not None and defense.secure.repeat == len(UPLOADS):
         found.append(Reading("shared mask", tuple(_shared_mask(defense, threat, now) for now in rounds)))
         if threat.party == "server" and defense.options.gamma == "cancelling":
@@ -71,29 +72,56 @@ def readings(
     return found
 
 
-def disclosure(defense: PBPFL, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
+def disclosures(
+    defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+) -> Sequence[Disclosure] | NotApplicable:
     """The model in the paper's eyes is Ŵ itself; in the adaptive ones Ŵ less γ̂ r_a, which predicts as W does."""
     if threat.party == "server":
         return NotApplicable("the server holds its own model")
-    masked, r_a = defense.open(now.down)
-    if threat.form == "paper":
-        return Disclosure(now.index, masked, {})
-    gamma = _gamma(defense, now)
-    params = without_additive(masked, defense.additive, r_a, gamma)
-    return Disclosure(now.index, params, {GAMMA: gamma.reshape(1)})
+    found = []
+    for t in (t for t in rounds if t in seen):
+        sent = opened(defense, seen[t])
+        if threat.form == "paper":
+            found.append(Disclosure(t, sent.params))
+        else:
+            gamma = estimate_gamma(defense, seen, t)
+            found.append(Disclosure(t, sent.without(gamma), {GAMMA: torch.tensor([gamma])}))
+    return found or NotApplicable("the party saw none of the rounds looked at")
+
+
+# -- the additive mask ----------------------------------------------------------------------------------
+
+
+def opened(defense: PBPFL, now: Seen) -> Masked:
+    """A round's broadcast."""
+    return Masked(*defense.open(now.down), defense.additive)
+
+
+def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
+    """γ̂ of round t by the broadcast after it or before it; of a party that saw neither by its labels, if it has any."""
+    now = opened(defense, seen[t])
+    for other in (t + 1, t - 1):
+        if other in seen:
+            return gammas_from_two(now, opened(defense, seen[other]), defense.plan)[0]
+    own = seen[t].own_data
+    if own is None:
+        return gamma_from_columns(now)
+    return gamma_from_labels(now, defense.wide, defense.task.criterion, *own.images())
 
 
 # -- server and eavesdropper: uploads -------------------------------------------------------------------
 
 
-def _upload(defense: PBPFL, threat: Threat, rounds: Sequence[Seen]) -> tuple[str, tuple[Observation, ...]]:
+def _upload(
+    defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[Seen]
+) -> tuple[str, tuple[Observation, ...]]:
     """The upload as it is, or what the paper's attacker reads as a gradient."""
     simulate: Simulator
     name = "gradient" if (threat.party, threat.form) == ("server", "paper") else "upload"
     observations = []
     for now in rounds:
         clients, up = uploads_seen(now, threat)
-        estimate = _exact(defense, now, up) if threat.party == "server" else part(up, GRADIENT)
+        estimate = _exact(defense, now, up) if threat.party == "server" else _overheard(defense, threat, seen, now, up)
         if threat.form == "adaptive":
             target, simulate = up, ThroughProtocol(defense, now.down, clients)
             bias = GRADIENT + defense.task.output_bias if defense.task.output_bias else None
@@ -114,6 +142,17 @@ def _exact(defense: PBPFL, now: Seen, up: Tensors) -> Tensors:
     assert now.secret is not None
     stacked = {name: t[None] for name, t in up.items()}
     return row(defense.recover(Broadcast(now.down, now.secret), stacked)[0], 0)
+
+
+def _overheard(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen, up: Tensors) -> Tensors:
+    """∂L̂/∂Ŵ as it is; or Eq. 19 with γ̂ and without R, which is right in the output layer's bias and right in direction
+    in every row whose columns have no factor."""
+    g, sigma, beta = (part(up, kind) for kind in UPLOADS)
+    if threat.form == "paper":
+        return g
+    gamma = estimate_gamma(defense, seen, now.index)
+    v = gamma**2 * float(now.down[R_A].square().sum())
+    return {name: t - gamma * sigma[name] + v * beta[name] for name, t in g.items()}
 
 
 def _observation(
@@ -187,15 +226,16 @@ def _from_broadcasts(
         )
     if defense.rule is not None:
         return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
-    pairs = [(seen[t], seen[t + 1]) for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
-    if not pairs:
+    rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
+    if not rounds:
         return NotApplicable(
             "the malicious client was not sampled in two consecutive rounds together with another client"
         )
     if threat.form == "paper":
-        return [Reading("difference", tuple(_difference(defense, threat, *pair) for pair in pairs))]
-    found = tuple(o for o in (_first_layer(defense, threat, *pair) for pair in pairs) if o is not None)
-    return [Reading("first layer", found)] if found else NotApplicable("no layer with units of its own reads the input")
+        return [Reading("difference", tuple(_difference(defense, threat, seen[t], seen[t + 1]) for t in rounds))]
+    if not reading_the_input(defense.plan):
+        return NotApplicable("no layer with units of its own reads the input")
+    return [Reading("first layer", tuple(_first_layer(defense, threat, seen, t) for t in rounds))]
 
 
 def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Observation:
@@ -207,20 +247,10 @@ def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Obser
     return _observation(defense, now, others, target, plain, defense.task.output_bias, target)
 
 
-def _gamma(defense: PBPFL, now: Seen) -> Tensor:
-    """γ̂ by the party's labels, where it has any, else by the columns of the output layer."""
-    masked, r_a = defense.open(now.down)
-    if now.own_data is not None:
-        return gamma_from_labels(defense.wide, defense.task.criterion, masked, r_a, *now.own_data.images())
-    weight, *bias = (masked[name] for name in defense.additive)
-    return gamma_from_columns(weight, bias[0] if bias else None, r_a)
-
-
-def canonical_model(defense: PBPFL, now: Seen) -> Tensors:
+def canonical_model(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> Tensors:
     """C(W) of one round, in double precision, its output layer up to the error of γ̂."""
-    masked, r_a = defense.open(now.down)
-    freed = without_additive(masked, defense.additive, r_a, _gamma(defense, now))
-    return canonical(defense.plan, {name: t.double() for name, t in freed.items()})
+    freed = opened(defense, seen[t]).without(estimate_gamma(defense, seen, t))
+    return canonical(defense.plan, {name: p.double() for name, p in freed.items()})
 
 
 @dataclass(frozen=True)
@@ -275,24 +305,19 @@ def hidden(defense: PBPFL, tensors: Tensors) -> Tensors:
     return {name: t for name, t in tensors.items() if name not in defense.additive}
 
 
-def _first_layer(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Observation | None:
-    layers = reading_the_input(defense.plan)
-    if not layers:
-        return None
-    task, others = defense.task, others_of(now, threat)
-    c, then = canonical_model(defense, now), canonical_model(defense, after)
-    change = combine(1.0, c, -1.0, then)
-    like = next(iter(now.down.values())).dtype
-    sizes = {}
-    for layer in layers:
-        sizes[layer] = orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1)
-    target = {n: t.to(like) for n, t in directions(change, c, layers, sizes).items()}
-    assert now.own_batch is not None
-    here = {name: t.to(like) for name, t in c.items()}
-    averaged = now.summed or now.participants
+def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation:
+    task, now, layers = defense.task, seen[t], reading_the_input(defense.plan)
+    others, c = others_of(now, threat), canonical_model(defense, seen, t)
+    change = combine(1.0, c, -1.0, canonical_model(defense, seen, t + 1))
+    sizes = {layer: orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1) for layer in layers}
+
+    def rounded(tensors: Tensors) -> Tensors:
+        return {name: p.to(now.down[R_A]) for name, p in tensors.items()}
+
+    averaged, here = now.summed or now.participants, rounded(c)
     share = task.sizes[threat.client] / sum(task.sizes[i] for i in averaged) if threat.client in averaged else 0.0
+    assert now.own_batch is not None
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
-    counts = {name: t.to(like) for name, t in sizes.items()}
-    simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, counts)
-    estimate = {name: t.to(like) for name, t in hidden(defense, change).items()}
+    simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
+    target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))
     return _observation(defense, now, others, target, simulate, None, estimate, "canonical update")
