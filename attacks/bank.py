@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.cards.bank import Options
+from fedarena.attacks.classes import require_classes
 from fedarena.attacks.gaussianize import gaussianize
 from fedarena.attacks.rank_map import NO_NOISE
 from fedarena.errors import UserError
@@ -57,6 +58,8 @@ class Bank(Poisoning):
                 f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
                 "may end before the strike"
             )
+        if self.options.strike != "ascent":
+            require_classes(ground, "bank", f"option 'strike' is {self.options.strike}")
         noisy, disguise = ground.defense.noise_std > 0, self.options.disguise
         self.disguise = {True: "rank", False: "plain"}[noisy] if disguise == "auto" else disguise
 

@@ -54,7 +54,7 @@ def own(seen: Observation, n_classes: int) -> list[Tensor]:
     """
     candidates, names = seen.candidates, tuple(seen.target)
     assert candidates is not None, "the harness gives candidates to an attack whose goal is membership"
-    labels = F.one_hot(candidates.y, n_classes).to(candidates.x)
+    labels = F.one_hot(candidates.y, n_classes).to(candidates.x) if n_classes else candidates.y
 
     def alone(x: Tensor, y: Tensor) -> Tensor:
         copies = x.expand(seen.images, *x.shape), y.expand(seen.images, *y.shape)

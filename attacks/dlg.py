@@ -8,6 +8,9 @@ For each observation, find the batch that would have been observed alike:
 from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. The attacker
 sees the distance, never the truth. With `labels=inferred` (iDLG, Zhao et al. 2020) or `labels=given`
 the labels are fixed, one-hot, and only the images are optimised.
+
+Where labels are numbers, ℓ is [n, 1] and the candidate's numbers are sigmoid ℓ. Of a model with one output for classes
+the observation shows the expected grade alone (`fedarena.criterion`), and the class named is the nearest to it.
 """
 
 from __future__ import annotations
@@ -79,6 +82,8 @@ class DLG(Inference):
                 )
             if o.labels == "inferred" and (seen.output_bias is None or seen.output_bias not in seen.target):
                 return NotApplicable("labels=inferred needs the gradient of the output layer's bias")
+            if o.labels == "inferred" and len(seen.target[str(seen.output_bias)]) != view.n_classes:
+                return NotApplicable("labels=inferred compares outputs of classes, but this model has one output")
         guess: Guess = []
         for i, seen in enumerate(view.observations):
             guess.append(self._reconstruct(view, seen, rng.child("dlg", i)))
@@ -93,9 +98,9 @@ class DLG(Inference):
         images = draw((o.restarts, *shape), generator=rng.child("images").torch()).to(device)
         if o.init == "dark":
             images *= DARK
-        logits = torch.randn((o.restarts, n, classes), generator=rng.child("labels").torch()).to(device)
+        logits = torch.randn((o.restarts, n, classes or 1), generator=rng.child("labels").torch()).to(device)
         # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
-        seen.simulate(images[0], logits[0].softmax(-1))
+        seen.simulate(images[0], soft_labels(logits[0], classes))
         fixed: Tensor | None = None
         if o.labels != "optimized":
             fixed = seen.labels if o.labels == "given" else infer_labels(seen, images, classes)
@@ -107,7 +112,8 @@ class DLG(Inference):
         matches = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)  # starts that were never finite come last
         best = int(matches.argmin())
         x, y = objective.split(found.points[best])
-        return Reconstruction(x, y.argmax(-1), float(matches[best]), found.evaluations)
+        labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y
+        return Reconstruction(x, labels, float(matches[best]), found.evaluations)
 
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options
@@ -125,7 +131,7 @@ class Objective:
     A candidate is one vector: the images [n, *shape], then the label logits [n, classes] unless the labels are fixed.
 
     Attributes:
-        seen: the observation. shape: of the batch. classes: number of classes.
+        seen: the observation. shape: of the batch. classes: number of classes; 0: labels are numbers.
         labels: fixed labels [n], or None. tv: weight of the total variation.
     """
 
@@ -136,12 +142,12 @@ class Objective:
     tv: float
 
     def split(self, point: Tensor) -> tuple[Tensor, Tensor]:
-        """One vector → images, label probabilities."""
+        """One vector → images, label probabilities or numbers."""
         pixels = torch.Size(self.shape).numel()
         x = point[:pixels].reshape(self.shape)
         if self.labels is not None:
-            return x, F.one_hot(self.labels, self.classes).to(x)
-        return x, point[pixels:].reshape(-1, self.classes).softmax(-1)
+            return x, (F.one_hot(self.labels, self.classes) if self.classes else self.labels).to(x)
+        return x, soft_labels(point[pixels:].reshape(-1, self.classes or 1), self.classes)
 
     @property
     def evaluate(self) -> Evaluate:
@@ -166,6 +172,11 @@ class Objective:
             return values.detach(), gradients
 
         return evaluate
+
+
+def soft_labels(logits: Tensor, classes: int) -> Tensor:
+    """Probabilities [n, classes] from logits [n, classes]; numbers [n] in [0, 1] from [n, 1] where classes are 0."""
+    return logits.softmax(-1) if classes else logits.sigmoid().squeeze(-1)
 
 
 def squared_distance(a: Tensors, b: Tensors) -> Tensor:

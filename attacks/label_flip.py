@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.cards.label_flip import Options
+from fedarena.attacks.classes import require_classes
 from fedarena.batch import Batch
-from fedarena.poisoning import Poisoning
+from fedarena.poisoning import Ground, Poisoning
 from fedarena.rng import Rng
 
 
@@ -20,6 +21,11 @@ class LabelFlip(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.label_flip.Options`."""
 
     options: Options
+
+    def __init__(self, options: Options, ground: Ground) -> None:
+        """Raises UserError where the labels are numbers."""
+        super().__init__(options, ground)
+        require_classes(ground, "label-flip")
 
     def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
         if self.options.samples == "one":

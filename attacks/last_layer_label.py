@@ -52,6 +52,8 @@ class LastLayerLabel(Inference):
             source = showing(seen, needed)
             if source is None:
                 return NotApplicable(f"neither what was seen nor an estimate shows the gradient of {needed}")
+            if len(source[needed]) != view.n_classes:
+                return NotApplicable("the output layer has no output for each class, whose gradients could be compared")
             if self.options.evidence == "bias":
                 s, unit = source[bias], 1.0 if source is seen.estimate else moved(seen, bias, view)
             else:

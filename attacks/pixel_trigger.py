@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.cards.pixel_trigger import Options
+from fedarena.attacks.classes import require_classes
 from fedarena.batch import Batch
 from fedarena.errors import UserError
 from fedarena.poisoning import Ground, Poisoning, Sight
@@ -28,6 +29,7 @@ class PixelTrigger(Poisoning):
     def __init__(self, options: Options, ground: Ground) -> None:
         """Raises UserError for a target that is no class, or a patch that covers the image."""
         super().__init__(options, ground)
+        require_classes(ground, "pixel-trigger")
         classes, sides = ground.task.n_classes, ground.task.input_shape[1:]
         if options.target >= classes:
             raise UserError(

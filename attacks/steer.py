@@ -15,10 +15,11 @@ import torch
 from torch.func import grad
 
 from fedarena.attacks.cards.steer import Options
+from fedarena.attacks.classes import require_classes
 from fedarena.defenses.baffle import Baffle
 from fedarena.defenses.baffle_wire import DIFFERENCES, SEED
 from fedarena.defenses.perturbations import directions
-from fedarena.poisoning import Poisoning, Sight
+from fedarena.poisoning import Ground, Poisoning, Sight
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors, flatten, scale
 from fedarena.threat import NotApplicable
@@ -31,6 +32,12 @@ class Steer(Poisoning):
     follows = False
     tunes = {"strength": (1.0, 4.0, 16.0, 64.0)}  # noqa: RUF012  (a ClassVar of the base)
     only_length = ("strength",)
+
+    def __init__(self, options: Options, ground: Ground) -> None:
+        """Raises UserError for target=flip where the labels are numbers."""
+        super().__init__(options, ground)
+        if options.target == "flip":
+            require_classes(ground, "steer", "option 'target' is flip")
 
     def applies(self) -> NotApplicable | None:
         defense = self.ground.defense

@@ -62,7 +62,7 @@ class Reconstruction:
 
     Attributes:
         images: [n, *input_shape]; the harness clips them to the valid range before it scores.
-        labels: [n] (int64).
+        labels: [n] (int64); where the labels are numbers [n], in [0, 1].
         match: the attacker's own distance, by which it chose among restarts (not a score).
         evaluations: gradient evaluations spent.
     """

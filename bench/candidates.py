@@ -3,7 +3,7 @@
 Half of the candidates are members: the samples behind the observation. The other half, as many, are held out: no
 client ever trained on them. As many, because a guess at random is then right half of the time, and since their number
 does not move the ROC curve. They are drawn with the classes' shares of the clients behind the observation, so that on
-clients with few classes it is not the class that gives an outsider away.
+clients with few classes it is not the class that gives an outsider away; where labels are numbers, at random.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ask(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], 
 
     Args:
         clients: whose samples are behind the observation.
-        truth: these samples, [n, *input_shape] and classes [n].
+        truth: these samples, [n, *input_shape] and labels [n].
     """
     x, y = truth
     generator, likely = rng.torch(), _like_the_shards(problem, clients)
@@ -57,8 +57,13 @@ def how_many(problem: Problem, clients: Sequence[int], samples: int) -> int:
 
 
 def _like_the_shards(problem: Problem, clients: Sequence[int]) -> Tensor:
-    """Weights of the held-out samples [N_test] under which a draw has the classes' mean shares of the clients' data."""
+    """Weights of the held-out samples [N_test] under which a draw has the classes' mean shares of the clients' data.
+
+    All alike where the labels are numbers.
+    """
     classes = problem.task.n_classes
+    if not classes:
+        return torch.ones(len(problem.y_test), dtype=torch.float64)
     shards = torch.stack([problem.y[problem.shards[c]].bincount(minlength=classes).double() for c in clients])
     wanted = (shards / shards.sum(1, keepdim=True)).mean(0)
     there = problem.y_test.bincount(minlength=classes).clamp(min=1)

@@ -20,6 +20,9 @@ from fedarena.errors import UserError
 
 LOSSES = ("cross-entropy", "mse", "regression")
 
+WORST = -1e6
+"""The least R² that is told apart."""
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -84,8 +87,12 @@ class Criterion:
         return "accuracy" if self.n_classes else "R2"
 
     def quality(self, out: Tensor, y: Tensor) -> float:
-        """The accuracy of all predictions; of numbers R² = 1 − Σ(y − ȳ)²/Σ(ȳ − mean ȳ)², which may be below 0."""
+        """The accuracy of all predictions; of numbers R² = 1 − Σ(y − ȳ)²/Σ(ȳ − mean ȳ)², which may be below 0.
+
+        R² is cut off at `WORST`, which stands for predictions that are not finite too: records hold finite numbers.
+        """
         if self.n_classes:
             return float((self.classes(out) == y).double().mean())
         truth = y.double()
-        return 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
+        found = 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
+        return found if found > WORST else WORST

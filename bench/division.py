@@ -70,6 +70,11 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
     none = np.empty(0, np.int64)
     if wanted is None:
         return None, none
+    if not data.n_classes:
+        raise UserError(
+            f"the server is to hold {wanted.per_class} samples a class, but the labels of {data.name} are numbers, "
+            "allowed: a data set with classes"
+        )
     foreign = wanted.dataset not in ("", data.name)
     source: Dataset = registry.find("dataset", wanted.dataset).load()(data_dir) if foreign else data
     if source.n_classes != data.n_classes:

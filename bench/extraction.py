@@ -56,7 +56,8 @@ def extraction_metrics(answers: Sequence[Extraction], exam: Exam) -> dict[str, f
     Returns:
         agreement, the share of inputs for which both models predict the same class; of numbers the share of the
         server's outputs' variance that the stolen ones explain, max(0, R²). Outputs that are not finite agree with
-        nothing. prior_agreement: of the best constant class; of the best constant number 0.
+        nothing. prior_agreement: of the best constant class; of the best constant number 0, but where the server's
+        own number is constant 1, and a stolen model agrees if it gives that number.
         stolen_accuracy and server_accuracy: by the true labels; of numbers R².
         output_error: ‖stolen outputs − server's‖ / ‖server's‖.
         parameter_cosine: of all parameters as one vector; see the module's docstring.
@@ -93,6 +94,8 @@ def secret_metrics(disclosures: Sequence[Disclosure], secrets: Sequence[Tensors]
 def agreement(criterion: Criterion, stolen: Tensor, server: Tensor) -> float:
     """How far two models agree, from their outputs [N, outputs]; see `extraction_metrics`."""
     if not criterion.n_classes:
+        if _constant(server):
+            return float(torch.equal(stolen, server))
         explained = criterion.quality(stolen, server.squeeze(-1))
         return explained if explained > 0 else 0.0  # so written, NaN gives 0
     same = criterion.classes(stolen) == criterion.classes(server)
@@ -102,8 +105,13 @@ def agreement(criterion: Criterion, stolen: Tensor, server: Tensor) -> float:
 def constant_agreement(criterion: Criterion, server: Tensor) -> float:
     """How far the best constant prediction agrees with a model of outputs [N, outputs]."""
     if not criterion.n_classes:
-        return 0.0
+        return float(_constant(server))
     return float(criterion.classes(server).bincount().max()) / len(server)
+
+
+def _constant(outputs: Tensor) -> bool:
+    """Whether a model gives one and the same number, whose variance nothing can explain."""
+    return bool((outputs == outputs[0]).all())
 
 
 def relative_error(estimate: Tensor, truth: Tensor) -> float:

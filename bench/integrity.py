@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedarena.problem import Problem
 
 Curve = Sequence[Sequence[Any]]
-"""[round, accuracy, loss] of each evaluation."""
+"""[round, accuracy (R² of numbers), loss] of each evaluation."""
 
 LEARNED = 0.9
 """A clean run counts as having learned from the evaluation at which it first has this share of its final accuracy."""
@@ -102,7 +102,7 @@ def damage(attacked: Curve, clean: Curve) -> dict[str, float]:
     # A run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
     last: float = attacked[-1][1]
     pairs: list[tuple[int, float, float]] = [(c[0], reached.get(c[0], last), c[1]) for c in clean]
-    start = next(i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2])
+    start = next((i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2]), len(pairs) - 1)
     found = {
         "accuracy_drop": pairs[-1][2] - pairs[-1][1],
         "largest_drop": max(c - a for _, a, c in pairs),

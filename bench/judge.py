@@ -2,6 +2,9 @@
 
 Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
 squared error is least. Metrics are means over all images of all observations; none is left out.
+
+Rows of a table, inputs [N, D], are judged like images, but for SSIM, which compares neighbouring pixels: it is left
+out, and a row counts as recovered by its squared error alone.
 """
 
 from __future__ import annotations
@@ -20,8 +23,11 @@ from fedarena.attack import Guess
 RECOVERED = 0.9
 """An image counts as recovered when its SSIM is at least this."""
 
+CLOSE = 1e-3
+"""A row of a table counts as recovered when its MSE is at most this, for values in [0, 1]: 30 dB."""
+
 Truth = tuple[Tensor, Tensor]
-"""The samples behind one observation: images [n, *input_shape] in [0, 1], classes [n] (int64)."""
+"""The samples behind one observation: images [n, *input_shape] in [0, 1], classes [n] (int64) or numbers [n]."""
 
 
 class Pool(Protocol):
@@ -32,6 +38,10 @@ class Pool(Protocol):
         """[N, *input_shape]."""
 
     @property
+    def y(self) -> Tensor:
+        """Labels [N]."""
+
+    @property
     def scale(self) -> float:
         """The stored value that means 1.0."""
 
@@ -40,9 +50,10 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, f
     """How much was read.
 
     Returns:
-        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9;
-        images, how many were scored; match, the median of the attacker's own distances: where it is tiny and
-        the images are wrong, what was observed does not determine them.
+        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9; of rows
+        of a table no ssim, and recovered with MSE ≤ 0.001; of labels that are numbers label_error, the mean absolute
+        error, in place of label_accuracy; images, how many were scored; match, the median of the attacker's own
+        distances: where it is tiny and the images are wrong, what was observed does not determine them.
 
     Raises:
         ValueError: a guess that has not one reconstruction per observation, or not one image per sample.
@@ -51,12 +62,12 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, f
         raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
     originals = torch.cat([x for x, _ in truths])
     images_, labels = [], []
-    for one, (x, y) in zip(guess, truths, strict=True):
+    for one, (x, _) in zip(guess, truths, strict=True):
         order = assign(one.images, x)
         images_.append(one.images[order])
-        labels.append(one.labels[order].to(y) == y)
+        labels.append(one.labels[order])
     metrics = _likeness(torch.cat(images_), originals)
-    metrics["label_accuracy"] = float(torch.cat(labels).double().mean())
+    metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
     metrics["images"] = float(len(originals))
     metrics["match"] = median(one.match for one in guess)
     return metrics
@@ -68,15 +79,19 @@ def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
     Returns:
         mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
         training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
-        exact copies of the truth excluded.
+        exact copies of the truth excluded; of labels that are numbers prior_label_error, that of the training median.
     """
     originals = torch.cat([x for x, _ in truths])
     priors = {"mean": mean_image(pool).expand_as(originals), "nearest": nearest_images(originals, pool)}
-    return {
+    metrics = {
         f"prior_{name}_{key}": value
         for name, prior in priors.items()
         for key, value in _likeness(prior, originals).items()
     }
+    labels = torch.cat([y for _, y in truths])
+    if labels.is_floating_point():
+        metrics |= {f"prior_{key}": value for key, value in _labels(pool.y.median().expand_as(labels), labels).items()}
+    return metrics
 
 
 def matched(guess: Tensor, originals: Tensor) -> Tensor:
@@ -125,13 +140,19 @@ def _copies(distances: Tensor, scale: float) -> Tensor:
 
 def _likeness(guess: Tensor, originals: Tensor) -> dict[str, float]:
     guess = images.valid(guess)
+    errors = images.mse(guess, originals)
+    metrics = {"mse": float(errors.mean()), "psnr": float(images.psnr(guess, originals).mean())}
+    if originals.dim() == 2:
+        return {**metrics, "recovered": float((errors <= CLOSE).double().mean())}
     ssim = images.ssim(guess, originals)
-    return {
-        "mse": float(images.mse(guess, originals).mean()),
-        "psnr": float(images.psnr(guess, originals).mean()),
-        "ssim": float(ssim.mean()),
-        "recovered": float((ssim >= RECOVERED).double().mean()),
-    }
+    return {**metrics, "ssim": float(ssim.mean()), "recovered": float((ssim >= RECOVERED).double().mean())}
+
+
+def _labels(guess: Tensor, truth: Tensor) -> dict[str, float]:
+    """Accuracy of classes; mean absolute error of numbers, guesses clipped to [0, 1] as images are."""
+    if truth.is_floating_point():
+        return {"label_error": float((images.valid(guess).to(truth.device) - truth.double()).abs().mean())}
+    return {"label_accuracy": float((guess.to(truth) == truth).double().mean())}
 
 
 def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from fedarena import registry
 from fedarena.integrity import learned
-from fedarena.percent import percent
+from fedarena.percent import MEASURES, level, measure_of, percent
 from fedarena.records import Record
 from fedarena.summary import Cell, Mean, cell, mean
 
@@ -63,6 +63,7 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     Then one for each reason why there is no result, and one where honest clients alone learn nothing either.
     """
     told: list[str] = []
+    measure = measure_of(records)
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
         if row.knows == NOBODY:
@@ -72,7 +73,7 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
             if c is None:
                 continue
             if "accuracy" in c.metrics:
-                outcomes.append(_outcome(c, mean(clean_accuracy(records, name)), name))
+                outcomes.append(_outcome(c, mean(clean_accuracy(records, name)), name, measure))
             else:
                 without.setdefault(c.reason, {}).setdefault(known, []).append(_called(name))
         if outcomes:
@@ -94,8 +95,9 @@ def _called(defense: str) -> str:
     return "FedAvg" if defense == "fedavg" else defense
 
 
-def _outcome(c: Cell, clean: Mean, defense: str) -> str:
-    told = f"takes {_called(defense)} from {percent(clean)} to {percent(c.metrics['accuracy'])} accuracy"
+def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
+    before, after = level(clean, measure), level(c.metrics["accuracy"], measure)
+    told = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
     if "attack_success_rate" not in c.metrics:
         return told
     success, base = (percent(c.metrics[f"{whose}_success_rate"]) for whose in ("attack", "clean"))
@@ -104,17 +106,17 @@ def _outcome(c: Cell, clean: Mean, defense: str) -> str:
 
 def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
-    told = []
+    told, measure = [], measure_of(records)
     for name in dict.fromkeys(("fedavg", defense)):
         clean = [r["utility"] for r in records if not r["knows"] and r["defense"] == name]
         nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
         if nothing:
-            accuracy = 100 * fmean(u["clean_accuracy"] for u in nothing)
+            reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
             seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
-            told.append(f"{_called(name)} ({accuracy:.0f} %{seeds})")
+            told.append(f"{_called(name)} ({reached}{seeds})")
     if not told:
         return ""
     return (
-        f"Even with everybody honest the accuracy of {' and '.join(told)} is that of guessing: an attack has nothing "
-        "to break there, and integrity has no meaning."
+        f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(told)} is that of guessing: an attack "
+        "has nothing to break there, and integrity has no meaning."
     )

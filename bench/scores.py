@@ -14,9 +14,9 @@ Clean = dict[tuple[str, int], Record]
 def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
     """leak and privacy = 1 − leak of one trial that was attacked; leak is the advantage over guessing.
 
-    Reconstructions: `recovered`, the share of images that came back with SSIM ≥ 0.9. Membership: 2·AUC − 1. Labels:
-    (accuracy − prior)/(1 − prior), the prior being the accuracy of a guess that knows the classes' frequencies only.
-    Extraction: likewise of agreement, the prior being the agreement of the best constant prediction.
+    Reconstructions: `recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB.
+    Membership: 2·AUC − 1. Labels: (accuracy − prior)/(1 − prior), the prior being the accuracy of a guess that knows
+    the classes' frequencies only. Extraction: so of agreement, the prior being that of the best constant prediction.
     """
     if "auc" in metrics:
         leak = metrics["advantage"]
@@ -43,7 +43,7 @@ def references(record: Record) -> tuple[tuple[str, int], tuple[str, int]]:
 def add_reference(record: Record, clean: Clean) -> None:
     """Set a run beside its `references`.
 
-    A defended run beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = min(1, clean/FedAvg) and
+    A defended run beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, cut to [0, 1], and
     `cost.relative_seconds`. A poisoned run beside the same federation with nobody corrupted: accuracy drops and
     the score, and its accuracy as `utility.clean_accuracy`.
     """
@@ -55,7 +55,7 @@ def add_reference(record: Record, clean: Clean) -> None:
             _judge_poisoning(record, own)
     accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
     utility["fedavg_accuracy"] = accuracy
-    utility["relative"] = min(1.0, utility["clean_accuracy"] / accuracy) if accuracy else 0.0
+    utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0
     cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None
 
 

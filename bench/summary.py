@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from fedarena.percent import MEASURES, level, measure_of
 from fedarena.records import Record
 from fedarena.threat import PARTIES
 from fedarena.wording import Wording, guessing, wording
@@ -126,13 +127,11 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
     """A clause, where the defended model keeps less than nine tenths of FedAvg's accuracy."""
     utility = [r["utility"] for r in records if r["defense"] == defense]
     ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
-    if ours >= 0.9 * plain:
+    if ours >= plain - 0.1 * abs(plain):
         return ""
-    return f"; the model that it trains here has {_percent(ours)} accuracy, FedAvg's {_percent(plain)}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    measure = measure_of(records)
+    reached, usual = (level(Mean(value, None, 1), measure) for value in (ours, plain))
+    return f"; the model that it trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}"
 
 
 def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:

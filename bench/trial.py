@@ -132,6 +132,8 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
         return without_view("failed", describe(error))
     if isinstance(readings, NotApplicable):
         return without_view("n/a", readings.reason)
+    if attack.goal == "labels" and not book.problem.task.n_classes:
+        return without_view("n/a", "the labels are numbers: there are no classes to be named")
     cells = []
     for reading in readings:
         truths = [book.truth(o) for o in reading.observations]

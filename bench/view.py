@@ -16,11 +16,12 @@ from typing import Any
 from torch import Tensor
 
 from fedarena.batch import Batch
+from fedarena.criterion import Criterion
 from fedarena.tensors import Tensors
 from fedarena.threat import Threat
 
 Simulator = Callable[[Tensor, Tensor], Tensors]
-"""(x [n, *input_shape], y [n, n_classes] probabilities) → what would have been observed.
+"""(x [n, *input_shape], y [n, n_classes] probabilities, or numbers [n]) → what would have been observed.
 
 Differentiable in x and y, works under `torch.func.vmap` and `grad`, and is a picklable object (a
 dataclass with `__call__`) that holds nothing but what its party knows."""
@@ -32,7 +33,7 @@ class Candidates:
 
     Attributes:
         x: inputs [m, *input_shape] in [0, 1], shuffled.
-        y: classes [m] (int64).
+        y: classes [m] (int64), or numbers [m].
     """
 
     x: Tensor
@@ -97,12 +98,13 @@ class View:
         threat: the party and the form.
         reading: how the defense's paper, or its adversary, turns what was seen into observations.
         input_shape: shape of one input.
-        n_classes: number of classes.
+        n_classes: number of classes; 0: the labels are numbers in [0, 1].
         observations: what was seen of others' samples.
         own: the party's own batches by round (party `client`).
         output_layer: the name of the plain model's output layer, which is public; its parameters are
             `<name>.weight` [classes, features] and `<name>.bias` [classes].
         disclosures: what broadcasts tell of the server's model, only where the attack's goal is extraction.
+        loss: what the model is trained for, one of `fedarena.criterion.LOSSES`.
     """
 
     threat: Threat
@@ -113,6 +115,12 @@ class View:
     own: dict[int, Batch] = field(default_factory=dict)
     output_layer: str = ""
     disclosures: tuple[Disclosure, ...] = ()
+    loss: str = "cross-entropy"
+
+    @property
+    def criterion(self) -> Criterion:
+        """How labels become targets, and outputs predictions."""
+        return Criterion(self.loss, self.n_classes)
 
 
 def seal(view: View) -> View:

@@ -17,7 +17,7 @@ class Wording:
 
     Attributes:
         metric: what a cell is told by; a cell with more of it is worse for the defender.
-        tie: decides between cells that have the same.
+        tie: decides between cells that have the same; by it the goal is known too.
         undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
         outcome: a cell's in a few words.
         adaptive: what sets the adaptive form apart.
@@ -53,6 +53,13 @@ WORDINGS = (
         percent_of("recovered"),
     ),
     Wording(
+        "recovered",
+        "psnr",
+        "Without a defense {attack} recovers of the rows",
+        "Of the rows, {attack} recovers from {defense}",
+        percent_of("recovered"),
+    ),
+    Wording(
         "auc",
         "auc",
         "Without a defense {attack} tells who was in a batch with",
@@ -75,12 +82,12 @@ WORDINGS = (
         "read with the protocol in mind",
     ),
 )
-"""Earlier ones first: a reconstruction is judged by its labels too."""
+"""Earlier ones first: a reconstruction is judged by its labels too, and images by what rows of a table are."""
 
 
 def wording(names: Sequence[str]) -> Wording:
     """The wording for what was measured, by the metrics' names; reconstruction where nothing was."""
-    return next((w for w in WORDINGS if w.metric in names), WORDINGS[0])
+    return next((w for w in WORDINGS if w.tie in names), WORDINGS[0])
 
 
 def guessing(records: Sequence[Record], mean: Callable[[str], float]) -> str:

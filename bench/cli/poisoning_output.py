@@ -9,13 +9,12 @@ from rich import box
 from rich.table import Table
 
 from fedarena.cli.pairing_output import closing, heading, numbered
-from fedarena.percent import percent
+from fedarena.percent import MEASURES, level, measure_of, percent, quality
 from fedarena.poisoning_summary import NOBODY, clean_accuracy, rows, unweighed, verdict
 from fedarena.records import Record
-from fedarena.summary import Cell, Mean, mean
+from fedarena.summary import Cell, mean
 
 LINES = (
-    ("lowest", "lowest after learning {}"),
     ("attack_success_rate", "trigger succeeds {}"),
     ("clean_success_rate", "(unattacked: {})"),
     ("corrupted_weight", "weight of corrupted {}"),
@@ -41,6 +40,7 @@ MEANING = {
 def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
     """Print everything a person wants to know first."""
     console, found = heading(records, defense, attack), rows(records, defense)
+    measure = measure_of(records)
     view = Table(box=box.SIMPLE_HEAD, show_lines=True)
     view.add_column("corrupted clients know")
     for name in found[0].cells:
@@ -48,9 +48,9 @@ def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder:
     notes: list[str] = []
     for row in found:
         if row.knows == NOBODY:
-            texts = [_honest(c, mean(clean_accuracy(records, d))) for d, c in row.cells.items()]
+            texts = [_honest(c, quality(mean(clean_accuracy(records, d)), measure)) for d, c in row.cells.items()]
         else:
-            texts = [_text(c, notes) for c in row.cells.values()]
+            texts = [_text(c, notes, measure) for c in row.cells.values()]
         view.add_row("(nobody is corrupted)" if row.knows == NOBODY else row.knows, *texts)
     console.print(view)
     numbered(console, notes)
@@ -66,7 +66,7 @@ def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder:
 
 
 def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path) -> Path:
-    """Accuracy by round of the first seed, with everybody honest and under attack."""
+    """Accuracy, or R² of numbers, by round of the first seed, with everybody honest and under attack."""
     from fedarena.figures import Line, curves
 
     seed = min(r["seed"] for r in records)
@@ -79,7 +79,9 @@ def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path
         name = "no defense" if r["defense"] == "fedavg" else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != "fedavg"))
     dataset = records[0]["problem"]["dataset"]
-    curves(lines, f"{defense} against {attack} on {dataset}, seed {seed}", "round", "accuracy", path)
+    measure = measure_of(records)
+    axis = MEASURES[measure] + (" (below 0: not drawn)" if measure == "R2" else "")
+    curves(lines, f"{defense} against {attack} on {dataset}, seed {seed}", "round", axis, path)
     return path
 
 
@@ -97,20 +99,22 @@ def _tuned(record: Record) -> str:
     return f"{where}: the attacker {what} after {len(tried)} simulated runs"
 
 
-def _honest(c: Cell | None, accuracy: Mean) -> str:
-    lines = [f"accuracy {percent(accuracy)}"]
+def _honest(c: Cell | None, reached: str) -> str:
+    lines = [reached]
     for name, text in LINES:
         if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
             lines.append(text.format(percent(c.metrics[name])))
     return "\n".join(lines)
 
 
-def _text(c: Cell | None, notes: list[str]) -> str:
+def _text(c: Cell | None, notes: list[str], measure: str) -> str:
     if c is None:
         return "-"
     lines = []
     if "accuracy" in c.metrics:
-        lines.append(f"accuracy {percent(c.metrics['accuracy'])}")
+        lines.append(quality(c.metrics["accuracy"], measure))
+    if "lowest" in c.metrics:
+        lines.append(f"lowest after learning {level(c.metrics['lowest'], measure)}")
     shown = [(name, text) for name, text in LINES if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from fedarena.cli import goal_output
 from fedarena.cli.pairing_output import closing, heading, number, numbered
-from fedarena.percent import percent
+from fedarena.percent import measure_of, percent, quality
 from fedarena.records import Record
 from fedarena.summary import COLUMNS, Cell, mean, table, verdict
 
@@ -40,8 +40,12 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
     lines = goal_output.lines(cell)
     if "recovered" in cell.metrics:
         lines.append(f"recovered {percent(cell.metrics['recovered'])}")
-        lines.append(f"SSIM {number(cell.metrics['ssim'])}, PSNR {cell.metrics['psnr'].value:.1f} dB")
-        lines.append(f"labels {percent(cell.metrics['label_accuracy'])}")
+        psnr = f"PSNR {cell.metrics['psnr'].value:.1f} dB"
+        lines.append(f"SSIM {number(cell.metrics['ssim'])}, {psnr}" if "ssim" in cell.metrics else psnr)
+        if "label_accuracy" in cell.metrics:
+            lines.append(f"labels {percent(cell.metrics['label_accuracy'])}")
+        else:
+            lines.append(f"labels off by {number(cell.metrics['label_error'])}")
     if "cosine" in cell.metrics:
         lines.append(f"estimate: cosine {number(cell.metrics['cosine'])}")
     if cell.reading and len(lines):
@@ -54,16 +58,24 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
 
 
 def _baselines(console: Console, records: Sequence[Record]) -> None:
-    having = [r["metrics"] for r in records if "prior_mean_ssim" in r["metrics"]]
     if line := goal_output.baseline(records):
         console.print(line, highlight=False)
+    having = [r["metrics"] for r in records if "prior_mean_mse" in r["metrics"]]
     if not having:
         return
-    parts = []
-    for name, title in (("prior_mean", "the mean training image"), ("prior_nearest", "the nearest training image")):
-        ssim, recovered = (mean([m[f"{name}_{what}"] for m in having]).value for what in ("ssim", "recovered"))
-        parts.append(f"{title} has SSIM {ssim:.2f} and counts as recovered for {100 * recovered:.0f} %")
+
+    def of(name: str) -> float:
+        return mean([m[name] for m in having]).value
+
+    parts, rows = [], "prior_mean_ssim" not in having[0]
+    for name, title in (("prior_mean", "the mean training"), ("prior_nearest", "the nearest training")):
+        like = f"row has PSNR {of(f'{name}_psnr'):.1f} dB" if rows else f"image has SSIM {of(f'{name}_ssim'):.2f}"
+        parts.append(f"{title} {like} and counts as recovered for {100 * of(f'{name}_recovered'):.0f} %")
+    if "prior_label_error" in having[0]:
+        parts.append(f"the median training label is off by {of('prior_label_error'):.2f}")
     console.print(f"Without any attack: {'; '.join(parts)}.", highlight=False)
+    if rows:
+        console.print("Rows of a table count as recovered from 30 dB on, and are not drawn.", highlight=False)
 
 
 def _utility_and_cost(console: Console, records: Sequence[Record], defense: str) -> None:
@@ -72,8 +84,7 @@ def _utility_and_cost(console: Console, records: Sequence[Record], defense: str)
 
     for name in dict.fromkeys(("fedavg", defense)):
         runs = of(name)
-        quality = mean([r["utility"]["clean_accuracy"] for r in runs])
-        reached = f"R² {number(quality)}" if runs[0]["utility"]["measure"] == "R2" else f"accuracy {percent(quality)}"
+        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), measure_of(runs))
         cost = [r["cost"] for r in runs]
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
