@@ -103,7 +103,7 @@ class DLG(Inference):
         seen.simulate(images[0], soft_labels(logits[0], classes))
         fixed: Tensor | None = None
         if o.labels != "optimized":
-            fixed = seen.labels if o.labels == "given" else infer_labels(seen, images, classes)
+            fixed = seen.labels if o.labels == "given" else infer_labels(seen, images, classes, view.loss)
             assert fixed is not None, "the harness gives the labels to an attack that knows_labels"
         objective = Objective(seen, shape, classes, fixed, o.tv)
         start = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
@@ -189,19 +189,20 @@ def total_variation(x: Tensor) -> Tensor:
     return x.diff(dim=-1).abs().mean() + x.diff(dim=-2).abs().mean()
 
 
-def infer_labels(seen: Observation, images: Tensor, classes: int) -> Tensor:
+def infer_labels(seen: Observation, images: Tensor, classes: int, loss: str = "cross-entropy") -> Tensor:
     """Labels [n] from the output bias, whose gradient is the mean of softmax − label.
 
     Batch 1: the one class whose entry is negative, argmin_c (iDLG, Zhao et al. 2020). Larger batches: greedy
     counts. The random candidates `images` with uniform labels stand in for the unknown predictions, so that
     their output bias less the observed one is about u·(n_c/n − 1/classes), n_c being the count of class c;
     n times, the class with the largest remainder is named and its remainder lowered by u/n. The unit u is 1
-    for gradients, and for updates what a candidate's own labels move its output bias by.
+    for gradients, and for updates what a candidate's own labels move its output bias by. So too for one sample of
+    a squared error, whose outputs are no probabilities: other entries than the class's may be negative.
     """
     name = seen.output_bias
     assert name is not None
     n, observed = seen.images, seen.target[name]
-    if n == 1:
+    if n == 1 and loss == "cross-entropy":
         return observed.argmin().reshape(1)
 
     def bias(labels: Tensor) -> Tensor:

@@ -72,9 +72,16 @@ class Book:
         if threat.sight.own:
             seen = cut(self.run.rounds, threat, self.problem.data_of(threat))
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
-        output = task.layers[-1][0]
-        public = {"input_shape": task.input_shape, "n_classes": task.n_classes, "loss": task.schedule.loss}
-        return View(threat, reading.name, observations=observations, own=own, output_layer=output, **public)
+        return View(
+            threat,
+            reading.name,
+            task.input_shape,
+            task.n_classes,
+            observations,
+            own,
+            output_layer=task.layers[-1][0],
+            loss=task.schedule.loss,
+        )
 
     def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
         """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""

@@ -38,6 +38,11 @@ CARD = Card(
         ("goal", "labels: the classes behind each observation, as a multiset"),
         ("reads", "the output layer's gradient, as seen or as estimated"),
         ("model", "evidence=rows takes the last features to be nowhere negative, as after ReLU and sigmoid"),
+        (
+            "loss",
+            "with mse the gradients show output less label, so that outputs far from 0 are taken for classes; with one "
+            "output for all classes, and for numbers, n/a",
+        ),
         ("training", "counts of a batch take predictions to be uniform, and lose by every round of training"),
     ),
 )

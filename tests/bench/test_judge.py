@@ -23,6 +23,7 @@ PRIOR_KEYS = {f"prior_{p}_{k}" for p in ("mean", "nearest") for k in ("mse", "ps
 class Stored:
     x: Tensor
     scale: float
+    y: Tensor | None = None
 
 
 def rand(seed: int, *shape: int) -> Tensor:
@@ -168,3 +169,43 @@ def test_estimates() -> None:
     assert judge.estimate_metrics(broken, truth) == {"cosine": 0.0, "relative_l2": 1.0}
     with pytest.raises(ValueError, match="names"):
         judge.estimate_metrics({"a": truth["a"]}, truth)
+
+
+# -- rows of a table, and labels that are numbers -------------------------------------------------------
+
+
+def numbers(x: Tensor, y: Tensor) -> Reconstruction:
+    return Reconstruction(x, y, 0.0, 1)
+
+
+def test_a_row_is_recovered_from_30_db_on() -> None:
+    truth = torch.full((3, 4), 0.5)
+    off = torch.tensor([0.0, 0.999e-3**0.5, 1.001e-3**0.5])[:, None]
+    found = judge.reconstruction_metrics([guess(truth[i : i + 1] + off[i]) for i in range(3)], rows(truth, 3))
+    assert found["recovered"] == pytest.approx(2 / 3)
+    assert found["mse"] == pytest.approx(2e-3 / 3, rel=1e-4)
+    assert set(found) == {*(KEYS - {"ssim"}), "images", "match"}
+
+
+def rows(truth: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
+    return [(truth[i : i + 1], torch.zeros(1, dtype=torch.int64)) for i in range(n)]
+
+
+def test_numbers_are_judged_by_their_mean_absolute_error() -> None:
+    x, y = rand(0, 4, 6), torch.tensor([0.1, 0.4, 0.9, 1.0])
+    turned = torch.tensor([2, 0, 3, 1])
+    told = torch.tensor([0.1, 0.5, 0.7, 4.0])  # beyond the range: clipped to 1
+    found = judge.reconstruction_metrics([numbers(x[turned], told[turned])], [(x, y)])
+    assert found["label_error"] == pytest.approx((0.1 + 0.2) / 4)
+    assert "label_accuracy" not in found
+    broken = judge.reconstruction_metrics([numbers(x, torch.full((4,), torch.nan))], [(x, y)])
+    assert broken["label_error"] == pytest.approx((0.4 + 0.1 + 0.4 + 0.5) / 4)
+
+
+def test_the_prior_of_numbers_is_the_training_median() -> None:
+    x, y = rand(0, 2, 6), torch.tensor([0.25, 0.75])
+    pool = Stored(rand(1, 5, 6), 1.0, torch.tensor([0.0, 0.0, 0.5, 0.9, 1.0]))
+    found = judge.prior_metrics([(x, y)], pool)
+    assert found["prior_label_error"] == pytest.approx(0.25)
+    assert set(found) == {k for k in PRIOR_KEYS if not k.endswith("ssim")} | {"prior_label_error"}
+    assert found["prior_mean_mse"] == pytest.approx(float((pool.x.mean(0) - x).square().mean()), rel=1e-5)
