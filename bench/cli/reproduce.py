@@ -65,6 +65,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
         show(result, module.MEASURED, path)
+    if hasattr(module, "draw"):
+        picture = path.with_suffix(".png")
+        module.draw(result["rows"], picture)
+        if not args.json:
+            print(f"Drawn to {picture}")
     return 0
 
 

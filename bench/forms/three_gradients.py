@@ -6,8 +6,10 @@ At the outputs (y, α) of the widened network the three scalars have the derivat
     Φ = mean α r_aᵀ(y − ȳ)         (α r_a, r_aᵀ(y − ȳ)) / n
     Ψ = mean ½ α²                  (0, α) / n
 
-which go backwards together. For a chain of dense layers all clients go together, too, since they start from the same
-parameters; other networks take one client after the other.
+For a chain of dense layers the three go backwards together, and so do all clients, since they start from the same
+parameters. Other networks take one client after the other, and one derivative after the other: convolutions are bound
+by arithmetic, so that stacking the three gains nothing, and a vmap over them (`is_grads_batched`) loses. What can be
+saved is the conversion between layouts, with channels last throughout.
 """
 
 from __future__ import annotations
@@ -90,9 +92,9 @@ def _chained(
 def _one_by_one(
     task: Task, wide: Widened, params: Tensors, r_a: Tensor, batches: Sequence[Batch], outs: Tensors
 ) -> None:
-    leaves = {name: p.detach().clone().requires_grad_() for name, p in params.items()}
+    leaves = {name: _channels_last(p.detach().clone()).requires_grad_() for name, p in params.items()}
     for c, batch in enumerate(batches):
-        x, y = batch.x[0], batch.y[0]
+        x, y = _channels_last(batch.x[0]), batch.y[0]
         with torch.enable_grad():
             out = torch.cat([t if t.dim() > 1 else t[:, None] for t in wide(leaves, x)], 1)
         three = cotangents(task, r_a, out.detach(), y, x.new_full((len(x),), 1 / len(x)))
@@ -101,6 +103,11 @@ def _one_by_one(
                 out, list(leaves.values()), cotangent, retain_graph=k < 2, materialize_grads=True
             )
             torch._foreach_copy_([outs[name][k, c] for name in leaves], found)
+
+
+def _channels_last(t: Tensor) -> Tensor:
+    """The layout in which convolutions go fastest; tensors that are not four-dimensional stay as they are."""
+    return t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t
 
 
 def _together(batches: Sequence[Batch]) -> tuple[Tensor, Tensor, list[int]]:

@@ -4,6 +4,7 @@ SETTING                             one line
 PIECES                              names of parts that are measured independently of each other
 MEASURED                            columns that are averaged over seeds when shown; () shows every row
 rows(piece, data_dir, seed, progress)   the rows of one part for one seed
+draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
 """
 
 TABLES = {
@@ -13,6 +14,10 @@ TABLES = {
     "baffle/table4": "fedarena.reproduce.baffle_table4",
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
+    "pbpfl/precision": "fedarena.reproduce.pbpfl_precision",
+    "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
+    "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",
+    "pbpfl/table3": "fedarena.reproduce.pbpfl_table3",
     "two-stage/bank": "fedarena.reproduce.two_stage_bank",
     "two-stage/figure1": "fedarena.reproduce.two_stage_figure1",
     "two-stage/figure2": "fedarena.reproduce.two_stage_figure2",

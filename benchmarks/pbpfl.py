@@ -1,0 +1,46 @@
+"""PBPFL's client, which computes three gradients, against FedAvg's, which computes one: forward and backward together.
+
+At most 2.2 times this library's FedAvg on residual networks; the paper's Table 3 has 2.50. In the arithmetic of
+convolutions alone it is 7/3: a forward pass and three times the two parts of a backward one, against one and once. What
+is below that is won by the layout, channels last: without a bar stands the same FedAvg step written in plain PyTorch
+with channels last. `bench reproduce pbpfl/table3` has the server and other sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from side_by_side import Row, alternate, costlier, main
+
+from fedarena.reproduce.pbpfl import FEDAVG, MASKED
+from fedarena.reproduce.pbpfl_table3 import CELLS, Round
+
+BARS = {"mlp 51-50-50-1, batch 512": None, "ResNet-20, 32×32": 2.2, "ResNet-56, 32×32": 2.2}
+"""Piece of Table 3 → the bar."""
+LAST = "fedavg, channels last"
+
+
+def measure(repetitions: int) -> list[Row]:
+    """Two rows a network: against FedAvg, and against FedAvg with channels last where there are channels."""
+    rows = []
+    for cell in (c for c in CELLS if c.title in BARS):
+        step = Round(cell, 0)
+        candidates = {name: partial(step.client, name) for name in (MASKED, FEDAVG)} | {LAST: step.channels_last}
+        spent = alternate(candidates, repetitions)
+        bar = BARS[cell.title]
+        against = costlier(cell.title, MASKED, FEDAVG, spent, bar or inf)
+        rows.append(against if bar else without_bar(against))
+        if len(cell.shape) == 3:
+            rows.append(without_bar(costlier(cell.title, MASKED, LAST, spent, inf)))
+    return rows
+
+
+def without_bar(row: Row) -> Row:
+    """A row that is only shown."""
+    return replace(row, bar="", met=None)
+
+
+if __name__ == "__main__":
+    main(__doc__, measure)

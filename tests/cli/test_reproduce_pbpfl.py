@@ -1,0 +1,206 @@
+"""PBPFL's tables: what their pieces are called, and one small cut of each from end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+import torch
+
+from fedarena.federation import Point, Run
+from fedarena.reproduce import TABLES, pbpfl, pbpfl_picture, pbpfl_precision, pbpfl_table1, pbpfl_table2, pbpfl_table3
+from fedarena.reproduce.pbpfl_table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
+from fedarena.tensors import combine
+
+
+def silent(share: float, text: str) -> None:
+    assert 0 <= share <= 1
+    assert text
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision"])
+def test_every_piece_has_a_name_of_its_own(name):
+    module = import_module(TABLES[f"pbpfl/{name}"])
+    assert module.__name__.endswith(f"pbpfl_{name}")
+    assert len(set(module.PIECES)) == len(module.PIECES) > 3
+    assert module.SETTING
+
+
+def test_table_1_names_its_federations():
+    names = pbpfl_table1.PIECES
+    assert "bank-marketing, MLP-3, k = 1, whole" in names
+    assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
+    assert not [n for n in names if "k = 1," in n and "copies" in n]
+    assert len(names) == 4 * 5
+    cells = {cell.name: cell for cell in pbpfl_table1.CELLS}
+    deepest = cells["bank-marketing, MLP-7, k = 10, disjoint"]
+    assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
+    assert cells["bank-marketing, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
+
+
+def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
+    assert [pbpfl.steps_of(36169, k, 512) for k in (1, 5, 10)] == [71, 15, 8]
+
+
+@pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
+def test_table_1_in_small(model, layers):
+    cell = pbpfl_table1.Cell(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    plain, masked, constant = pbpfl_table1.measure(cell, None, 0, silent)
+    assert [r["method"] for r in (plain, masked, constant)] == ["fedavg", "pbpfl", "trivial"]
+    assert all(list(r) == list(plain) for r in (masked, constant))
+    assert plain["weight_layers"] == layers
+    assert plain["rounds"] == 3 * 3  # 455 samples, 91 a client, 3 batches
+    assert 0 < masked["apart"] < 0.005
+    assert abs(masked["mse"] - plain["mse"]) <= masked["apart"]
+    assert masked["best"] <= masked["mse"]
+    assert masked["digits_lost"] > 0
+    assert plain["digits_lost"] is plain["apart"] is None
+    # Trained for nine steps, the mean of the labels is not beaten by much: the two are the same measure.
+    assert 0.2 < constant["mse"] < 0.26
+    assert 0.3 * constant["mse"] < plain["mse"] < 4 * constant["mse"]
+    assert set(pbpfl_table1.MEASURED) < set(plain)
+
+
+def test_shards_that_are_copies_train_another_model():
+    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
+    one, other = (pbpfl_table1.measure(c, None, 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
+    assert one["mse"] != other["mse"]
+    assert one["rounds"] == other["rounds"]
+
+
+def test_mse_is_not_halved():
+    assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
+    problem = pbpfl.in_epochs(
+        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, None
+    )
+    mean = problem.y.double().mean()
+    assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
+
+
+def test_curves_are_compared_at_every_evaluation():
+    def run(*losses: float) -> Run:
+        return Run({}, tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)), (), 0, 0, 0, 0, None)
+
+    assert pbpfl.apart(run(3.0, 1.0, 1.0), run(3.5, 3.0, 1.0), lambda p: p.loss) == 2.0
+    assert pbpfl.digits_lost(run(1.0)) is None
+
+
+def test_table_2_names_its_federations():
+    names = pbpfl_table2.PIECES
+    assert "ham10000, 10 epochs, k = 1" in names
+    assert "ham10000, 10 epochs, k = 1, skip=concat" in names
+    assert "ham10000, 200 epochs, k = 10" in names
+
+
+@pytest.mark.parametrize("skip", ["add", "concat"])
+def test_table_2_in_small(skip):
+    cell = pbpfl_table2.Cell(5, 1, skip, data="digits", batch=128, rate=1e-3)
+    found = pbpfl_table2.measure(cell, None, 0, silent)
+    assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "trivial"]
+    assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None]
+    entropy, plain, masked, constant = found
+    assert plain["rounds"] == 3  # 287 samples a client
+    assert masked["apart"] == abs(masked["accuracy"] - plain["accuracy"]) <= 0.02
+    assert entropy["accuracy"] != plain["accuracy"]
+    assert 0.1 <= constant["accuracy"] < 0.12
+    assert masked["digits_lost"] > 0
+    assert all(list(r) == list(entropy) for r in found)
+    assert set(pbpfl_table2.MEASURED) < set(entropy)
+
+
+def test_papers_numbers_of_table_2_stand_at_five_clients_only():
+    cell = pbpfl_table2.Cell(1, 1, data="digits", batch=512, rate=1e-3)
+    assert {r["paper"] for r in pbpfl_table2.measure(cell, None, 0, silent)} == {None}
+
+
+@pytest.mark.parametrize("model", ["mlp", "resnet"])
+def test_table_3_in_small(model):
+    cell = next(c for c in pbpfl_table3.CELLS if c.model == model)
+    cell = replace(cell, shape=(51,) if model == "mlp" else (3, 8, 8), batch=2, repetitions=1)
+    told: list[float] = []
+    found = {r["what"]: r for r in pbpfl_table3.measure(cell, 0, told.append)}
+    assert told == [0.5, 1.0]
+    assert found[UP]["ratio"] == 3.0
+    assert found[DOWN]["pbpfl"] - found[DOWN]["fedavg"] == 4 * (7 if model == "resnet" else 1)  # r_a
+    assert [found[what]["paper_ratio"] for what in (FORWARD, STEP, SERVER, UP)] == [1.0, 2.5, 1.08, 3.0]
+    assert found[MASKS]["ratio"] is None
+    assert all(r["fedavg"] > 0 and r["pbpfl"] > 0 for r in found.values())
+
+
+def test_what_table_3_times_computes_the_same():
+    cell = replace(pbpfl_table3.CELLS[1], shape=(3, 16, 16), batch=8)
+    step = pbpfl_table3.Round(cell, 0)
+    plain, by_hand = step.client("fedavg"), step.channels_last()
+    assert all(torch.allclose(a[0], b, rtol=1e-3, atol=1e-6) for a, b in zip(plain.values(), by_hand, strict=True))
+    assert torch.equal(step.forward("fedavg"), step.task.outputs(step.state.params, step.batch.x[0]))
+    assert step.forward("pbpfl").shape == (8, 7)
+    steps = {name: combine(1, step.state.params, -1, step.server(name).params) for name in ("fedavg", "pbpfl")}
+    assert pbpfl_precision.relative(steps["pbpfl"], steps["fedavg"]) < 0.01
+
+
+SHORT = (
+    pbpfl_precision.Series("r", "decades", (0.0, 12.0), (("gamma_scale", "1e-12"),)),
+    pbpfl_precision.Series("gamma", "gamma_scale", (1.0, 10.0, 1e4), ()),
+)
+
+
+def test_precision_in_small():
+    found = pbpfl_precision.measure(pbpfl_precision.CELLS[0], None, 0, silent, SHORT)
+    narrow, wide, usual, larger, huge = found
+    assert wide["error"] < 4 * narrow["error"] < 1e-5  # twelve decades of r cost nothing
+    assert usual["error"] < larger["error"] / 20  # the digits go with γ²
+    for row in (usual, larger):
+        assert 0.3 < row["error"] / row["predicted"] < 3
+    assert huge["error"] > 1
+    assert [r["marked"] for r in (narrow, wide, usual, huge)] == [0, 0, 0, 1]
+    assert all(r["plain"] == found[0]["plain"] < 1e-6 for r in found)
+
+
+def test_precision_takes_trained_networks():
+    cell = replace(pbpfl_precision.CELLS[0], rounds=20)
+    (fresh,), (trained,) = (
+        pbpfl_precision.measure(c, None, 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
+        for c in (pbpfl_precision.CELLS[0], cell)
+    )
+    assert fresh["plain"] != trained["plain"]
+
+
+def test_the_error_is_relative_to_the_truth():
+    exact = {"a": torch.tensor([3.0, 0.0]).double(), "b": torch.tensor([4.0]).double()}
+    found = {"a": torch.tensor([3.0, 0.5]), "b": torch.tensor([4.0])}
+    assert pbpfl_precision.relative(found, exact) == pytest.approx(0.1)
+
+
+def test_the_picture_shows_all_networks(tmp_path):
+    rows = [
+        {
+            "seed": seed,
+            "network": net,
+            "series": s.title,
+            "decades or scale": v,
+            "error": 1e-7 * v + 1e-8,
+            "predicted": v,
+        }
+        for seed in (0, 1)
+        for net in ("a", "b", "c")
+        for s in pbpfl_precision.SERIES
+        for v in s.values
+    ]
+    pbpfl_precision.draw(rows, tmp_path / "all.png")
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+    line = pbpfl_picture.Line([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
+    for n in (1, 3):
+        pbpfl_picture.draw_panels([pbpfl_picture.Panel("x", {"s": line})] * n, 1e-2, tmp_path / f"{n}.png")
+    assert (tmp_path / "1.png").read_bytes() != (tmp_path / "3.png").read_bytes()
+
+
+def test_the_command_writes_rows_and_picture(bench, tmp_path):
+    done = bench("reproduce", "pbpfl/precision", "--only", "mlp 64-50-50-10, at", "--jobs", "1", "--quiet")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
+    rows = json.loads(path.read_text())["rows"]
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES)
+    assert path.with_suffix(".png").is_file()
+    assert f"Drawn to runs/{path.stem}.png" in done.stdout
