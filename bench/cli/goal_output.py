@@ -65,5 +65,5 @@ def baseline(records: Sequence[Record]) -> str:
 
 
 def _span(numbers: Sequence[float]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+    low, high = f"{min(numbers):,.0f}", f"{max(numbers):,.0f}"
+    return low if low == high else f"{low} to {high}"

@@ -42,6 +42,7 @@ CARD = Card(
         ("up", "Γ = ∂L/∂(W·S) of hidden layers, gradients of biases and output layer in clear"),
         ("server knows", "W, S, every Γ"),
         ("client knows", "S and W·S in its rounds, its own data"),
+        ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
     ),
 )

@@ -176,6 +176,11 @@ def test_secrets_are_listed_with_their_errors() -> None:
     ]
 
 
+def test_the_constant_prediction_is_given_as_a_span_where_it_differs() -> None:
+    for other, said in ((0.2504, "agrees by 25 % with"), (0.3, "agrees by 25 to 30 % with")):
+        assert said in baseline([record(metrics=MODEL), record(metrics={**MODEL, "prior_agreement": other})])
+
+
 def test_the_verdict_of_models_taken_without_a_defense() -> None:
     told = [record(defense="fedavg", party=p, metrics=MODEL) for p in ("client", "eavesdropper")]
     assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
