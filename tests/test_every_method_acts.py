@@ -43,6 +43,8 @@ def trained(defense: str) -> federation.Run:
     spec = poisoned_problem(0)
     if defense == "dbcl":  # its paper's networks are wide; sketching a narrow one costs more
         spec = replace(spec, model_options=registry.find("model", "mlp").parse({"widths": "200"}))
+    if loss := dict(compose.defense_cards(defense)[0].usual).get("loss"):
+        spec = replace(spec, schedule=replace(spec.schedule, loss=loss))
     problem = build(spec, 0, auxiliary=compose.auxiliary(compose.parse_defense(defense)))
     made = compose.make_defense(compose.parse_defense(defense), problem.task)
     run = federation.run(made, problem, Rng(0).child("federation"), watch=(0,))
@@ -305,6 +307,7 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
 }
 SCHEDULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rounds": ({"rounds": 20}, {}),
+    "loss": ({"loss": "mse"}, {}),
     "batch_size": ({"batch_size": 2}, {}),
     "local_epochs": ({"local_epochs": 2}, {"local_epochs": 1, "batch_size": 100}),
     "participation": ({"participation": 0.5}, {}),

@@ -18,6 +18,7 @@ TABLES = {
     "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",
     "pbpfl/table3": "fedarena.reproduce.pbpfl_table3",
+    "pbpfl/unmask": "fedarena.reproduce.pbpfl_unmask",
     "two-stage/bank": "fedarena.reproduce.two_stage_bank",
     "two-stage/figure1": "fedarena.reproduce.two_stage_figure1",
     "two-stage/figure2": "fedarena.reproduce.two_stage_figure2",

@@ -255,6 +255,7 @@ def test_lost_digits_are_counted_and_said():
     (said,) = wild.marks([few, many])
     assert "more than 5 in 1 of 2 rounds (first: 1)" in said
     assert error > 0.01  # and rightly so: nothing much is left of a float32's 7.2 digits
+    assert make(digits=20.0).marks([many]) == ()
     assert calm.marks([{**few, "digits lost": torch.tensor([math.nan])}])
 
 

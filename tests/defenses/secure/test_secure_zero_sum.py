@@ -92,3 +92,25 @@ def test_the_card_leads_here_and_one_participant_is_refused() -> None:
         CARD.parse({"spread": "0"})
     with pytest.raises(UserError, match="secure zero-sum: 1 participants a round, allowed: 2 or more"):
         ZeroSum(Options()).check(1)
+
+
+def test_parts_may_share_one_mask_and_then_differ_in_clear():
+    vectors = torch.randn(4, 12, generator=Rng(0).torch(), dtype=torch.float64)
+    shared, own = (ZeroSum(Options(repeat=parts))(vectors, Rng(1)) for parts in (3, 1))
+    first, second, third = (shared.wire - vectors).split(4, dim=1)
+    assert torch.allclose(first, second)
+    assert torch.allclose(second, third)
+    assert first.abs().min() > 1e-3
+    assert torch.allclose(shared.total, vectors.sum(0))
+    a, b, _ = shared.wire.split(4, dim=1)
+    x, y, _ = vectors.split(4, dim=1)
+    assert torch.allclose(a - b, x - y)
+    a, b, _ = own.wire.split(4, dim=1)
+    assert (a - b - x + y).abs().mean() > 0.1
+    assert shared.extra_down * 3 == own.extra_down
+    assert (ZeroSum(Options(repeat=3)).repeat, ZeroSum(Options()).repeat) == (3, 1)
+
+
+def test_parts_must_be_equal():
+    with pytest.raises(UserError, match="option 'repeat' is 3, allowed: a divisor of 10"):
+        ZeroSum(Options(repeat=3))(torch.zeros(2, 10), Rng(0))
