@@ -28,7 +28,7 @@ from fedarena.batch import Batch
 from fedarena.cards import to_text
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, client_memory, stein_law
-from fedarena.defenses.baffle_options import check
+from fedarena.defenses.baffle_options import FORMATS, check
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.cards.baffle import Options
 from fedarena.defenses.perturbations import CHUNK_BYTES, directions, stein
@@ -45,8 +45,6 @@ from fedarena.view import Disclosure
 
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""
-
-FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
 Estimate = Callable[[Tensors, Tensor, Tensor, int], Tensors]
 """(params, x [b, ...], y, number of the step) → ĝ."""

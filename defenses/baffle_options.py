@@ -1,14 +1,19 @@
-"""Which of BAFFLE's options contradict each other, or would do nothing together."""
+"""Which of BAFFLE's options contradict each other, or would do nothing together; and the number formats."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+
+import torch
 
 from fedarena.aggregator import Aggregator
 from fedarena.cards import to_text
 from fedarena.defenses.cards.baffle import Options
 from fedarena.errors import UserError
 from fedarena.task import Task
+
+FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
+"""What `precision` names."""
 
 
 def check(o: Options, task: Task, rule: Aggregator | None) -> None:

@@ -2,8 +2,7 @@
 
     paper form      the Stein estimate ĝ_c as if it were the gradient, matched with the plain model
     adaptive form   the K loss differences themselves, matched through the protocol: (L(W + σ z_k; x', y') −
-                    L(W; x', y'))/σ as a client computes them (`Differences`); for σ ≤ 1e-3, where it is the same to a
-                    thousandth and costs one gradient in place of K passes, z_kᵀ ∂L/∂W(x', y') (`Projections`)
+                    L(W; x', y'))/σ as a client computes them (`fedarena.defenses.baffle_simulators`)
 
 Both ends expand the seed, so every party knows the z_k, and K numbers are K linear measurements of the gradient. What
 the estimate loses, the paper's noise of size √(n/K), is not lost in them.
@@ -14,27 +13,29 @@ the estimate loses, the paper's noise of size √(n/K), is not lost in them.
                            show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
 
 At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's; the adaptive form replays the
-local steps along the seed's own directions, ĝ = (1/K) Σ_k z_k z_kᵀ ∂L/∂W (`LocalSteps`). Where clients perturb with
-seeds of their own, as in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
+local steps along the seed's own directions. What a client keeps to itself it cannot replay: how many directions it
+took (`min_directions`), the memory of its optimiser from rounds before (`optimizer_state=kept`), and the order of its
+samples, which with several local epochs leaves the replay far off. Where clients perturb with seeds of their own, as
+in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
 
 from fedarena.defense import Reading
+from fedarena.defenses.baffle_simulators import Differences, LocalSteps, Slot
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.perturbations import directions
-from fedarena.observe import PlainGradient, as_batch, images_behind, others_of, uploads_seen, without_own
-from fedarena.tensors import Tensors, combine, flatten, scale, shaped
+from fedarena.observe import PlainGradient, images_behind, others_of, uploads_seen, without_own
+from fedarena.tensors import Tensors, combine, flatten, scale
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Disclosure, Observation
@@ -42,76 +43,9 @@ from fedarena.view import Disclosure, Observation
 if TYPE_CHECKING:
     from fedarena.defenses.baffle import Baffle
 
-SMALL = 1e-3
-"""σ up to which loss differences are taken for projections of the gradient."""
-
-AT_ONCE = 50
-"""Directions in which `Differences` perturbs at once."""
-
-MOST = 2.5e8
-"""Numbers that `LocalSteps` holds at most, 1 GB."""
-
-
-@dataclass(frozen=True)
-class Projections:
-    """Simulator of the adaptive form: ΔL_k/σ of a candidate batch, to first order.
-
-    Attributes:
-        plain: the gradient that a candidate batch gives.
-        z: the directions [K, n].
-    """
-
-    plain: PlainGradient
-    z: Tensor
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return {DIFFERENCES: self.z @ flatten(self.plain(x, y))}
-
-
-@dataclass(frozen=True)
-class Differences(Projections):
-    """Simulator of the adaptive form for any σ: ΔL_k/σ (central: /2σ) of a candidate batch, by K perturbed losses.
-
-    Attributes:
-        sigma: σ. central: the scheme.
-    """
-
-    sigma: float
-    central: bool
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        w = self.plain.params
-
-        def moved(z: Tensor, step: float) -> Tensor:
-            return self.plain.loss(combine(1.0, w, step, shaped(z, w)), x, y)
-
-        def difference(z: Tensor) -> Tensor:
-            if self.central:
-                return (moved(z, self.sigma) - moved(z, -self.sigma)) / (2 * self.sigma)
-            return (moved(z, self.sigma) - self.plain.loss(w, x, y)) / self.sigma
-
-        return {DIFFERENCES: vmap(difference, chunk_size=AT_ONCE)(self.z)}
-
-
-@dataclass(frozen=True)
-class LocalSteps:
-    """Simulator of the epoch level: W − W_local of one client, its steps replayed along the seed's directions.
-
-    Attributes:
-        defense: the protocol. start: W. client: whose. z: the directions of every local step [steps, K, n].
-    """
-
-    defense: Baffle
-    start: Tensors
-    client: int
-    z: Tensor
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
-            g = flatten(grad(self.defense.task.loss)(params, x, y))
-            return self.defense.clipped(shaped(self.z[t].T @ (self.z[t] @ g) / self.z.shape[1], params))
-
-        return self.defense.local(self.start, as_batch(self.defense.task, x, y), {}, estimate)[0]
+MOST = 2e7
+"""Numbers of perturbed parameters, steps·K·n, that `LocalSteps` goes through at most. An attack that differentiates it
+holds all of them for each of its starts: 160 MB."""
 
 
 def readings(
@@ -127,7 +61,8 @@ def readings(
         why = _no_difference(defense)
         if why:
             return NotApplicable(why)
-    found = [_observation(defense, threat, seen, t) for t in victims if t in seen]
+    slot = Slot()
+    found = [_observation(defense, threat, seen, t, slot) for t in victims if t in seen]
     observations = tuple(o for o in found if isinstance(o, Observation))
     if not observations:
         reasons = [o.reason for o in found if isinstance(o, NotApplicable)]
@@ -135,7 +70,9 @@ def readings(
     return [Reading("differences" if threat.form == "adaptive" else "estimate", observations)]
 
 
-def _observation(defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
+def _observation(
+    defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: int, slot: Slot
+) -> Observation | NotApplicable:
     now, task = seen[t], defense.task
     params = _model(defense, seen, t)
     if params is None:
@@ -159,16 +96,11 @@ def _observation(defense: Baffle, threat: Threat, seen: Mapping[int, Seen], t: i
         clients=clients,
         images=sum(images_behind(task, c) for c in clients),
         target={DIFFERENCES: differences / (halves * defense.options.sigma)} if adaptive else estimate,
-        simulate=_simulator(defense, plain, z) if adaptive else plain,
+        simulate=Differences(plain, z, defense.options, slot) if adaptive else plain,
         output_bias=None if adaptive else task.output_bias,
         estimate=estimate,
         estimate_of="gradient",
     )
-
-
-def _simulator(defense: Baffle, plain: PlainGradient, z: Tensor) -> Projections:
-    o = defense.options
-    return Projections(plain, z) if o.sigma <= SMALL else Differences(plain, z, o.sigma, o.scheme == "central")
 
 
 # -- a client -------------------------------------------------------------------------------------------
@@ -259,6 +191,18 @@ def _epoch_level(
         return found
     if any(len(o.clients) > 1 for reading in found for o in reading.observations):
         return NotApplicable("the local steps of several clients at once are not replayed by this attack")
+    if defense.options.min_directions is not None:
+        return NotApplicable(
+            "how many directions a client took is not on the wire, and this attack does not try all numbers"
+        )
+    if defense.options.optimizer_state == "kept":
+        first = [replace(r, observations=tuple(o for o in r.observations if _first(seen, o))) for r in found]
+        found = [r for r in first if r.observations]
+        if not found:
+            return NotApplicable(
+                "the client's optimiser keeps its memory between rounds, and of none of the rounds attacked it is "
+                "known that the client had taken no part before"
+            )
     steps = max(defense.task.schedule.steps(defense.task.sizes[o.clients[0]]) for r in found for o in r.observations)
     numbers = steps * defense.options.directions * defense.n
     if numbers > MOST:
@@ -267,6 +211,11 @@ def _epoch_level(
             "that this attack holds"
         )
     return [replace(r, observations=tuple(_replayed(defense, seen[o.round], o) for o in r.observations)) for r in found]
+
+
+def _first(seen: Mapping[int, Seen], o: Observation) -> bool:
+    """Whether the party saw all rounds before, and the client in none of them."""
+    return all(r in seen and o.clients[0] not in seen[r].participants for r in range(o.round))
 
 
 def _replayed(defense: Baffle, now: Seen, o: Observation) -> Observation:
