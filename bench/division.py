@@ -65,7 +65,7 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
     repeated), and its labels are taken as they are.
 
     Raises:
-        UserError: too few samples of a class, or a foreign data set with other classes.
+        UserError: too few samples of a class, or a foreign data set with other classes or no images.
     """
     none = np.empty(0, np.int64)
     if wanted is None:
@@ -82,6 +82,12 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
             f"option 'aux_dataset' is {wanted.dataset}, which has {source.n_classes} classes, allowed: a data set "
             f"with {data.n_classes}, as {data.name} has"
         )
+    shapes = source.x_train.shape[1:], data.x_train.shape[1:]
+    if shapes[0] != shapes[1] and {len(s) for s in shapes} != {3}:
+        raise UserError(
+            f"option 'aux_dataset' is {wanted.dataset}, whose inputs have shape {list(shapes[0])}, allowed: images, for "
+            f"images, or tables of the columns of {data.name}, {list(shapes[1])}"
+        )
     generator, chosen = rng.numpy(), []
     for k in range(source.n_classes):
         members = np.flatnonzero(source.y_train == k)
@@ -93,7 +99,7 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
         chosen.append(generator.permutation(members)[: wanted.per_class])
     index = np.concatenate(chosen)
     x = torch.from_numpy(source.x_train[index]).float() / source.scale
-    channels, *size = data.x_train.shape[1:]
+    channels, *size = shapes[1]
     if x.shape[1] != channels:
         x = x.mean(1, keepdim=True).expand(-1, channels, -1, -1)
     if list(x.shape[2:]) != size:

@@ -131,3 +131,24 @@ def test_without_a_number_the_server_expects_a_fifth() -> None:
     assert task.belief == 2
     half = dataclasses.replace(task, schedule=dataclasses.replace(task.schedule, participation=0.5))
     assert (half.participants, half.expected) == (5, 1)
+
+
+@pytest.mark.parametrize(("data", "other"), [("breast-cancer", "pictures"), ("pictures", "breast-cancer")])
+def test_a_foreign_table_is_no_picture(data, other, monkeypatch) -> None:
+    from fedarena.datasets.dataset import Dataset, Provenance
+    from fedarena.division import hold
+
+    table = registry.find("dataset", "breast-cancer").load()(None)
+    x, y = np.zeros((20, 1, 8, 8), np.float32), np.arange(20) % 2
+    pictures = Dataset("pictures", x, y, x, y, 1.0, 2, Provenance("made up", None, None, False))
+    sets = {"breast-cancer": table, "pictures": pictures}
+
+    class Card:
+        def __init__(self, name):
+            self.load = lambda: lambda folder: sets[name]
+
+    monkeypatch.setattr(registry, "find", lambda kind, name: Card(name))
+    with pytest.raises(
+        UserError, match=f"option 'aux_dataset' is {other}, whose inputs have shape .*, allowed: images"
+    ):
+        hold(sets[data], Auxiliary(2, other), Rng(0), None)

@@ -24,8 +24,10 @@ ROUNDS = 6
 
 
 def played(name: str, **schedule: Any) -> tuple[Problem, Defense, tuple[Round, ...]]:
-    model = registry.find("model", "lenet-dlg").parse({})
-    spec = ProblemSpec("digits", "lenet-dlg", "iid", 3, model, schedule=Schedule(rounds=ROUNDS, **schedule))
+    usual = dict(registry.find("defense", name).usual)
+    model = registry.find("model", usual.get("model", "lenet-dlg"))
+    times = Schedule(rounds=ROUNDS, loss=usual.get("loss", "cross-entropy"), **schedule)
+    spec = ProblemSpec("digits", model.name, "iid", 3, model.parse({}), schedule=times)
     method = compose.parse_defense(name)
     problem = build(spec, 0, auxiliary=compose.auxiliary(method))
     defense = compose.make_defense(method, problem.task)
@@ -61,7 +63,7 @@ def holds(view: View, secret: Tensor) -> bool:
 
 
 def views(defense: Defense, problem: Problem, rounds: tuple[Round, ...], threat: Threat) -> list[View]:
-    readings = defense.readings(threat, cut(rounds, threat), (1, 3))
+    readings = defense.readings(threat, cut(rounds, threat, problem.data_of(threat)), (1, 3))
     if isinstance(readings, NotApplicable):  # a server that selects hides the others' sum from a client
         assert threat.party == "client"
         return []
@@ -95,6 +97,16 @@ def test_dbcl_hides_weights_from_all_but_the_server(party: Any, form: Any) -> No
     assert hidden
     for view in views(defense, problem, rounds, Threat(party, form)):
         assert not any(holds(view, r.params[name]) for r in rounds for name in hidden)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("party", ["client", "eavesdropper"])
+def test_pbpfl_hides_weights_and_secrets_from_all_but_the_server(party: Any, form: Any) -> None:
+    """What is left of them in the adaptive views is what the party works out: never these very numbers."""
+    problem, defense, rounds = played("pbpfl")
+    for view in views(defense, problem, rounds, Threat(party, form)):
+        assert not any(holds(view, p) for r in rounds for name, p in r.params.items() if "weight" in name)
+        assert not any(holds(view, t) for r in rounds for t in r.secret.values())
 
 
 def test_the_server_does_hold_the_weights() -> None:
