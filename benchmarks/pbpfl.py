@@ -19,7 +19,7 @@ from fedarena.reproduce.pbpfl_table3 import CELLS, Round
 
 BARS = {"mlp 51-50-50-1, batch 512": None, "ResNet-20, 32×32": 2.2, "ResNet-56, 32×32": 2.2}
 """Piece of Table 3 → the bar."""
-LAST = "fedavg, channels last"
+PLAIN = "fedavg in plain PyTorch"
 
 
 def measure(repetitions: int) -> list[Row]:
@@ -27,13 +27,13 @@ def measure(repetitions: int) -> list[Row]:
     rows = []
     for cell in (c for c in CELLS if c.title in BARS):
         step = Round(cell, 0)
-        candidates = {name: partial(step.client, name) for name in (MASKED, FEDAVG)} | {LAST: step.channels_last}
+        candidates = {name: partial(step.client, name) for name in (MASKED, FEDAVG)} | {PLAIN: step.plain}
         spent = alternate(candidates, repetitions)
         bar = BARS[cell.title]
         against = costlier(cell.title, MASKED, FEDAVG, spent, bar or inf)
         rows.append(against if bar else without_bar(against))
         if len(cell.shape) == 3:
-            rows.append(without_bar(costlier(cell.title, MASKED, LAST, spent, inf)))
+            rows.append(without_bar(costlier(cell.title, MASKED, PLAIN, spent, inf)))
     return rows
 
 

@@ -165,7 +165,8 @@ class PBPFL(Defense):
         for name in (n for n in sent.down if n != R_A):
             g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
             found = torch.add(g, sigma, alpha=-gamma).add_(beta, alpha=v)
-            own, *sizes = (t.flatten(1).norm(dim=1) for t in (found, g, sigma, beta))
+            # In double precision: where r is wide, squares of these gradients overflow in float32.
+            own, *sizes = (t.flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
             lost.append(torch.log10((sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]) / own).nan_to_num(0.0))
             gradients[name] = found.mul_(r[name].to(found))
         return gradients, torch.stack(lost).amax(0)

@@ -92,9 +92,9 @@ def _chained(
 def _one_by_one(
     task: Task, wide: Widened, params: Tensors, r_a: Tensor, batches: Sequence[Batch], outs: Tensors
 ) -> None:
-    leaves = {name: _channels_last(p.detach().clone()).requires_grad_() for name, p in params.items()}
+    leaves = {name: channels_last(p.detach().clone()).requires_grad_() for name, p in params.items()}
     for c, batch in enumerate(batches):
-        x, y = _channels_last(batch.x[0]), batch.y[0]
+        x, y = channels_last(batch.x[0]), batch.y[0]
         with torch.enable_grad():
             out = torch.cat([t if t.dim() > 1 else t[:, None] for t in wide(leaves, x)], 1)
         three = cotangents(task, r_a, out.detach(), y, x.new_full((len(x),), 1 / len(x)))
@@ -105,7 +105,7 @@ def _one_by_one(
             torch._foreach_copy_([outs[name][k, c] for name in leaves], found)
 
 
-def _channels_last(t: Tensor) -> Tensor:
+def channels_last(t: Tensor) -> Tensor:
     """The layout in which convolutions go fastest; tensors that are not four-dimensional stay as they are."""
     return t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t
 

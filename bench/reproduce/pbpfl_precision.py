@@ -10,8 +10,10 @@ parameters. Three series turn one knob each:
 
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
-(`predicted`) and end at 7.2, where nothing is left to lose. Medians over draws of the masks. At `digits` lost, 5 unless
-told otherwise, a run is marked.
+(`predicted`) and end at 7.2, where nothing is left to lose. At `digits` lost, 5 unless told otherwise, a run is marked.
+
+Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
+but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
 """
 
 from __future__ import annotations
@@ -127,7 +129,7 @@ def measure(
                 "worst_layer": worst,
                 "plain": own,
                 "digits_lost": lost,
-                "predicted": ROUNDING * 10**lost,
+                "predicted": ROUNDING * 10.0**lost,
                 "marked": sum(not draw[2] <= GUARD for draw in draws) / len(draws),
             }
         )
