@@ -85,8 +85,8 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
     shapes = source.x_train.shape[1:], data.x_train.shape[1:]
     if shapes[0] != shapes[1] and {len(s) for s in shapes} != {3}:
         raise UserError(
-            f"option 'aux_dataset' is {wanted.dataset}, whose inputs have shape {list(shapes[0])}, allowed: images, for "
-            f"images, or tables of the columns of {data.name}, {list(shapes[1])}"
+            f"option 'aux_dataset' is {wanted.dataset}, whose inputs have shape {list(shapes[0])}, allowed: images "
+            f"for images, tables of the columns of {data.name} for {data.name}"
         )
     generator, chosen = rng.numpy(), []
     for k in range(source.n_classes):
