@@ -5,9 +5,10 @@ For each observation, find the batch that would have been observed alike:
     min over x' [n, *shape], ℓ [n, classes]   Σ_l ‖simulate(x', softmax ℓ)_l − target_l‖² / Σ_l ‖target_l‖²
                                               + tv·(mean|x'_{i+1,j} − x'_{i,j}| + mean|x'_{i,j+1} − x'_{i,j}|)
 
-from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. The attacker
-sees the distance, never the truth. With `labels=inferred` (iDLG, Zhao et al. 2020) or `labels=given`
-the labels are fixed, one-hot, and only the images are optimised.
+from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. Where the observation has a
+simulator that is easier to descend (`Observation.rough`), the starts descend that, and the lowest goes on with the
+exact one. The attacker sees the distance, never the truth. With `labels=inferred` (iDLG, Zhao et al. 2020) or
+`labels=given` the labels are fixed, one-hot, and only the images are optimised.
 
 Where labels are numbers, ℓ is [n, 1] and the candidate's numbers are sigmoid ℓ. Of a model with one output for classes
 the observation shows the expected grade alone (`fedarena.criterion`), and the class named is the nearest to it.
@@ -16,7 +17,7 @@ the observation shows the expected grade alone (`fedarena.criterion`), and the c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -105,15 +106,19 @@ class DLG(Inference):
         if o.labels != "optimized":
             fixed = seen.labels if o.labels == "given" else infer_labels(seen, images, classes, view.loss)
             assert fixed is not None, "the harness gives the labels to an attack that knows_labels"
-        objective = Objective(seen, shape, classes, fixed, o.tv)
-        start = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
-        search = self._lbfgs if o.optimizer == "lbfgs" else self._adam
-        found = search(objective.evaluate, start)
-        matches = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)  # starts that were never finite come last
-        best = int(matches.argmin())
-        x, y = objective.split(found.points[best])
+        points = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
+        search, spent = self._lbfgs if o.optimizer == "lbfgs" else self._adam, 0
+        stages = [seen] if seen.rough is None else [replace(seen, simulate=seen.rough), seen]
+        for stage in stages:
+            objective = Objective(stage, shape, classes, fixed, o.tv)
+            found = search(objective.evaluate, points)
+            spent += found.evaluations
+            matches = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)  # never finite: they come last
+            best = int(matches.argmin())
+            points = found.points[best : best + 1]
+        x, y = objective.split(points[0])
         labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y
-        return Reconstruction(x, labels, float(matches[best]), found.evaluations)
+        return Reconstruction(x, labels, float(matches[best]), spent)
 
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options

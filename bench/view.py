@@ -50,6 +50,8 @@ class Observation:
         images: how many samples that is.
         target: the value seen, or estimated.
         simulate: what a candidate batch would have given in place of `target`.
+        rough: the same to first order, where that is easier to descend: a search may begin with it, and must end with
+            `simulate`. None: there is none.
         output_bias: name in `target` of the output layer's bias gradient, if it is among them; at
             batch 1 it equals softmax − label, from which labels are inferred.
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
@@ -71,6 +73,7 @@ class Observation:
     estimate_of: str = "gradient"
     labels: Tensor | None = None
     candidates: Candidates | None = None
+    rough: Simulator | None = None
 
 
 @dataclass(frozen=True)

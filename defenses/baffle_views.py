@@ -2,7 +2,8 @@
 
     paper form      the Stein estimate ĝ_c as if it were the gradient, matched with the plain model
     adaptive form   the K loss differences themselves, matched through the protocol: (L(W + σ z_k; x', y') −
-                    L(W; x', y'))/σ as a client computes them (`fedarena.defenses.baffle_simulators`)
+                    L(W; x', y'))/σ as a client computes them, and as a start z_kᵀ ∂L/∂W(x', y')
+                    (`fedarena.defenses.baffle_simulators`)
 
 Both ends expand the seed, so every party knows the z_k, and K numbers are K linear measurements of the gradient. What
 the estimate loses, the paper's noise of size √(n/K), is not lost in them.
@@ -30,7 +31,7 @@ import torch
 from torch import Tensor
 
 from fedarena.defense import Reading
-from fedarena.defenses.baffle_simulators import Differences, LocalSteps, Slot
+from fedarena.defenses.baffle_simulators import SMALL, Differences, LocalSteps, Projections, Slot
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.perturbations import directions
@@ -97,6 +98,7 @@ def _observation(
         images=sum(images_behind(task, c) for c in clients),
         target={DIFFERENCES: differences / (halves * defense.options.sigma)} if adaptive else estimate,
         simulate=Differences(plain, z, defense.options, slot) if adaptive else plain,
+        rough=Projections(plain, z) if adaptive and defense.options.sigma <= SMALL else None,
         output_bias=None if adaptive else task.output_bias,
         estimate=estimate,
         estimate_of="gradient",
@@ -223,4 +225,5 @@ def _replayed(defense: Baffle, now: Seen, o: Observation) -> Observation:
     steps, k = defense.task.schedule.steps(defense.task.sizes[client]), defense.options.directions
     seeds = [defense.seed_of_step(int(now.down[SEED]), t) for t in range(steps)]
     z = torch.stack([torch.stack(list(islice(directions(seed, defense.n), k))) for seed in seeds])
-    return replace(o, simulate=LocalSteps(defense, start, client, z.to(next(iter(start.values())))))
+    exact = LocalSteps(defense, start, client, z.to(next(iter(start.values()))))
+    return replace(o, simulate=exact, rough=replace(exact, exact=False) if defense.options.sigma <= SMALL else None)
