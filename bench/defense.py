@@ -40,6 +40,7 @@ class State:
         auxiliary: the server's own samples, for protocols and rules that declare that they hold some.
         verdict: what the server made of each upload of the last round, [participants] by name. `used` is the
             weight of an upload in the aggregate; further names are a protocol's own.
+        steps: how many steps the server has taken, one for each round that did not fail.
     """
 
     params: Tensors
@@ -48,6 +49,7 @@ class State:
     extra: Tensors = field(default_factory=dict)
     auxiliary: Batch | None = None
     verdict: Tensors = field(default_factory=dict)
+    steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -199,14 +201,14 @@ class Defense(ABC):
             state.params, state.round + 1, extra=found.extra, auxiliary=state.auxiliary, verdict=found.verdict
         )
         params, optimizer = self.step(state, found.step)
-        return replace(after, params=params, optimizer=optimizer)
+        return replace(after, params=params, optimizer=optimizer, steps=state.steps + 1)
 
     def step(self, state: State, direction: Tensors) -> tuple[Tensors, Mapping[str, tuple[Tensor, ...]]]:
         """One step of the server's optimiser: the new parameters and its memory."""
         schedule = self.task.schedule
         if schedule.server_optimizer == "sgd":
             return combine(1.0, state.params, -self.step_size, direction), {}
-        params, memory, t = {}, {}, state.round + 1
+        params, memory, t = {}, {}, state.steps + 1
         for name, d in direction.items():
             step, memory[name] = adam_step(d, state.optimizer.get(name), t, self.step_size, schedule.adam_beta2)
             params[name] = state.params[name] - step

@@ -52,6 +52,7 @@ class Run:
         peak_bytes: peak of live tensors while one client of the first round works alone.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
             summed securely, if any.
+        why: where it diverged, the reason in a sentence.
         verdicts: per round, what the server made of the participants' uploads.
         failed: rounds that gave nothing, because too few clients were left for a secure sum.
         marks: what the defense says must stand beside every number of the run.
@@ -68,6 +69,7 @@ class Run:
     verdicts: tuple[Verdict, ...] = ()
     failed: int = 0
     marks: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -106,7 +108,7 @@ def run(
     verdicts: list[Verdict] = []
     told: list[Tensors] = []
     up = down = seconds = 0.0
-    sent_to, peak, failed, diverged_at = 0, 0, 0, None
+    sent_to, peak, failed, diverged_at, why = 0, 0, 0, None, ""
 
     def clock() -> float:
         if problem.device.type == "cpu":
@@ -147,10 +149,10 @@ def run(
         except TooFewSurvivors:
             failed += 1
             state = defense.skipped(state)
-        except TooLarge:
+        except TooLarge as error:
             if t == 0:  # nothing has diverged yet: the bound does not fit
                 raise
-            diverged_at = t
+            diverged_at, why = t, f"in round {t} an upload was beyond what can be summed: {error}"
             break
         else:
             if summed is not None:
@@ -174,7 +176,7 @@ def run(
             state = new
         progress((t + 1) / schedule.rounds)
         if not finite(state.params):
-            diverged_at = t
+            diverged_at, why = t, f"a parameter was not finite in round {t}"
             break
         if schedule.eval_every and (t + 1) % schedule.eval_every == 0 and stop(evaluate(state)):
             break
@@ -191,8 +193,16 @@ def run(
         diverged_at,
         tuple(verdicts),
         failed,
-        defense.marks(told),
+        (*defense.marks(told), *_stopped(diverged_at, state.round, schedule.rounds)),
+        why,
     )
+
+
+def _stopped(diverged_at: int | None, done: int, rounds: int) -> tuple[str, ...]:
+    """A mark for a run that diverged: its numbers are those of fewer rounds than another's."""
+    if diverged_at is None:
+        return ()
+    return (f"the run stopped in round {diverged_at}: its numbers are those of {done} of {rounds} rounds",)
 
 
 def _fits(limit: float | None, needed: int) -> None:

@@ -85,6 +85,4 @@ def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
 
 
 def _status(run: federation.Run) -> tuple[str, str]:
-    if run.diverged_at is None:
-        return "ok", ""
-    return "diverged", f"a parameter was not finite, or an upload beyond what can be summed, in round {run.diverged_at}"
+    return ("ok", "") if run.diverged_at is None else ("diverged", run.why)

@@ -116,8 +116,7 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
 
     status, reason = "ok", ""
     if book.run.diverged_at is not None:
-        status = "diverged"
-        reason = f"a parameter was not finite, or an upload beyond what can be summed, in round {book.run.diverged_at}"
+        status, reason = "diverged", book.run.why
         if not all(finite(r.after) for r in book.run.rounds):
             return without_view(status, reason)
     seen = cut(book.run.rounds, threat, book.problem.data_of(threat))

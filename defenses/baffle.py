@@ -135,10 +135,10 @@ class Baffle(Defense):
             before = client_memory.unpacked(memory, self.like)
             g = self.estimate(int(memory[SEED]), down[DIFFERENCES])
             params, optimizer = self.step(before, g)
-            state = State(params, before.round + 1, optimizer)
+            state = State(params, optimizer=optimizer, steps=before.steps + 1)
         else:
-            kept = client_memory.unpacked(memory, self.like) if memory else State({}, -1)
-            state = State({name: down[name] for name in self.like}, kept.round + 1, kept.optimizer)
+            kept = client_memory.unpacked(memory, self.like) if memory else State({})
+            state = replace(kept, params={name: down[name] for name in self.like})
         return state.params, {**client_memory.packed(state), SEED: down[SEED]}
 
     def _client(
@@ -323,12 +323,12 @@ class Baffle(Defense):
         after = super().aggregate(state, sent, ups, cohort, rng)
         if self.options.ema is None:
             return after
-        decay = self._decay(state.round, cohort)
+        decay = self._decay(state.steps, cohort)
         average = combine(decay, self.deployed(state), 1 - decay, after.params)
         return replace(after, extra={**after.extra, **{AVERAGE + name: t for name, t in average.items()}})
 
     def _decay(self, t: int, cohort: Cohort) -> float:
-        """The decay of round t: of one average, or of as many as a client takes steps in the round."""
+        """The decay after t averaged rounds: of one average, or of as many as a client takes steps in the round."""
         o, decay = self.options, 1.0
         schedule, sizes = self.task.schedule, self.task.sizes
         steps = max(schedule.steps(sizes[c]) for c in cohort.clients) if o.ema_per == "step" else 1

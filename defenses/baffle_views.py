@@ -77,7 +77,10 @@ def _observation(
     now, task = seen[t], defense.task
     params = _model(defense, seen, t)
     if params is None:
-        return NotApplicable("with downlink=scalars the model of a round is known only to those who saw all before it")
+        return NotApplicable(
+            "with downlink=scalars the model of a round is known only to those who saw all rounds since it was sent, "
+            "with server_optimizer=adam all from the first"
+        )
     if threat.party == "client":
         read = _of_others(defense, threat, seen, t, params)
         if isinstance(read, NotApplicable):
@@ -154,14 +157,19 @@ def _solved(defense: Baffle, seed: int, g: Tensor) -> Tensor:
 
 
 def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
-    """W_t as the party knows it: its own, sent, or rebuilt from all rounds before; None when it missed some."""
+    """W_t as the party knows it: its own, sent, or rebuilt from the last one sent; None when it missed something since.
+
+    W is sent in the first round, and anew after each that failed. The server's Adam builds on all rounds from the first.
+    """
     now = seen[t]
     if now.params is not None:
         return now.params
     if all(name in now.down for name in defense.like):
         return {name: now.down[name] for name in defense.like}
+    sent = [r for r in seen if r < t and DIFFERENCES not in seen[r].down]
+    first = 0 if defense.task.schedule.server_optimizer == "adam" else max(sent, default=0)
     params, memory = None, dict[str, Tensor]()
-    for r in range(t + 1):
+    for r in range(first, t + 1):
         if r not in seen:
             return None
         params, memory = defense.opened(seen[r].down, memory)
@@ -174,8 +182,9 @@ def rebuilt(defense: Baffle, seen: Mapping[int, Seen], rounds: Sequence[int]) ->
     told = [Disclosure(t, params) for t, params in found.items() if params is not None]
     if not found or len(told) < len(found):
         return NotApplicable(
-            "with downlink=scalars W is known only to those who saw every broadcast before: they were not all kept (an "
-            "option of the attack), or the malicious client was not sampled in all of these rounds"
+            "with downlink=scalars W is known only to those who saw every broadcast before, back to the last W in "
+            "clear, or to the first under server_optimizer=adam: they were not all kept (an option of the attack), a "
+            "round between them failed, or the malicious client was not sampled in all of these rounds"
         )
     return told
 

@@ -32,10 +32,10 @@ def kept(moments_of: Mapping[str, tuple[Tensor, ...] | None], steps: int) -> Ten
 
 def packed(state: State) -> Tensors:
     """A copy of the server's model and optimiser."""
-    return {**{MODEL + name: p for name, p in state.params.items()}, **kept(state.optimizer, state.round)}
+    return {**{MODEL + name: p for name, p in state.params.items()}, **kept(state.optimizer, state.steps)}
 
 
 def unpacked(memory: Tensors, like: Tensors) -> State:
     """Undoes `packed`."""
     optimizer = {name: states for name in like if (states := moments(memory, name)) is not None}
-    return State({name: memory[MODEL + name] for name in like}, int(memory[STEPS]), optimizer)
+    return State({name: memory[MODEL + name] for name in like}, optimizer=optimizer, steps=steps(memory))

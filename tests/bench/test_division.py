@@ -148,7 +148,5 @@ def test_a_foreign_table_is_no_picture(data, other, monkeypatch) -> None:
             self.load = lambda: lambda folder: sets[name]
 
     monkeypatch.setattr(registry, "find", lambda kind, name: Card(name))
-    with pytest.raises(
-        UserError, match=f"option 'aux_dataset' is {other}, whose inputs have shape"
-    ):
+    with pytest.raises(UserError, match=f"option 'aux_dataset' is {other}, whose inputs have shape"):
         hold(sets[data], Auxiliary(2, other), Rng(0), None)
