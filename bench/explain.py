@@ -19,9 +19,15 @@ from fedarena.rng import Rng
 from fedarena.spec import MethodSpec, threats
 from fedarena.tensors import Tensors, nbytes, row
 from fedarena.threat import FORM_MEANING, FORMS, KNOWLEDGE_MEANING, PARTIES, SIGHT, NotApplicable, Sight, Threat
-from fedarena.transcript import Seen, cut
+from fedarena.transcript import Round, Seen, cut
 
 ROUNDS = 2
+
+KEYS = "keys and shares"
+"""What secure aggregation sends besides the broadcast and the masked upload, a mean over the sampled clients."""
+
+UNSENT = "not sent, on average"
+"""What the mean lacks of one whole upload: clients that dropped out, or that send less than a tensor holds."""
 
 
 def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
@@ -36,10 +42,6 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(ROUNDS))
     if not run.rounds:
         raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
-    first = run.rounds[0]
-    up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
-    further = 0.0 if first.wire is None else run.bytes_up - nbytes(up)
-    below = run.bytes_down - sum(nbytes(r.down) for r in run.rounds) / len(run.rounds)
     if issubclass(made, Poisoning):
         parties = _corrupted(problem, protocol, attack)
     else:
@@ -49,19 +51,15 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
         *(registry.find_part(part.name) for part in defense.rest),
         *(registry.find("attack", part.name) for part in (attack, *attack.rest)),
     ]
+    wires = _wires(run)
     return {
         "methods": [{"kind": card.kind, "name": card.name, "title": card.title} for card in cards],
-        "wires": [
-            *_wire("down", first.down, first.params),
-            *_wire("up", up, first.params),
-            *_further("up", further),
-            *_further("down", below),
-        ],
-        "bytes": {"down": nbytes(first.down) + round(below), "up": nbytes(up) + round(further)},
+        "wires": wires,
+        "bytes": {name: sum(r["bytes"] for r in wires if r["wire"] == name) for name in _names(wires)},
         "parties": parties,
         "server": _server(problem, run),
         "guarantees": protocol.guarantees(),
-        "facts": [[f"{card.name}, {label}", text] for card in cards for label, text in card.facts],
+        "facts": [*_failed(run), *([f"{card.name}, {label}", text] for card in cards for label, text in card.facts)],
     }
 
 
@@ -149,6 +147,42 @@ def _server(problem: Problem, run: federation.Run) -> str:
     )
 
 
+def _wires(run: federation.Run) -> list[dict[str, Any]]:
+    """What crosses: one client's tensors in the first round, what later rounds send down if it is something else, and
+    what the mean over all sampled clients has besides or lacks, so that a wire's rows add up to it.
+    """
+    first, last = run.rounds[0], run.rounds[-1]
+    up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
+    wires = {"down": first.down, "up": up}
+    if set(last.down) != set(first.down):
+        wires = {"down": first.down, "down, later": last.down, "up": up}
+    sent = nbytes(up) * _sending(run.rounds)
+    keys_up = 0.0 if first.wire is None else run.bytes_up - sent
+    keys_down = run.bytes_down - sum(nbytes(r.down) for r in run.rounds) / len(run.rounds)
+    rows = []
+    for name, tensors in wires.items():
+        rows += _wire(name, tensors, first.params)
+        rows += _further(name, KEYS, keys_up if name == "up" else keys_down)
+    return rows + _further("up", UNSENT, run.bytes_up - nbytes(up) - keys_up)
+
+
+def _sending(rounds: Sequence[Round]) -> float:
+    """The share of the sampled clients that sent an upload: a client that dropped out before left zeros."""
+    sent = [float(r.wire.ne(0).any(1).sum()) if r.wire is not None else len(r.participants) for r in rounds]
+    return sum(sent) / sum(len(r.participants) for r in rounds)
+
+
+def _names(wires: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["wire"] for row in wires))
+
+
+def _failed(run: federation.Run) -> list[list[str]]:
+    if not run.failed:
+        return []
+    text = "too few clients were left for a secure sum; what crosses is read off the others"
+    return [[f"{run.failed} of the {ROUNDS} rounds played gave nothing", text]]
+
+
 def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
     rows = []
     for tensor, t in tensors.items():
@@ -159,11 +193,11 @@ def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
     return rows
 
 
-def _further(wire: str, bytes_: float) -> list[dict[str, Any]]:
-    """What secure aggregation sends besides the broadcast and the masked upload."""
-    if round(bytes_) <= 0:
+def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
+    """A row of bytes that belong to no tensor, unless there are none."""
+    if not round(bytes_):
         return []
-    return [{"wire": wire, "tensor": "keys and shares", "shape": "-", "bytes": round(bytes_), "plain": "-"}]
+    return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]
 
 
 def _target(target: Tensors) -> str:

@@ -159,7 +159,7 @@ def _solved(defense: Baffle, seed: int, g: Tensor) -> Tensor:
 def _model(defense: Baffle, seen: Mapping[int, Seen], t: int) -> Tensors | None:
     """W_t as the party knows it: its own, sent, or rebuilt from the last one sent; None when it missed something since.
 
-    W is sent in the first round, and anew after each that failed. The server's Adam builds on all rounds from the first.
+    W is sent in the first round, and anew after each that failed. The server's Adam builds on all from the first on.
     """
     now = seen[t]
     if now.params is not None:

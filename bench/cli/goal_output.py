@@ -38,7 +38,7 @@ def _model(cell: Cell) -> list[str]:
     for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
         if name in m:
             told.append(f"{title} {number(m[name])}")
-    return told + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.1g}" for n in m if n.startswith(SECRET)]
+    return told + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
 
 
 def baseline(records: Sequence[Record]) -> str:

@@ -80,5 +80,10 @@ CARD = Card(
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
         ("client knows", "W, every δ_k, its own data; the others' mean differences from two consecutive W"),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows every δ_k"),
+        (
+            "what the adaptive form does not replay",
+            "the order of a client's samples in several local epochs, which leaves its simulation far from the update; "
+            "the rounding of activations and losses, which in float16 is most of a difference unless σ is large",
+        ),
     ),
 )

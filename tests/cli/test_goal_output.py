@@ -172,7 +172,7 @@ def test_secrets_are_listed_with_their_errors() -> None:
         "in the last round 90 %",
         "by true labels 0.50 of 0.75",
         "secret gamma: error 0.25",
-        "secret mask.0: error 1.50",
+        "secret mask.0: error 1.5",
     ]
 
 
