@@ -9,7 +9,7 @@ MLP-3 of the text has three weight layers; in the code it has four, 48-50-50-50-
 by the length of the wrong object, so that three clients and more hold the same samples: `copies`, beside `disjoint`.
 
 `apart` is the largest |difference| from FedAvg's curve over all epochs. Training multiplies every difference, however
-small: FedAvg whose first parameters differ in the last bit (`fedavg, last bit`) shows how far that goes by itself.
+small: FedAvg whose first parameters differ in their last bits (`fedavg, last bits`) shows how far that goes by itself.
 
 APTOS, the table's other data set, is not among those here.
 """
@@ -33,7 +33,7 @@ SETTING = (
 )
 MEASURED = ("mse", "best", "apart", "digits_lost", "cpu_seconds")
 
-NUDGED = "fedavg, last bit"
+NUDGED = "fedavg, last bits"
 WIDTH = 50
 HIDDEN = {"MLP-3": 2, "MLP-5": 4, "MLP-7": 6, "MLP-3 (code)": 3}
 CLIENTS = (1, 5, 10)
@@ -117,7 +117,7 @@ def mse(point: Point) -> float:
 
 
 def nudge(problem: Problem) -> Problem:
-    """Every initial parameter larger by 2⁻²², its last bit or two."""
+    """Every initial parameter larger by 2⁻²² of itself, one or two units in the last place."""
     return replace(problem, init={name: p * (1 + 2**-22) for name, p in problem.init.items()})
 
 

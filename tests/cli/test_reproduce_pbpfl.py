@@ -49,18 +49,17 @@ def test_table_1_in_small(model, layers):
     cell = pbpfl_table1.Cell(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
     found = pbpfl_table1.measure(cell, None, 0, silent)
     plain, masked, nudged, constant = found
-    assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bit", "trivial"]
+    assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert all(list(r) == list(plain) for r in found)
     assert plain["weight_layers"] == layers
     assert plain["rounds"] == 3 * 3  # 455 samples, 91 a client, 3 batches
-    assert 0 < nudged["apart"] < masked["apart"] < 0.005
+    assert 0 < masked["apart"] < 1e-5
+    assert 0 < nudged["apart"] < 1e-5
     assert abs(masked["mse"] - plain["mse"]) <= masked["apart"]
     assert masked["best"] <= masked["mse"]
     assert masked["digits_lost"] > 0
     assert plain["digits_lost"] is plain["apart"] is None
-    # Trained for nine steps, the mean of the labels is not beaten by much: the two are the same measure.
-    assert 0.2 < constant["mse"] < 0.26
-    assert 0.3 * constant["mse"] < plain["mse"] < 4 * constant["mse"]
+    assert constant["mse"] == constant["best"] == pytest.approx(0.2335, abs=1e-4)
     assert set(pbpfl_table1.MEASURED) < set(plain)
 
 
