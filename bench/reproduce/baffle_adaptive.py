@@ -1,9 +1,9 @@
 """BAFFLE and who has read its paper: reconstruction from K loss differences, one client's and a cohort's sum.
 
-No table of the paper. DLG matches the K differences along known directions, at first to first order; the labels are given. One
-sample a client, a network at its initial parameters, the server as the party. `cohort` is the number of clients whose
-differences are summed by pairwise masks (64 bits); 1: one client's, in clear. What decides is K against the number of
-unknown pixels, 64 a digit and 784 a MNIST image, whatever the number of parameters."""
+No table of the paper. DLG matches the K differences along known directions, at first to first order; the labels are
+given. One sample a client, a network at its initial parameters, the server as the party. `cohort` is the number of
+clients whose differences are summed by pairwise masks (64 bits); 1: one client's, in clear. What decides is K against
+the number of unknown pixels, 64 a digit and 784 a MNIST image, whatever the number of parameters."""
 
 from __future__ import annotations
 
