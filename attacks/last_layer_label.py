@@ -55,7 +55,8 @@ class LastLayerLabel(Inference):
             if len(source[needed]) != view.n_classes:
                 return NotApplicable("the output layer has no output for each class, whose gradients could be compared")
             if self.options.evidence == "bias":
-                s, unit = source[bias], 1.0 if source is seen.estimate else moved(seen, bias, view)
+                gradient = source is seen.estimate or source is seen.output_gradient
+                s, unit = source[bias], 1.0 if gradient else moved(seen, bias, view)
             else:
                 s = source[weight].sum(1) + source.get(bias, 0.0)
                 unit = float(s.double().norm()) * (seen.images / (1 - 1 / len(s))) ** 0.5
@@ -64,7 +65,9 @@ class LastLayerLabel(Inference):
 
 
 def showing(seen: Observation, name: str) -> Tensors | None:
-    """Where a parameter's gradient can be read: an estimate of the gradient, else what was seen."""
+    """Where a parameter's gradient can be read: estimates of the gradient, else what was seen."""
+    if seen.output_gradient is not None and name in seen.output_gradient:
+        return seen.output_gradient
     if seen.estimate is not None and seen.estimate_of == "gradient" and name in seen.estimate:
         return seen.estimate
     return seen.target if name in seen.target else None

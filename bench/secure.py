@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fedarena.errors import UserError
@@ -59,6 +60,10 @@ class SecureSum(ABC):
     def repeat(self) -> int:
         """How many equal parts of a vector share one mask; 1: every coordinate has its own."""
         return 1
+
+    def rounding(self, n: int, dtype: torch.dtype) -> float:
+        """Standard deviation of a coordinate's error in the total of n vectors of that type; 0: exact."""
+        return 0.0
 
     @property
     def limit(self) -> float:

@@ -124,7 +124,8 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
         if attack.goal == "extraction":
             taken = book.defense.disclosures(threat, seen, victims)
             if isinstance(taken, NotApplicable):
-                return without_view("n/a", taken.reason)
+                stopped = status == "diverged" and bool(victims) and not any(t in seen for t in victims)
+                return without_view(status, reason) if stopped else without_view("n/a", taken.reason)
             return [_extraction(book, threat, taken, status, reason)]
         readings = book.defense.readings(threat, seen, victims)
     except Exception as error:  # a third party's code; the trial stays in the denominator

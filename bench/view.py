@@ -59,6 +59,7 @@ class Observation:
         estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
             parameters, the server's `update` W_t − W_{t+1}, or the `canonical update` C(W_t) − C(W_{t+1}) of
             networks whose units can be scaled (`fedarena.positive_scaling`).
+        output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
         labels: the true labels [images], only where the attack declares that it is given them.
         candidates: the samples to be told apart, only where the attack's goal is membership.
     """
@@ -71,6 +72,7 @@ class Observation:
     output_bias: str | None = None
     estimate: Tensors | None = None
     estimate_of: str = "gradient"
+    output_gradient: Tensors | None = None
     labels: Tensor | None = None
     candidates: Candidates | None = None
     rough: Simulator | None = None

@@ -20,6 +20,7 @@ The network is run with one output more, whose weights are all 1: it gives α. R
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -56,6 +57,12 @@ class PBPFL(Defense):
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)
+        if options.decades != Options.decades and options.r != "log-uniform":
+            raise UserError(f"defense pbpfl: option 'decades' is {options.decades:g}, but r={options.r} has no width")
+        if options.gamma_scale != Options.gamma_scale and options.gamma == "cancelling":
+            raise UserError(
+                f"defense pbpfl: option 'gamma_scale' is {options.gamma_scale:g}, but gamma=cancelling follows from r_a"
+            )
         if task.schedule.loss == "cross-entropy":
             raise UserError(
                 "defense pbpfl: option 'loss' is cross-entropy, allowed: mse, regression: only of a squared error can "
@@ -104,7 +111,9 @@ class PBPFL(Defense):
         return named(three_gradients(self.task, self.wide, params, r_a, batches)), list(memories)
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        gradients, lost = self.recover(sent, ups)
+        like = ups[UPLOADS[0] + self.additive[0]]
+        rounding = 0.0 if self.secure is None else self.secure.rounding(len(cohort.clients), like.dtype)
+        gradients, lost = self.recover(sent, ups, rounding)
         found = self.combine(state, sent, gradients, cohort, rng)
         return replace(found, verdict={**found.verdict, LOST: lost})
 
@@ -113,8 +122,9 @@ class PBPFL(Defense):
         bad = [t for t, lost in enumerate(worst) if not lost <= self.options.digits]
         if not bad:
             return ()
+        most = f"up to {max(worst):.1f}" if math.isfinite(max(worst)) else "all"
         return (
-            f"recovered gradients lost up to {max(worst):.1f} decimal digits to cancellation, more than "
+            f"recovered gradients lost {most} of their decimal digits to rounding, more than "
             f"{self.options.digits:g} in {len(bad)} of {len(worst)} rounds (first: {bad[0]}); float32 has 7.2",
         )
 
@@ -153,21 +163,28 @@ class PBPFL(Defense):
         r = self.factors(secret)
         return {name: (p * r[name].to(p.device)).to(p.dtype) for name, p in params.items()}
 
-    def recover(self, sent: Broadcast, ups: Tensors) -> tuple[Tensors, Tensor]:
+    def recover(self, sent: Broadcast, ups: Tensors, rounding: float = 0.0) -> tuple[Tensors, Tensor]:
         """R ∘ (∂L̂/∂Ŵ − γ σ + υ β) of every upload (Eq. 19), stacked, and the digits that it lost [uploads].
 
         Lost to cancellation are log10 of (‖∂L̂/∂Ŵ‖ + ‖γ σ‖ + ‖υ β‖) / ‖∂L̂/∂Ŵ − γ σ + υ β‖, in the layer where it is
-        largest: by so much is the rounding error of the terms larger than that of their sum.
+        largest: by so much is the rounding error of the terms larger than that of their sum. Where a secure sum has
+        rounded each entry by `rounding`, it counts by as much as it exceeds ε/2.
+
+        Args:
+            rounding: standard deviation of the error of each entry of `ups`.
         """
         gamma = float(sent.secret[GAMMA])
         v = gamma**2 * float(sent.down[R_A].square().sum())
+        noise = rounding * math.sqrt(1 + gamma**2 + v**2)
         r, gradients, lost = self.factors(sent.secret), {}, []
         for name in (n for n in sent.down if n != R_A):
             g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
             found = torch.add(g, sigma, alpha=-gamma).add_(beta, alpha=v)
             # In double precision: where r is wide, squares of these gradients overflow in float32.
             own, *sizes = (t.flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
-            lost.append(torch.log10((sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]) / own).nan_to_num(0.0))
+            terms = sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]
+            error = terms + noise * math.sqrt(found[0].numel()) / (torch.finfo(found.dtype).eps / 2)
+            lost.append(torch.log10(error / own).where(error > 0, 0.0).nan_to_num(math.inf, math.inf))
             gradients[name] = found.mul_(r[name].to(found))
         return gradients, torch.stack(lost).amax(0)
 

@@ -9,7 +9,7 @@ The paper's attackers read noise as if it were the model:
 The adaptive ones know that the masked model is a network like any other, and that the multiplicative mask is the
 positive scaling of ReLU units, which no function depends on:
 
-    server, eavesdropper   `upload`      ∂L̂/∂Ŵ, σ and β; matched through the client step at Ŵ
+    server, eavesdropper   `upload`      Eq. 19 with γ or γ̂, σ and β; matched through the client step at Ŵ
     client                 `first layer` the others' update of the layers that read the input
 
 The client finds γ̂ by two broadcasts (`fedarena.attacks.unmask`), takes γ̂ r_a off the output layer and brings what
@@ -20,14 +20,14 @@ orthogonal to c.
 
 A server that sums securely with one mask for all three uploads (zero-sum.repeat=3) knows two differences of them:
 
-    `shared mask`   ∂L̂/∂Ŵ − σ and σ − β of one client, through the client step
+    `shared mask`   ∂L̂/∂Ŵ − σ and σ − β of one client, through the client step; all of its output layer, whose β is 0
     `cancelled`     with γ chosen such that 1 − γ + γ²‖r_a‖² = 0, that client's exact gradient
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,7 +35,7 @@ from torch import Tensor
 
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.defense import Broadcast, Reading
-from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, UPLOADS
+from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, SIGMA, UPLOADS
 from fedarena.observe import (
     PlainGradient,
     ThroughProtocol,
@@ -46,7 +46,7 @@ from fedarena.observe import (
     without_own,
 )
 from fedarena.positive_scaling import ScalingPlan, canonical
-from fedarena.tensors import Tensors, combine, row, scale, shaped
+from fedarena.tensors import Tensors, combine, flatten, row, scale, shaped
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen, weights
 from fedarena.view import Disclosure, Observation, Simulator
@@ -66,7 +66,7 @@ def readings(
         return NotApplicable("none of the rounds attacked took place")
     found = [Reading(*_upload(defense, threat, seen, rounds))]
     if threat.form == "adaptive" and defense.secure is not None and defense.secure.repeat == len(UPLOADS):
-        found.append(Reading("shared mask", tuple(_shared_mask(defense, threat, now) for now in rounds)))
+        found.append(Reading("shared mask", tuple(_shared_mask(defense, threat, seen, now) for now in rounds)))
         if threat.party == "server" and defense.options.gamma == "cancelling":
             found.append(Reading("cancelled", tuple(_cancelled(defense, threat, now) for now in rounds)))
     return found
@@ -123,7 +123,10 @@ def _upload(
         clients, up = uploads_seen(now, threat)
         estimate = _exact(defense, now, up) if threat.party == "server" else _overheard(defense, threat, seen, now, up)
         if threat.form == "adaptive":
-            target, simulate = up, ThroughProtocol(defense, now.down, clients)
+            simulate = Unmixed.of(
+                ThroughProtocol(defense, now.down, clients), up, _coefficients(defense, threat, seen, now)
+            )
+            target = simulate.unmixed(up)
             bias = GRADIENT + defense.task.output_bias if defense.task.output_bias else None
         else:
             at = now.params if threat.party == "server" else defense.open(now.down)[0]
@@ -131,6 +134,50 @@ def _upload(
             target, simulate, bias = estimate, PlainGradient(defense.task, at, clients), defense.task.output_bias
         observations.append(_observation(defense, now, clients, target, simulate, bias, estimate))
     return name, tuple(observations)
+
+
+@dataclass(frozen=True)
+class Unmixed:
+    """Simulator: an upload with Eq. 19 (but for R) in place of ∂L̂/∂Ŵ, and its three parts brought to length 1.
+
+    As sent, γ α r_a drowns in ∂L̂/∂Ŵ what labels and images change.
+
+    Attributes:
+        through: what a candidate batch would have sent. gamma, v: γ and υ, or their estimates.
+        sizes: of the three parts of what was seen.
+    """
+
+    through: ThroughProtocol
+    gamma: float
+    v: float
+    sizes: tuple[float, ...] = (1.0, 1.0, 1.0)
+
+    @classmethod
+    def of(cls, through: ThroughProtocol, up: Tensors, coefficients: tuple[float, float]) -> Unmixed:
+        """With the sizes of an upload."""
+        parts = cls(through, *coefficients).unmixed(up)
+        sizes = (float(flatten(part(parts, kind)).norm()) for kind in UPLOADS)
+        return cls(through, *coefficients, tuple(size or 1.0 for size in sizes))
+
+    def unmixed(self, up: Tensors) -> Tensors:
+        """Of an upload."""
+        g, sigma, beta = (part(up, kind) for kind in UPLOADS)
+        combined = {name: t - self.gamma * sigma[name] + self.v * beta[name] for name, t in g.items()}
+        parts = zip(UPLOADS, self.sizes, (combined, sigma, beta), strict=True)
+        return {kind + name: t / size for kind, size, tensors in parts for name, t in tensors.items()}
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return self.unmixed(self.through(x, y))
+
+
+def _coefficients(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> tuple[float, float]:
+    """γ and υ: the server's own, or estimates."""
+    if threat.party == "server":
+        assert now.secret is not None
+        gamma = float(now.secret[GAMMA])
+    else:
+        gamma = estimate_gamma(defense, seen, now.index)
+    return gamma, gamma**2 * float(now.down[R_A].square().sum())
 
 
 def part(up: Tensors, kind: str) -> Tensors:
@@ -147,12 +194,10 @@ def _exact(defense: PBPFL, now: Seen, up: Tensors) -> Tensors:
 def _overheard(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen, up: Tensors) -> Tensors:
     """∂L̂/∂Ŵ as it is; or Eq. 19 with γ̂ and without R, which is right in the output layer's bias and right in direction
     in every row whose columns have no factor."""
-    g, sigma, beta = (part(up, kind) for kind in UPLOADS)
     if threat.form == "paper":
-        return g
-    gamma = estimate_gamma(defense, seen, now.index)
-    v = gamma**2 * float(now.down[R_A].square().sum())
-    return {name: t - gamma * sigma[name] + v * beta[name] for name, t in g.items()}
+        return part(up, GRADIENT)
+    through = ThroughProtocol(defense, now.down, ())
+    return part(Unmixed(through, *_coefficients(defense, threat, seen, now)).unmixed(up), GRADIENT)
 
 
 def _observation(
@@ -174,19 +219,24 @@ def _observation(
 
 @dataclass(frozen=True)
 class Differences:
-    """Simulator: ∂L̂/∂Ŵ − σ and σ − β of an upload."""
+    """Simulator: what a mask that all three uploads share leaves in clear of them; see `differences`."""
 
     through: ThroughProtocol
+    output: tuple[str, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return differences(self.through(x, y))
+        return differences(self.through(x, y), self.output)
 
 
-def differences(up: Tensors) -> Tensors:
-    """What a mask that all three uploads share leaves in clear."""
+def differences(up: Tensors, output: Sequence[str]) -> Tensors:
+    """∂L̂/∂Ŵ − σ and σ − β; in the output layer, whose β is 0, so that the upload shows the mask, ∂L̂/∂Ŵ and σ."""
     first, second, third = (part(up, kind) for kind in UPLOADS)
-    found = {f"gradient-sigma.{name}": t - second[name] for name, t in first.items()}
-    return found | {f"sigma-beta.{name}": t - third[name] for name, t in second.items()}
+    found = {}
+    for name, t in first.items():
+        taken = third[name] if name in output else second[name]
+        found[f"gradient.{name}"] = t - taken
+        found[f"sigma.{name}"] = second[name] - third[name]
+    return found
 
 
 def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors]:
@@ -199,10 +249,16 @@ def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors]:
     return one, scale(float(sizes.sum() / sizes[at]), shaped(now.wire[at], like))
 
 
-def _shared_mask(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+def _shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
     one, sent = _message(defense, threat, now)
-    simulate = Differences(ThroughProtocol(defense, now.down, (one,)))
-    return _observation(defense, now, (one,), differences(sent), simulate, None, None)
+    simulate = Differences(ThroughProtocol(defense, now.down, (one,)), defense.additive)
+    target, (gamma, _) = differences(sent, defense.additive), _coefficients(defense, threat, seen, now)
+    plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in defense.additive}
+    if threat.party == "server":
+        assert now.secret is not None
+        plain = {name: t * defense.factors(now.secret)[name].to(t) for name, t in plain.items()}
+    found = _observation(defense, now, (one,), target, simulate, None, None)
+    return replace(found, output_gradient=plain)
 
 
 def _cancelled(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
@@ -320,4 +376,15 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
     simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
     target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))
-    return _observation(defense, now, others, target, simulate, None, estimate, "canonical update")
+    found = _observation(defense, now, others, target, simulate, None, estimate, "canonical update")
+    return replace(found, output_gradient=_bias_gradient(defense, threat, seen, t, own))
+
+
+def _bias_gradient(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int, own: Tensors) -> Tensors | None:
+    """The others' mean gradient of the output layer's bias, masked by γ r_a alone: (b_t − b_{t+1})/η less one's own."""
+    bias = defense.task.output_bias
+    if bias is None:
+        return None
+    now, then = (opened(defense, seen[u]).without(estimate_gamma(defense, seen, u))[bias] for u in (t, t + 1))
+    total = {bias: (now - then) / defense.step_size}
+    return without_own(total, {bias: own[bias]}, defense.task.sizes, seen[t], threat)

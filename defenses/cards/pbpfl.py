@@ -23,9 +23,9 @@ class Options:
         "mask on all three uploads (it then shortens r_a below 1/2)",
         choices=("uniform", "normal", "cancelling"),
     )
-    gamma_scale: float = option(1.0, "factor on gamma=uniform and normal", above=0)
+    gamma_scale: float = option(1.0, "factor on gamma=uniform and normal", above=0, high=1e6)
     digits: float = option(
-        5.0, "decimal digits of a recovered gradient that may be lost to cancellation before the run is marked", above=0
+        5.0, "decimal digits of a recovered gradient that may be lost to rounding before the run is marked", above=0
     )
 
 
@@ -58,6 +58,15 @@ CARD = Card(
         ("client knows", "Ŵ, r_a, its own data"),
         ("eavesdropper knows", "both wires: Ŵ, r_a and every upload"),
         ("secret-shared uploads", "pbpfl+zero-sum, pbpfl+pairwise-masks; one mask for all three: zero-sum.repeat=3"),
+        (
+            "one mask for all three",
+            "β of the last layer is 0, so that its upload shows the mask there; elsewhere ∂L̂/∂Ŵ − σ "
+            "and σ − β are in clear",
+        ),
+        (
+            "pairwise-masks",
+            "uploads are large: give them room, --set pairwise-masks.bits=64 --set pairwise-masks.bound=1e6",
+        ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
 )

@@ -45,6 +45,10 @@ class PairwiseMasks(SecureSum):
     def limit(self) -> float:
         return self.options.bound
 
+    def rounding(self, n: int, dtype: torch.dtype) -> float:
+        """step · √(n/12): each vector is rounded to the grid once, the rest is exact."""
+        return FixedPoint(self.options.bits, self.options.bound, n).step * math.sqrt(n / 12)
+
     def threshold(self, n: int) -> int:
         """t: the share `threshold` of n rounded up, and more than half.
 

@@ -19,6 +19,7 @@ from fedarena.defense import Cohort, State
 from fedarena.defenses.pbpfl_wire import GAMMA, MASK, R_A, UPLOADS
 from fedarena.errors import UserError
 from fedarena.rng import Rng
+from fedarena.summation import sum_up
 from fedarena.tensors import row, stack
 from fedarena.transcript import weights
 
@@ -257,6 +258,47 @@ def test_lost_digits_are_counted_and_said():
     assert error > 0.01  # and rightly so: nothing much is left of a float32's 7.2 digits
     assert make(digits=20.0).marks([many]) == ()
     assert calm.marks([{**few, "digits lost": torch.tensor([math.nan])}])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("zero-sum", {"spread": 1e5}), ("pairwise-masks", {"bits": 32, "bound": 1e7})],
+)
+def test_what_a_secure_sum_rounds_away_is_said(name, options):
+    """The predicted error, 2^-24 · 10^lost, is that of the recovered mean, within a factor of 10."""
+    defense = make(name=f"pbpfl+{name}", sizes=(8, 12, 20), **options)
+    state, cohort = start(defense, dtype=torch.float32), Cohort((0, 1, 2), weights((8, 12, 20), (0, 1, 2)))
+    sent = defense.broadcast(state, Rng(0))
+    batches = [drawn(defense, c, torch.float32) for c in range(3)]
+    ups, _ = defense.clients(sent.down, batches, [{}] * 3, [{}] * 3)
+    received, together = sum_up(defense.secure, ups, cohort, Rng(1)).received()
+    after = defense.aggregate(state, sent, received, together, Rng(2))
+    doubles = {n: p.double() for n, p in state.params.items()}
+    exact = mean_gradient(defense, doubles, [type(b)(b.x.double(), b.y) for b in batches])
+    moved = {n: (state.params[n].double() - after.params[n].double()) / 0.1 for n in exact}
+    worst = max(relative({n: moved[n]}, {n: exact[n]}) for n in exact)
+    predicted = 2.0**-24 * 10 ** float(after.verdict["digits lost"].max())
+    assert worst > 0.01
+    assert predicted / 10 < worst < 10 * predicted
+    assert defense.marks([after.verdict])
+
+
+def test_nothing_left_is_all_lost():
+    defense = make()
+    sent = defense.broadcast(start(defense), Rng(0))
+    ups = {k + n: torch.full((1, *sent.down[n].shape), math.inf) for k in UPLOADS for n in sent.down if n != R_A}
+    _, lost = defense.recover(sent, ups)
+    assert lost.tolist() == [math.inf]
+    assert "lost all of their decimal digits" in defense.marks([{"digits lost": lost}])[0]
+    none = {name: torch.zeros_like(t) for name, t in ups.items()}
+    assert defense.recover(sent, none)[1].tolist() == [0.0]
+
+
+def test_options_that_would_do_nothing():
+    with pytest.raises(UserError, match="option 'decades' is 3, but r=constant"):
+        make(r="constant", decades=3)
+    with pytest.raises(UserError, match="option 'gamma_scale' is 2, but gamma=cancelling"):
+        make(gamma="cancelling", gamma_scale=2)
 
 
 def test_regression_of_classes_has_one_output():

@@ -15,7 +15,7 @@ from fedarena.batch import Batch
 from fedarena.defense import Cohort
 from fedarena.defenses import pbpfl_views
 from fedarena.defenses.pbpfl_views import directions, hidden, reading_the_input
-from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A
+from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, UPLOADS
 from fedarena.positive_scaling import canonical
 from fedarena.rng import Rng
 from fedarena.summation import sum_up
@@ -77,6 +77,21 @@ def test_the_eavesdropper_simulates_without_any_secret(model, shape, form):
     own = {n: t[1] for n, t in rounds[0].ups.items()}
     if form == "paper":
         assert all(torch.equal(o.target[n], own[GRADIENT + n]) for n in o.target)
+
+
+def test_uploads_are_unmixed_and_brought_to_one_length():
+    defense = make(sizes=(8, 12), gamma_scale=100)
+    rounds, _ = play(defense, 1)
+    (reading,) = views(defense, rounds, "server")
+    (o,) = reading.observations
+    plain = torch.func.grad(defense.task.loss)(rounds[0].params, *rounds[0].batches[1].images())
+    seen = {n.removeprefix(GRADIENT): t for n, t in o.target.items() if n.startswith(GRADIENT)}
+    masks = defense.factors(rounds[0].secret)
+    true = {n: plain[n] / masks[n] for n in seen}
+    length = float(flatten(true).norm())
+    assert relative(seen, {n: t / length for n, t in true.items()}) <= 1e-9
+    for kind in UPLOADS:
+        assert float(flatten({n: t for n, t in o.target.items() if n.startswith(kind)}).norm()) == pytest.approx(1.0)
 
 
 def test_what_the_eavesdropper_overhears_is_right_in_the_output_bias():
@@ -154,6 +169,9 @@ def test_a_shared_mask_leaves_differences_in_clear(party):
     (o,) = readings["shared mask"].observations
     assert o.clients == (1,)
     assert relative(o.simulate(*one_hot(r.batches[1])), o.target) <= 1e-6
+    plain = torch.func.grad(defense.task.loss)(r.params, *r.batches[1].images())
+    error = relative({"4.bias": o.output_gradient["4.bias"]}, {"4.bias": plain["4.bias"]})
+    assert error <= (1e-6 if party == "server" else 0.5)  # an eavesdropper has but one broadcast here
     assert relative(o.simulate(*one_hot(r.batches[0])), o.target) > 0.01
 
 
@@ -294,6 +312,10 @@ def test_row_directions_are_those_of_the_true_samples(model, shape, sizes, monke
     (reading,) = views(defense, rounds, "client")
     (o,) = reading.observations
     assert o.clients == tuple(range(1, len(sizes)))
+    share = torch.tensor(sizes[1:]).double() / sum(sizes[1:])
+    each = [torch.func.grad(defense.task.loss)(rounds[0].params, *b.images()) for b in rounds[0].batches[1:]]
+    ((bias, found),) = o.output_gradient.items()
+    assert torch.allclose(found, sum(s * g[bias] for s, g in zip(share, each, strict=True)), atol=1e-6)
     others = [one_hot(b) for b in rounds[0].batches[1:]]
     x, y = (torch.cat(parts) for parts in zip(*others, strict=True))
     assert relative(o.simulate(x, y), o.target) <= 1e-6
