@@ -207,7 +207,7 @@ def _target(target: Tensors) -> str:
 def _sees(sight: Sight, summed: bool) -> str:
     parts = {
         "the broadcast": sight.down,
-        "the mean of a round's uploads" if summed else "every upload": sight.ups,
+        "the mean of a round's uploads and every masked message" if summed else "every upload": sight.ups,
         "W and the round's secrets": sight.state,
         "its own data and upload, in the rounds it is sampled": sight.own,
     }
