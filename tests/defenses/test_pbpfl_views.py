@@ -13,8 +13,8 @@ from torch.func import vmap
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.batch import Batch
 from fedarena.defense import Cohort
-from fedarena.defenses import pbpfl_views
-from fedarena.defenses.pbpfl_views import directions, hidden, reading_the_input
+from fedarena.defenses import pbpfl_client
+from fedarena.defenses.pbpfl_client import directions, hidden, reading_the_input
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, UPLOADS
 from fedarena.positive_scaling import canonical
 from fedarena.rng import Rng
@@ -308,7 +308,7 @@ def test_row_directions_are_those_of_the_true_samples(model, shape, sizes, monke
     """Up to the error of γ̂, which is put out of the way."""
     defense = make(model(), shape, sizes=sizes)
     rounds, _ = play(defense, 2)
-    monkeypatch.setattr(pbpfl_views, "estimate_gamma", lambda defense, seen, t: float(rounds[t].secret[GAMMA]))
+    monkeypatch.setattr(pbpfl_client, "estimate_gamma", lambda defense, seen, t: float(rounds[t].secret[GAMMA]))
     (reading,) = views(defense, rounds, "client")
     (o,) = reading.observations
     assert o.clients == tuple(range(1, len(sizes)))

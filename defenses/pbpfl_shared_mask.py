@@ -1,0 +1,77 @@
+"""A server that sums securely with one mask for all three uploads (zero-sum.repeat=3) knows two differences of them:
+
+`shared mask`   ∂L̂/∂Ŵ − σ and σ − β of one client, through the client step; all of its output layer, whose β is 0
+`cancelled`     with γ chosen such that 1 − γ + γ²‖r_a‖² = 0, that client's exact gradient
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from fedarena.defenses.pbpfl_sight import coefficients, exact, observation, part
+from fedarena.defenses.pbpfl_wire import GRADIENT, SIGMA, UPLOADS
+from fedarena.observe import PlainGradient, ThroughProtocol, victim
+from fedarena.tensors import Tensors, scale, shaped
+from fedarena.threat import Threat
+from fedarena.transcript import Seen, weights
+from fedarena.view import Observation
+
+if TYPE_CHECKING:
+    from fedarena.defenses.pbpfl import PBPFL
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Simulator: what a mask that all three uploads share leaves in clear of them; see `differences`."""
+
+    through: ThroughProtocol
+    output: tuple[str, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return differences(self.through(x, y), self.output)
+
+
+def differences(up: Tensors, output: Sequence[str]) -> Tensors:
+    """∂L̂/∂Ŵ − σ and σ − β; in the output layer, whose β is 0, so that the upload shows the mask, ∂L̂/∂Ŵ and σ."""
+    first, second, third = (part(up, kind) for kind in UPLOADS)
+    found = {}
+    for name, t in first.items():
+        taken = third[name] if name in output else second[name]
+        found[f"gradient.{name}"] = t - taken
+        found[f"sigma.{name}"] = second[name] - third[name]
+    return found
+
+
+def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors]:
+    """One client's masked upload, divided by its share N_c/N of the sum."""
+    assert now.wire is not None
+    one = victim(now, threat)
+    sizes = weights(defense.task.sizes, now.participants)
+    at = now.participants.index(one)
+    like = {kind + name: t for kind in UPLOADS for name, t in defense.open(now.down)[0].items()}
+    return one, scale(float(sizes.sum() / sizes[at]), shaped(now.wire[at], like))
+
+
+def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
+    one, sent = _message(defense, threat, now)
+    simulate = Differences(ThroughProtocol(defense, now.down, (one,)), defense.additive)
+    target, (gamma, _) = differences(sent, defense.additive), coefficients(defense, threat, seen, now)
+    plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in defense.additive}
+    if threat.party == "server":
+        assert now.secret is not None
+        plain = {name: t * defense.factors(now.secret)[name].to(t) for name, t in plain.items()}
+    found = observation(defense, now, (one,), target, simulate, None, None)
+    return replace(found, output_gradient=plain)
+
+
+def cancelled(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+    """Eq. 19 of one masked upload: the mask comes in with the factor 1 − γ + γ²‖r_a‖² = 0."""
+    one, sent = _message(defense, threat, now)
+    gradient = exact(defense, now, sent)
+    assert now.params is not None
+    simulate = PlainGradient(defense.task, now.params, (one,))
+    return observation(defense, now, (one,), gradient, simulate, defense.task.output_bias, gradient)

@@ -1,0 +1,70 @@
+"""What a party of PBPFL makes of one round: γ, Eq. 19, one of the three uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.defense import Broadcast
+from fedarena.defenses.pbpfl_wire import GAMMA, R_A
+from fedarena.observe import images_behind
+from fedarena.tensors import Tensors, row
+from fedarena.threat import Threat
+from fedarena.transcript import Seen
+from fedarena.view import Observation, Simulator
+
+if TYPE_CHECKING:
+    from fedarena.defenses.pbpfl import PBPFL
+
+
+def opened(defense: PBPFL, now: Seen) -> Masked:
+    """A round's broadcast."""
+    return Masked(*defense.open(now.down), defense.additive)
+
+
+def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
+    """γ̂ of round t by the broadcast after it or before it; of a party that saw neither by its labels, if it has any."""
+    now = opened(defense, seen[t])
+    for other in (t + 1, t - 1):
+        if other in seen:
+            return gammas_from_two(now, opened(defense, seen[other]), defense.plan)[0]
+    own = seen[t].own_data
+    if own is None:
+        return gamma_from_columns(now)
+    return gamma_from_labels(now, defense.wide, defense.task.criterion, *own.images())
+
+
+def coefficients(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> tuple[float, float]:
+    """γ and υ: the server's own, or estimates."""
+    if threat.party == "server":
+        assert now.secret is not None
+        gamma = float(now.secret[GAMMA])
+    else:
+        gamma = estimate_gamma(defense, seen, now.index)
+    return gamma, gamma**2 * float(now.down[R_A].square().sum())
+
+
+def part(up: Tensors, kind: str) -> Tensors:
+    """One of the three uploads, by the plain model's names."""
+    return {name.removeprefix(kind): t for name, t in up.items() if name.startswith(kind)}
+
+
+def exact(defense: PBPFL, now: Seen, up: Tensors) -> Tensors:
+    assert now.secret is not None
+    stacked = {name: t[None] for name, t in up.items()}
+    return row(defense.recover(Broadcast(now.down, now.secret), stacked)[0], 0)
+
+
+def observation(
+    defense: PBPFL,
+    now: Seen,
+    clients: tuple[int, ...],
+    target: Tensors,
+    simulate: Simulator,
+    bias: str | None,
+    estimate: Tensors | None,
+    of: str = "gradient",
+) -> Observation:
+    images = sum(images_behind(defense.task, c) for c in clients)
+    return Observation(now.index, clients, images, target, simulate, bias, estimate, of)
