@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.defense import Broadcast
-from fedarena.defenses.pbpfl_wire import GAMMA, R_A
+from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, SIGMA
 from fedarena.observe import images_behind
 from fedarena.tensors import Tensors, row
 from fedarena.threat import Threat
@@ -68,3 +70,17 @@ def observation(
 ) -> Observation:
     images = sum(images_behind(defense.task, c) for c in clients)
     return Observation(now.index, clients, images, target, simulate, bias, estimate, of)
+
+
+def residual_of_one(defense: PBPFL, now: Seen, up: Tensors) -> Tensor:
+    """y − ȳ [outputs] of the one sample behind an upload, which is what the gradient of an output bias would be.
+
+    σ of the output layer is α r_a hᵀ with h the masked features and α their sum, so that r_aᵀσ/‖r_a‖² = α h and its sum
+    is α². The server knows γ, and with it (y − ȳ) hᵀ.
+    """
+    name, r_a = defense.additive[0], now.down[R_A]
+    assert now.secret is not None
+    scaled = r_a @ up[SIGMA + name] / r_a.square().sum()
+    h = scaled / scaled.sum().sqrt()
+    gradient = up[GRADIENT + name] - float(now.secret[GAMMA]) * up[SIGMA + name]
+    return gradient @ h / h.square().sum()

@@ -19,7 +19,7 @@ the client does it: `fedarena.defenses.pbpfl_client`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,7 +28,15 @@ from torch import Tensor
 from fedarena.defense import Reading
 from fedarena.defenses.pbpfl_client import from_broadcasts
 from fedarena.defenses.pbpfl_shared_mask import cancelled, shared_mask
-from fedarena.defenses.pbpfl_sight import coefficients, estimate_gamma, exact, observation, opened, part
+from fedarena.defenses.pbpfl_sight import (
+    coefficients,
+    estimate_gamma,
+    exact,
+    observation,
+    opened,
+    part,
+    residual_of_one,
+)
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, UPLOADS
 from fedarena.observe import PlainGradient, ThroughProtocol, uploads_seen
 from fedarena.tensors import Tensors, flatten
@@ -94,7 +102,10 @@ def _upload(
             at = now.params if threat.party == "server" else defense.open(now.down)[0]
             assert at is not None
             target, simulate, bias = estimate, PlainGradient(defense.task, at, clients), defense.task.output_bias
-        observations.append(observation(defense, now, clients, target, simulate, bias, estimate))
+        found = observation(defense, now, clients, target, simulate, bias, estimate)
+        if name == "upload" and threat.party == "server" and found.images == 1 and not defense.task.output_bias:
+            found = replace(found, output_gradient={f"{defense.output}.bias": residual_of_one(defense, now, up)})
+        observations.append(found)
     return name, tuple(observations)
 
 

@@ -119,8 +119,15 @@ def test_one_sample_shows_the_server_its_features_and_label():
     plain = torch.func.functional_call(truth, {n: p for n, p in params.items() if not n.startswith("4")}, (x,))
     assert torch.allclose(h, plain[0])
     gradient = row(defense.recover(Sent(r), r.ups)[0], 0)["4.weight"]
-    target = params["4.weight"] @ h - gradient @ h / h.square().sum()
+    residual = gradient @ h / h.square().sum()
+    target = params["4.weight"] @ h - residual
     assert torch.allclose(target, torch.nn.functional.one_hot(y, 3)[0].double(), atol=1e-9)
+    (reading,) = views(defense, [r], "server", victims=[0])
+    (o,) = reading.observations
+    x, y = r.batches[1].images()
+    error = defense.task.outputs(params, x)[0] - torch.nn.functional.one_hot(y, 3)[0]
+    assert torch.allclose(o.output_gradient["4.bias"], error)
+    assert views(defense, [r], "eavesdropper")[0].observations[0].output_gradient is None
 
 
 class Sent:
