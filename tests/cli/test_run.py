@@ -65,7 +65,7 @@ BAD = {
     "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl"),
     "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg?"),
     "unknown dataset": ((*RUN, "--dataset=mnits"), "unknown dataset 'mnits'; did you mean mnist"),
-    "unknown model": ((*RUN, "--model=lenet"), "unknown model 'lenet'; did you mean lenet-dlg"),
+    "unknown model": ((*RUN, "--model=lenet-dgl"), "unknown model 'lenet-dgl'; did you mean lenet-dlg"),
     "unknown partition": ((*RUN, "--partition=idd"), "unknown partition 'idd'; did you mean iid?"),
     "unknown party": ((*RUN, "--party=sever"), "'party' is 'sever', allowed: server, client, eavesdropper"),
     "unknown form": ((*RUN, "--form=papr"), "'form' is 'papr', allowed: paper, adaptive"),
