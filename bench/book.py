@@ -70,7 +70,7 @@ class Book:
             observations = tuple(replace(o, candidates=q.candidates) for o, q in pairs)
         own = {}
         if threat.sight.own:
-            seen = cut(self.run.rounds, threat, self.problem.data_of(threat))
+            seen = cut(self.run.rounds, threat)
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
         return View(
             threat,

@@ -114,6 +114,11 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
     def without_view(status: str, reason: str) -> list[Prepared]:
         return [Prepared(book.spec, threat, None, [], book.record(threat, "", status, reason))]
 
+    def not_applicable(why: str) -> list[Prepared]:
+        """Diverged, if that is why none of the rounds attacked was seen."""
+        stopped = status == "diverged" and bool(victims) and not any(t in seen for t in victims)
+        return without_view(status, reason) if stopped else without_view("n/a", why)
+
     status, reason = "ok", ""
     if book.run.diverged_at is not None:
         status, reason = "diverged", book.run.why
@@ -124,14 +129,13 @@ def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) 
         if attack.goal == "extraction":
             taken = book.defense.disclosures(threat, seen, victims)
             if isinstance(taken, NotApplicable):
-                stopped = status == "diverged" and bool(victims) and not any(t in seen for t in victims)
-                return without_view(status, reason) if stopped else without_view("n/a", taken.reason)
+                return not_applicable(taken.reason)
             return [_extraction(book, threat, taken, status, reason)]
         readings = book.defense.readings(threat, seen, victims)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return without_view("failed", describe(error))
     if isinstance(readings, NotApplicable):
-        return without_view("n/a", readings.reason)
+        return not_applicable(readings.reason)
     if attack.goal == "labels" and not book.problem.task.n_classes:
         return without_view("n/a", "the labels are numbers: there are no classes to be named")
     cells = []

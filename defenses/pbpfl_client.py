@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 def from_broadcasts(
     defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
+    """What a client reads; see `fedarena.defense.Defense.readings`."""
     if defense.task.schedule.server_optimizer != "sgd":
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean gradient, and this attack does not invert Adam"
@@ -60,10 +61,10 @@ def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Obser
     return observation(defense, now, others, target, plain, defense.task.output_bias, target)
 
 
-def canonical_model(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> Tensors:
-    """C(W) of one round, in double precision, its output layer up to the error of γ̂."""
-    freed = opened(defense, seen[t]).without(estimate_gamma(defense, seen, t))
-    return canonical(defense.plan, {name: p.double() for name, p in freed.items()})
+def freed(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> Tensors:
+    """R ∘ W of one round in double precision, its output layer up to the error of γ̂."""
+    found = opened(defense, seen[t]).without(estimate_gamma(defense, seen, t))
+    return {name: p.double() for name, p in found.items()}
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,9 @@ def hidden(defense: PBPFL, tensors: Tensors) -> Tensors:
 
 def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation:
     task, now, layers = defense.task, seen[t], reading_the_input(defense.plan)
-    others, c = others_of(now, threat), canonical_model(defense, seen, t)
-    change = combine(1.0, c, -1.0, canonical_model(defense, seen, t + 1))
+    others, models = others_of(now, threat), (freed(defense, seen, t), freed(defense, seen, t + 1))
+    c, after = (canonical(defense.plan, model) for model in models)
+    change = combine(1.0, c, -1.0, after)
     sizes = {layer: orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1) for layer in layers}
 
     def rounded(tensors: Tensors) -> Tensors:
@@ -134,14 +136,9 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
     simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
     target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))
     found = observation(defense, now, others, target, simulate, None, estimate, "canonical update")
-    return replace(found, output_gradient=_bias_gradient(defense, threat, seen, t, own))
-
-
-def _bias_gradient(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int, own: Tensors) -> Tensors | None:
-    """The others' mean gradient of the output layer's bias, masked by γ r_a alone: (b_t − b_{t+1})/η less one's own."""
-    bias = defense.task.output_bias
+    bias = task.output_bias
     if bias is None:
-        return None
-    now, then = (opened(defense, seen[u]).without(estimate_gamma(defense, seen, u))[bias] for u in (t, t + 1))
-    total = {bias: (now - then) / defense.step_size}
-    return without_own(total, {bias: own[bias]}, defense.task.sizes, seen[t], threat)
+        return found
+    # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
+    total = rounded({bias: (models[0][bias] - models[1][bias]) / defense.step_size})
+    return replace(found, output_gradient=without_own(total, {bias: own[bias]}, task.sizes, now, threat))

@@ -57,6 +57,7 @@ def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors]:
 
 
 def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
+    """The differences that the mask leaves in clear, and by them the gradient of the output layer."""
     one, sent = _message(defense, threat, now)
     simulate = Differences(ThroughProtocol(defense, now.down, (one,)), defense.additive)
     target, (gamma, _) = differences(sent, defense.additive), coefficients(defense, threat, seen, now)

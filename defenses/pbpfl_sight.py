@@ -53,6 +53,7 @@ def part(up: Tensors, kind: str) -> Tensors:
 
 
 def exact(defense: PBPFL, now: Seen, up: Tensors) -> Tensors:
+    """Eq. 19 of one upload, by the server."""
     assert now.secret is not None
     stacked = {name: t[None] for name, t in up.items()}
     return row(defense.recover(Broadcast(now.down, now.secret), stacked)[0], 0)
@@ -68,6 +69,7 @@ def observation(
     estimate: Tensors | None,
     of: str = "gradient",
 ) -> Observation:
+    """Of the samples behind these clients' uploads of a round; the rest as in `Observation`."""
     images = sum(images_behind(defense.task, c) for c in clients)
     return Observation(now.index, clients, images, target, simulate, bias, estimate, of)
 

@@ -42,7 +42,7 @@ from fedarena.observe import PlainGradient, ThroughProtocol, uploads_seen
 from fedarena.tensors import Tensors, flatten
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
-from fedarena.view import Disclosure, Observation, Simulator
+from fedarena.view import Disclosure, Observation
 
 if TYPE_CHECKING:
     from fedarena.defenses.pbpfl import PBPFL
@@ -57,8 +57,11 @@ def readings(
     rounds = [seen[t] for t in victims if t in seen]
     if not rounds:
         return NotApplicable("none of the rounds attacked took place")
-    found = [Reading(*_upload(defense, threat, seen, rounds))]
-    if threat.form == "adaptive" and defense.secure is not None and defense.secure.repeat == len(UPLOADS):
+    if threat.form == "paper":
+        name = "gradient" if threat.party == "server" else "upload"
+        return [Reading(name, tuple(_as_gradient(defense, threat, now) for now in rounds))]
+    found = [Reading("upload", tuple(_through_the_step(defense, threat, seen, now) for now in rounds))]
+    if defense.secure is not None and defense.secure.repeat == len(UPLOADS):
         found.append(Reading("shared mask", tuple(shared_mask(defense, threat, seen, now) for now in rounds)))
         if threat.party == "server" and defense.options.gamma == "cancelling":
             found.append(Reading("cancelled", tuple(cancelled(defense, threat, now) for now in rounds)))
@@ -82,40 +85,30 @@ def disclosures(
     return found or NotApplicable("the party saw none of the rounds looked at")
 
 
-def _upload(
-    defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[Seen]
-) -> tuple[str, tuple[Observation, ...]]:
-    """The upload as it is, or what the paper's attacker reads as a gradient."""
-    simulate: Simulator
-    name = "gradient" if (threat.party, threat.form) == ("server", "paper") else "upload"
-    observations = []
-    for now in rounds:
-        clients, up = uploads_seen(now, threat)
-        estimate = exact(defense, now, up) if threat.party == "server" else _overheard(defense, threat, seen, now, up)
-        if threat.form == "adaptive":
-            simulate = Unmixed.of(
-                ThroughProtocol(defense, now.down, clients), up, coefficients(defense, threat, seen, now)
-            )
-            target = simulate.unmixed(up)
-            bias = GRADIENT + defense.task.output_bias if defense.task.output_bias else None
-        else:
-            at = now.params if threat.party == "server" else defense.open(now.down)[0]
-            assert at is not None
-            target, simulate, bias = estimate, PlainGradient(defense.task, at, clients), defense.task.output_bias
-        found = observation(defense, now, clients, target, simulate, bias, estimate)
-        if name == "upload" and threat.party == "server" and found.images == 1 and not defense.task.output_bias:
-            found = replace(found, output_gradient={f"{defense.output}.bias": residual_of_one(defense, now, up)})
-        observations.append(found)
-    return name, tuple(observations)
+def _as_gradient(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+    """What the paper's attacker reads as a gradient, matched with the model that it takes for the plain one."""
+    clients, up = uploads_seen(now, threat)
+    server = threat.party == "server"
+    at, target = (now.params, exact(defense, now, up)) if server else (defense.open(now.down)[0], part(up, GRADIENT))
+    assert at is not None
+    plain = PlainGradient(defense.task, at, clients)
+    return observation(defense, now, clients, target, plain, defense.task.output_bias, target)
 
 
-def _overheard(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen, up: Tensors) -> Tensors:
-    """∂L̂/∂Ŵ as it is; or Eq. 19 with γ̂ and without R, which is right in the output layer's bias and right in direction
-    in every row whose columns have no factor."""
-    if threat.form == "paper":
-        return part(up, GRADIENT)
-    through = ThroughProtocol(defense, now.down, ())
-    return part(Unmixed(through, *coefficients(defense, threat, seen, now)).unmixed(up), GRADIENT)
+def _through_the_step(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
+    """The upload, unmixed. An eavesdropper's estimate of the gradient is Eq. 19 with γ̂ and without R, which is right in
+    the output layer's bias, and in direction in every row whose columns have no factor."""
+    clients, up = uploads_seen(now, threat)
+    bias, server = defense.task.output_bias, threat.party == "server"
+    mixed = Unmixed(ThroughProtocol(defense, now.down, clients), *coefficients(defense, threat, seen, now))
+    parts = mixed.unmixed(up)
+    estimate = exact(defense, now, up) if server else part(parts, GRADIENT)
+    simulate = mixed.with_sizes_of(parts)
+    named = GRADIENT + bias if bias else None
+    found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate)
+    if not server or bias or found.images > 1:
+        return found
+    return replace(found, output_gradient={f"{defense.output}.bias": residual_of_one(defense, now, up)})
 
 
 @dataclass(frozen=True)
@@ -134,12 +127,10 @@ class Unmixed:
     v: float
     sizes: tuple[float, ...] = (1.0, 1.0, 1.0)
 
-    @classmethod
-    def of(cls, through: ThroughProtocol, up: Tensors, coefficients: tuple[float, float]) -> Unmixed:
-        """With the sizes of an upload."""
-        parts = cls(through, *coefficients).unmixed(up)
+    def with_sizes_of(self, parts: Tensors) -> Unmixed:
+        """The one that brings these parts to length 1."""
         sizes = (float(flatten(part(parts, kind)).norm()) for kind in UPLOADS)
-        return cls(through, *coefficients, tuple(size or 1.0 for size in sizes))
+        return replace(self, sizes=tuple(size or 1.0 for size in sizes))
 
     def unmixed(self, up: Tensors) -> Tensors:
         """Of an upload."""

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedarena.positive_scaling import ScalingPlan, canonical, plan, scales
 from fedarena.rng import Rng
 
+TOLERANCE = 1e-10
 CONV = {1: nn.Conv1d, 2: nn.Conv2d}
 MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d}
 AVERAGE = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
@@ -186,3 +188,27 @@ def net(forward, *unused):
     for name in unused:
         delattr(made, name)
     return randomised(made)
+
+
+def check(model: nn.Module, shape: tuple[int, ...], seed: int = 0) -> ScalingPlan:
+    """Plan a model; masked, it must give the plain outputs, and all of its masks have one canonical form."""
+    found, params = plan(model, shape), parameters(model)
+    plain, r = outputs(model, params, shape), drawn(found.sizes, seed)
+    factors = found.factors(r)
+    assert set(factors) == set(params)
+    for name, p in params.items():
+        assert torch.broadcast_shapes(factors[name].shape, p.shape) == p.shape
+    masked = times(factors, params)
+    assert apart({"out": outputs(model, masked, shape)}, {"out": plain}) < TOLERANCE
+    form = canonical(found, params)
+    assert apart({"out": outputs(model, form, shape)}, {"out": plain}) < TOLERANCE
+    assert apart(canonical(found, masked), form) < TOLERANCE
+    assert apart(canonical(found, form), form) < TOLERANCE
+    assert apart(times(found.factors(scales(found, params)), form), params) < TOLERANCE
+    return found
+
+
+def rows(params: dict[str, Tensor], name: str) -> Tensor:
+    """Lengths of the rows of a layer, bias included."""
+    squares = params[f"{name}.weight"].flatten(1).square().sum(1)
+    return (squares + params[f"{name}.bias"].square()).sqrt()

@@ -11,7 +11,7 @@ from fedarena.defenses.cards.baffle import Options
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
-from fedarena.transcript import weights
+from fedarena.transcript import Round, weights
 
 SIZES = (20, 30, 50)
 
@@ -43,3 +43,14 @@ def one_round(defense, state, t=0, memories=None):
     ups, after = defense.clients(sent.down, batches, memories or [{}] * len(batches), noises)
     cohort = Cohort(tuple(range(len(batches))), weights(defense.task.sizes, range(len(batches))))
     return sent, batches, ups, after, defense.aggregate(state, sent, ups, cohort, Rng(t).child("aggregate"))
+
+
+def watched(defense, rounds=2):
+    """A few rounds, written down."""
+    state, memories, found = start(defense), [{}] * len(defense.task.sizes), []
+    for t in range(rounds):
+        sent, batches, ups, memories, after = one_round(defense, state, t, memories)
+        clients = tuple(range(len(batches)))
+        found.append(Round(t, clients, state.params, after.params, {}, sent.down, ups, tuple(batches)))
+        state = after
+    return found

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 import torch
-from baffle_play import drawn, make, one_round, start
+from baffle_play import drawn, make, start, watched
 from torch import nn
 
 from fedarena.batch import Batch
@@ -17,7 +17,7 @@ from fedarena.defenses.perturbations import directions
 from fedarena.rng import Rng
 from fedarena.tensors import flatten
 from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Round, cut
+from fedarena.transcript import cut
 
 SERVER = Threat("server", "adaptive")
 
@@ -25,16 +25,6 @@ SERVER = Threat("server", "adaptive")
 def relu_net():
     """Wide enough that many units are about to switch along any direction."""
     return nn.Sequential(nn.Linear(12, 150), nn.ReLU(), nn.Linear(150, 150), nn.ReLU(), nn.Linear(150, 3))
-
-
-def watched(defense, rounds=2):
-    state, memories, found = start(defense), [{}] * len(defense.task.sizes), []
-    for t in range(rounds):
-        sent, batches, ups, memories, after = one_round(defense, state, t, memories)
-        clients = tuple(range(len(batches)))
-        found.append(Round(t, clients, state.params, after.params, {}, sent.down, ups, tuple(batches)))
-        state = after
-    return found
 
 
 def observed(defense, rounds, victims=(0,)):

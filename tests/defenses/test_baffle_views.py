@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from baffle_play import make, one_round, start
+from baffle_play import make, watched
 
 from fedarena.defenses.baffle import DIFFERENCES
 from fedarena.local import upload
 from fedarena.tensors import flatten
 from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Round, cut
+from fedarena.transcript import cut
 
 # -- what parties observe -------------------------------------------------------------------------------
-
-
-def watched(defense, rounds=3):
-    """A few rounds, written down."""
-    state, memories, found = start(defense), [{}] * len(defense.task.sizes), []
-    for t in range(rounds):
-        sent, batches, ups, memories, after = one_round(defense, state, t, memories)
-        clients = tuple(range(len(batches)))
-        found.append(Round(t, clients, state.params, after.params, {}, sent.down, ups, tuple(batches)))
-        state = after
-    return found
 
 
 def reading(defense, rounds, party, form):
@@ -36,7 +25,7 @@ def reading(defense, rounds, party, form):
 def test_the_adaptive_form_simulates_what_was_sent(party, options):
     """The true samples give the observed differences, up to curvature and rounding."""
     defense = make(directions=30, precision="float64", **options)
-    rounds = watched(defense)
+    rounds = watched(defense, 3)
     found = reading(defense, rounds, party, "adaptive")
     if party == "client" and options.get("perturbations") == "client":
         assert isinstance(found, NotApplicable)
@@ -54,7 +43,7 @@ def test_the_adaptive_form_simulates_what_was_sent(party, options):
 
 def test_the_paper_form_takes_the_estimate_for_the_gradient():
     defense = make(directions=30, precision="float64")
-    rounds = watched(defense)
+    rounds = watched(defense, 3)
     (one,) = reading(defense, rounds, "server", "paper")
     o = one.observations[0]
     assert set(o.target) == set(defense.like)
@@ -65,7 +54,7 @@ def test_the_paper_form_takes_the_estimate_for_the_gradient():
 
 def test_simulated_runs_have_nothing_to_read():
     defense = make(law=True, directions=10)
-    found = reading(defense, watched(defense), "server", "adaptive")
+    found = reading(defense, watched(defense, 3), "server", "adaptive")
     assert isinstance(found, NotApplicable)
     assert "simulated in law" in found.reason
 
@@ -74,7 +63,7 @@ def test_simulated_runs_have_nothing_to_read():
 def test_a_large_sigma_is_matched_by_the_differences_themselves(scheme):
     """Where the loss is curved over σ, projections of the gradient are not what a client sent."""
     defense = make(directions=30, sigma=0.1, scheme=scheme, precision="float64")
-    rounds = watched(defense)
+    rounds = watched(defense, 3)
     (one,) = reading(defense, rounds, "server", "adaptive")
     o = one.observations[0]
     x, y = rounds[0].batches[o.clients[0]].images()
@@ -85,7 +74,7 @@ def test_a_large_sigma_is_matched_by_the_differences_themselves(scheme):
 def test_the_epoch_level_is_replayed_along_the_seed():
     """The true samples, in their order, give the observed update; FedAvg's plain steps do not."""
     defense = make(directions=20, precision="float64", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
-    rounds = watched(defense)
+    rounds = watched(defense, 3)
     (one,) = reading(defense, rounds, "server", "adaptive")
     o = one.observations[0]
     batch = rounds[0].batches[o.clients[0]]
@@ -95,7 +84,7 @@ def test_the_epoch_level_is_replayed_along_the_seed():
     plain = flatten(upload(defense.task.loss, rounds[0].params, batch, defense.task.schedule))
     assert float((plain - seen).norm() / seen.norm()) > 0.5
     own = make(directions=20, perturbations="client", sizes=(8, 8, 8), schedule={"local_epochs": 1, "batch_size": 4})
-    (one,) = reading(own, watched(own), "server", "adaptive")
+    (one,) = reading(own, watched(own, 3), "server", "adaptive")
     again = flatten(one.observations[0].simulate(x, torch.nn.functional.one_hot(y, 3).float()))
     assert torch.allclose(again, plain, rtol=1e-4, atol=1e-6)
 
@@ -113,7 +102,7 @@ def disclosed(defense, rounds, party, wanted, saw=None):
 def test_broadcasts_tell_the_model(party, downlink):
     """Scalars do too, to whoever kept all of them."""
     defense = make(directions=10, downlink=downlink)
-    rounds = watched(defense)
+    rounds = watched(defense, 3)
     found = disclosed(defense, rounds, party, (0, 2))
     for told, r in zip(found, (rounds[0], rounds[2]), strict=True):
         assert told.round == r.index
@@ -124,8 +113,8 @@ def test_broadcasts_tell_the_model(party, downlink):
 
 def test_scalars_tell_nothing_to_who_missed_one():
     defense = make(directions=10, downlink="scalars")
-    found = disclosed(defense, watched(defense), "eavesdropper", (2,), saw=(0, 2))
+    found = disclosed(defense, watched(defense, 3), "eavesdropper", (2,), saw=(0, 2))
     assert isinstance(found, NotApplicable)
     assert "every broadcast before" in found.reason
-    own = disclosed(defense, watched(defense), "server", (2,))
+    own = disclosed(defense, watched(defense, 3), "server", (2,))
     assert "its own model" in own.reason
