@@ -14,8 +14,9 @@ from fedarena.defense import Cohort, State
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
-from fedarena.tensors import Tensors
-from fedarena.transcript import Round, weights
+from fedarena.tensors import Tensors, flatten
+from fedarena.threat import Threat
+from fedarena.transcript import Round, cut, weights
 
 SIZES = (8, 12, 20)
 
@@ -72,3 +73,27 @@ def relative(a: Tensors, b: Tensors) -> float:
     """‖a − b‖/‖b‖ of all tensors as one vector."""
     flat = [torch.cat([t[n].flatten() for n in b]) for t in (a, b)]
     return float((flat[0] - flat[1]).norm() / flat[1].norm())
+
+
+MODELS = [(mlp, (12,)), (cnn, (1, 8, 8))]
+
+
+def shard(defense, n=300, seed=9):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.rand(1, n, *defense.task.input_shape, generator=g, dtype=torch.float64)
+    return Batch(x, torch.randint(0, 3, (1, n), generator=g))
+
+
+def views(defense, rounds, party, form="adaptive", victims=None):
+    threat = Threat(party, form)
+    seen = cut(rounds, threat, shard(defense) if party == "client" else None)
+    return defense.readings(threat, seen, range(len(rounds)) if victims is None else victims)
+
+
+def cosine(a, b):
+    return float(torch.nn.functional.cosine_similarity(flatten(a), flatten(b), dim=0))
+
+
+def one_hot(batch):
+    x, y = batch.images()
+    return x, torch.nn.functional.one_hot(y, 3).to(x)

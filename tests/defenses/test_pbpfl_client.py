@@ -1,0 +1,180 @@
+"""What a client makes of PBPFL: gamma, the model, the canonical form and the labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from pbpfl_play import MODELS, cosine, make, mlp, one_hot, play, relative, shard, start, views
+from torch import nn
+from torch.func import vmap
+
+from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.defenses import pbpfl_client
+from fedarena.defenses.pbpfl_client import directions, hidden, reading_the_input
+from fedarena.defenses.pbpfl_wire import GAMMA
+from fedarena.positive_scaling import canonical
+from fedarena.rng import Rng
+from fedarena.tensors import combine
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import cut
+
+
+def trained(defense, steps=400):
+    """A state whose model has learnt what labels there are."""
+    data, state = shard(defense), start(defense)
+    shade = data.y.double().view(1, -1, *[1] * len(defense.task.input_shape)) / 3
+    data = replace(data, x=0.3 * data.x + shade)
+    params = {n: p.clone().requires_grad_() for n, p in state.params.items()}
+    optimizer = torch.optim.Adam(params.values(), 0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        defense.task.loss(params, *data.images()).backward()
+        optimizer.step()
+    return replace(state, params={n: p.detach() for n, p in params.items()}), data
+
+
+def opened(defense, down):
+    return Masked(*defense.open(down), defense.additive)
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_gamma_from_own_labels(model, shape):
+    defense = make(model(), shape)
+    state, data = trained(defense)
+    errors = []
+    for t in range(10):
+        sent = defense.broadcast(state, Rng(t))
+        found = gamma_from_labels(opened(defense, sent.down), defense.wide, defense.task.criterion, *data.images())
+        errors.append(abs(found - float(sent.secret[GAMMA])))
+    assert sorted(errors)[5] <= 1e-3, errors
+
+
+def test_gamma_from_own_labels_is_least_squares():
+    defense = make()
+    sent, data = opened(defense, defense.broadcast(start(defense), Rng(0)).down), shard(defense)
+    predicted, alpha = defense.wide(sent.params, data.images()[0])
+    design = (alpha[:, None] * sent.r_a).flatten()[:, None]
+    target = (predicted - torch.nn.functional.one_hot(data.y[0], 3)).flatten()[:, None]
+    expected = torch.linalg.lstsq(design, target).solution
+    found = gamma_from_labels(sent, defense.wide, defense.task.criterion, *data.images())
+    assert found == pytest.approx(float(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_gamma_from_columns_alone(bias):
+    defense = make(nn.Sequential(nn.Linear(12, 400), nn.ReLU(), nn.Linear(400, 3, bias)))
+    for t in range(5):
+        sent = defense.broadcast(start(defense), Rng(t))
+        assert gamma_from_columns(opened(defense, sent.down)) == pytest.approx(float(sent.secret[GAMMA]), abs=0.02)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_two_broadcasts_of_one_model_give_gamma_exactly(bias):
+    defense = make(mlp(bias))
+    state = start(defense)
+    sent, other = defense.broadcast(state, Rng(0)), defense.broadcast(state, Rng(1))
+    found = gammas_from_two(opened(defense, sent.down), opened(defense, other.down), defense.plan)
+    assert found == pytest.approx([float(sent.secret[GAMMA]), float(other.secret[GAMMA])], abs=1e-9)
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_two_broadcasts_err_by_one_update(model, shape):
+    defense = make(model(), shape, schedule={"lr": 0.01})
+    rounds, _ = play(defense, 2)
+    a, b = (opened(defense, r.down) for r in rounds)
+    truth = [float(r.secret[GAMMA]) for r in rounds]
+    assert gammas_from_two(a, b, defense.plan) == pytest.approx(truth, abs=3e-3)
+
+
+@pytest.mark.parametrize("party", ["client", "eavesdropper"])
+@pytest.mark.parametrize("history", [0, 1])
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_disclosures(model, shape, history, party):
+    defense = make(model(), shape, gamma_scale=20, schedule={"lr": 1e-3})
+    state, data = trained(defense)
+    rounds, _ = play(defense, 2, state=state)
+    x = data.images()[0]
+    plain = defense.task.outputs(rounds[1].params, x)
+
+    def agreement(form):
+        seen = cut(rounds[1 - history :], Threat(party, form), data if party == "client" else None)
+        (found,) = defense.disclosures(Threat(party, form), seen, [1])
+        assert set(found.params) == set(state.params)
+        agree = (defense.task.outputs(found.params, x).argmax(1) == plain.argmax(1)).double().mean()
+        return float(agree), found.secrets
+
+    (naive, nothing), (adaptive, secrets) = agreement("paper"), agreement("adaptive")
+    assert nothing == {}
+    assert list(secrets) == [GAMMA]
+    assert adaptive > naive
+    if party == "client" or history:
+        assert adaptive >= 0.99
+    assert isinstance(defense.disclosures(Threat("server", "paper"), {}, [0]), NotApplicable)
+    assert isinstance(defense.disclosures(Threat("client", "paper"), {}, [0]), NotApplicable)
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_the_canonical_form_shows_the_update_of_the_hidden_layers(model, shape):
+    defense = make(model(), shape, sizes=(8, 12))
+    rounds, _ = play(defense, 4)
+    (reading,) = views(defense, rounds, "client")
+    assert (reading.name, len(reading.observations)) == ("first layer", 3)
+    for o, r in zip(reading.observations, rounds, strict=False):
+        before, after = (canonical(defense.plan, p) for p in (r.params, r.after))
+        truth = hidden(defense, combine(1.0, before, -1.0, after))
+        assert (o.clients, o.estimate_of) == ((1,), "canonical update")
+        assert set(o.estimate) == set(truth)
+        assert cosine(o.estimate, truth) >= 0.999
+    (naive,) = views(defense, rounds, "client", "paper")
+    plain = torch.func.grad(defense.task.loss)(rounds[0].params, *rounds[0].batches[1].images())
+    assert cosine(naive.observations[0].estimate, plain) < 0.5
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (8, 12), (8, 12, 20)])
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_row_directions_are_those_of_the_true_samples(model, shape, sizes, monkeypatch):
+    """Up to the error of γ̂, which is put out of the way."""
+    defense = make(model(), shape, sizes=sizes)
+    rounds, _ = play(defense, 2)
+    monkeypatch.setattr(pbpfl_client, "estimate_gamma", lambda defense, seen, t: float(rounds[t].secret[GAMMA]))
+    (reading,) = views(defense, rounds, "client")
+    (o,) = reading.observations
+    assert o.clients == tuple(range(1, len(sizes)))
+    share = torch.tensor(sizes[1:]).double() / sum(sizes[1:])
+    each = [torch.func.grad(defense.task.loss)(rounds[0].params, *b.images()) for b in rounds[0].batches[1:]]
+    ((bias, found),) = o.output_gradient.items()
+    assert torch.allclose(found, sum(s * g[bias] for s, g in zip(share, each, strict=True)), atol=1e-6)
+    others = [one_hot(b) for b in rounds[0].batches[1:]]
+    x, y = (torch.cat(parts) for parts in zip(*others, strict=True))
+    assert relative(o.simulate(x, y), o.target) <= 1e-6
+    assert relative(o.simulate(x.flip(-1), y), o.target) > 0.01
+    found = vmap(o.simulate)(torch.stack([x, x]), torch.stack([y, y]))
+    assert torch.allclose(found["0"][0], found["0"][1])
+
+
+def test_directions_forget_length_and_what_lies_along_the_row():
+    c = {"a.weight": torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()}
+    change = {"a.weight": torch.tensor([[5.0, 2.0], [0.0, 3.0]]).double()}
+    found = directions(change, c, ("a",), {"a": torch.tensor([7.0, 1.0]).double()})["a"]
+    assert found.tolist() == [[0.0, 7.0], [0.0, 0.0]]
+
+
+def test_a_client_needs_two_rounds_and_company():
+    defense = make(sizes=(8, 12))
+    rounds, _ = play(defense, 2)
+    assert isinstance(views(defense, rounds[:1], "client"), NotApplicable)
+    alone = make(sizes=(8,))
+    assert isinstance(views(alone, play(alone, 2)[0], "client"), NotApplicable)
+    adam = make(sizes=(8, 12), schedule={"server_optimizer": "adam"})
+    assert "Adam" in views(adam, play(adam, 2)[0], "client").reason
+    krum = make(sizes=(8, 12, 20), name="pbpfl+krum")
+    assert "rule" in views(krum, play(krum, 2)[0], "client").reason
+
+
+def test_which_layers_read_the_input():
+    assert reading_the_input(make().plan) == ("0",)
+    single = make(nn.Sequential(nn.Linear(12, 3)), sizes=(8, 12))
+    assert reading_the_input(single.plan) == ()
+    assert "no layer" in views(single, play(single, 2)[0], "client").reason
