@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from fedarena.secure import SecureSum
 
 
+UNSEEN = NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
+"""Why nothing can be made of a server's model."""
+
+
 @dataclass(frozen=True)
 class State:
     """The server between rounds.
@@ -295,5 +299,5 @@ class Defense(ABC):
         found = [self.disclosure(threat, seen[t]) for t in rounds if t in seen]
         told = [d for d in found if isinstance(d, Disclosure)]
         if not found:
-            return NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
+            return UNSEEN
         return next((d for d in found if isinstance(d, NotApplicable)), told)

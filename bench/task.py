@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -67,3 +68,8 @@ class Task:
     def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """The mean loss; `y` holds classes [n] (int64), probabilities [n, n_classes], or of numbers [n] themselves."""
         return self.criterion.mean(self.outputs(params, x), y)
+
+    @torch.no_grad()
+    def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
+        """Outputs for inputs as stored [N, *input_shape], whose value `scale` means 1.0; a thousand at a time."""
+        return torch.cat([self.outputs(params, part.float() / scale) for part in x.split(1000)])

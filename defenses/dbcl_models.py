@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.smoother import Step, filtered
+from fedarena.defense import UNSEEN
 from fedarena.defenses.dbcl_views import gaps, step_after
 from fedarena.defenses.sketch import Sketch
 from fedarena.tensors import Tensors, weighted_mean
@@ -33,7 +34,7 @@ def likeliest(
     """Ŵ of the given rounds, each from the sketches seen up to it; biases and output layer are in clear."""
     order, wanted = sorted(seen), [t for t in sorted(set(rounds)) if t in seen]
     if not wanted:
-        return NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
+        return UNSEEN
     opened = {t: defense.open(seen[t].down) for t in order}
     models = {t: dict(opened[t][0]) for t in wanted}
     for name, shape in defense.shapes.items():

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.defense import Reading
+from fedarena.defense import UNSEEN, Reading
 from fedarena.defenses.pbpfl_client import from_broadcasts
 from fedarena.defenses.pbpfl_shared_mask import cancelled, shared_mask
 from fedarena.defenses.pbpfl_sight import (
@@ -82,7 +82,7 @@ def disclosures(
         else:
             gamma = estimate_gamma(defense, seen, t)
             found.append(Disclosure(t, sent.without(gamma), {GAMMA: torch.tensor([gamma])}))
-    return found or NotApplicable("the party saw none of the rounds looked at")
+    return found or UNSEEN
 
 
 def _as_gradient(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
