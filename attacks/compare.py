@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attack import Goal, Inference, Progress, Scores, Watch
+from fedarena.attack import GoalName, Inference, Progress, Scores, Watch
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.tensors import flatten, same_names
@@ -20,7 +20,7 @@ from fedarena.view import Observation, View
 class Compare(Inference):
     """Subclasses write `alike`, and `reason` if they cannot read every observation."""
 
-    goal: ClassVar[Goal] = "membership"
+    goal: ClassVar[GoalName] = "membership"
 
     def watch(self, schedule: Schedule) -> Watch:
         return Watch.opening(self.options.rounds, schedule)

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attack import Goal, Inference, Labels, Progress, Watch
+from fedarena.attack import GoalName, Inference, Labels, Progress, Watch
 from fedarena.attacks.cards.last_layer_label import Options
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -39,7 +39,7 @@ class LastLayerLabel(Inference):
     """The attack; see the module's docstring."""
 
     options: Options
-    goal: ClassVar[Goal] = "labels"
+    goal: ClassVar[GoalName] = "labels"
 
     def watch(self, schedule: Schedule) -> Watch:
         return Watch.opening(self.options.rounds, schedule)

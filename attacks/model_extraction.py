@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fedarena.attack import Extraction, Goal, Inference, Progress, Watch
+from fedarena.attack import Extraction, GoalName, Inference, Progress, Watch
 from fedarena.attacks.cards.model_extraction import Options
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -21,7 +21,7 @@ class ModelExtraction(Inference):
     """The attack; see the module's docstring."""
 
     options: Options
-    goal: ClassVar[Goal] = "extraction"
+    goal: ClassVar[GoalName] = "extraction"
 
     def watch(self, schedule: Schedule) -> Watch:
         """`rounds` rounds spread evenly over the training, the last one among them; all of a shorter training."""

@@ -15,9 +15,19 @@ from fedarena.tensors import Tensors
 from fedarena.threat import NotApplicable
 from fedarena.view import View, seal
 
-Goal = Literal["reconstruction", "membership", "labels", "extraction"]
-"""What an attack is after: the samples themselves, whether a sample was among them, their classes, or the server's
-model."""
+GoalName = Literal[
+    "reconstruction",
+    "membership",
+    "labels",
+    "extraction",
+    "property",
+    "inversion",
+    "training-membership",
+    "estimate",
+]
+"""What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
+them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
+looks like to the model, whether a sample was in the training set, or the gradient itself."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""
@@ -129,11 +139,14 @@ class Inference(ABC):
                 ]
     """
 
-    goal: ClassVar[Goal] = "reconstruction"
+    goal: ClassVar[GoalName] = "reconstruction"
     """What it is after, by which the harness furnishes its view and judges what it returns."""
 
     knows_labels: bool = False
     """Whether the attack is told the victims' labels; shown wherever its results are."""
+
+    knows_population: bool = False
+    """Whether it has samples of its own, `View.population`; shown wherever its results are."""
 
     def __init__(self, options: Any) -> None:
         self.options = options

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from fedarena import federation, judge, registry
-from fedarena.candidates import Question
+from fedarena.attack import Inference
 from fedarena.cards import Kind
 from fedarena.defense import Defense, Reading
 from fedarena.observe import images_behind
+from fedarena.population import population
 from fedarena.positive_scaling import canonical, plan
 from fedarena.problem import Problem
 from fedarena.records import SCHEMA, Record, environment, key_of
@@ -23,7 +24,7 @@ from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.threat import Threat
 from fedarena.transcript import Round, cut, weights
-from fedarena.view import Observation, View
+from fedarena.view import Candidates, Observation, View
 
 
 @dataclass(frozen=True)
@@ -52,22 +53,23 @@ class Book:
     def view(
         self,
         threat: Threat,
+        attack: Inference,
         reading: Reading,
-        given: Sequence[tuple[Tensor, Tensor]] | None = None,
-        questions: Sequence[Question] | None = None,
+        truths: Sequence[tuple[Tensor, Tensor]] = (),
+        candidates: Sequence[Candidates] = (),
     ) -> View:
         """The view of a reading.
 
         Args:
-            given: the samples behind each observation, of which an attack that declares it is told the labels.
-            questions: for an attack that tells members, whom to tell apart; it gets the candidates alone.
+            attack: gets what it declares that it knows, and no more.
+            truths: the samples behind each observation, of which an attack that `knows_labels` is told the labels.
+            candidates: for an attack that tells members, whom to tell apart, for each observation.
         """
         task, observations = self.problem.task, reading.observations
-        if given is not None:
-            observations = tuple(replace(o, labels=y) for o, (_, y) in zip(observations, given, strict=True))
-        if questions is not None:
-            pairs = zip(observations, questions, strict=True)
-            observations = tuple(replace(o, candidates=q.candidates) for o, q in pairs)
+        if attack.knows_labels:
+            observations = tuple(replace(o, labels=y) for o, (_, y) in zip(observations, truths, strict=True))
+        if candidates:
+            observations = tuple(replace(o, candidates=c) for o, c in zip(observations, candidates, strict=True))
         own = {}
         if threat.sight.own:
             seen = cut(self.run.rounds, threat)
@@ -81,6 +83,7 @@ class Book:
             own,
             output_layer=task.layers[-1][0],
             loss=task.schedule.loss,
+            population=population(self.problem, self.spec.seed) if attack.knows_population else None,
         )
 
     def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
@@ -141,6 +144,7 @@ class Book:
             },
             "defense": spec.defense.label,
             "attack": attack.label if attack else "none",
+            "goal": goal_of(attack),
             "party": threat.party if threat else "",
             "form": threat.form if threat else "",
             "knows": (threat.knows or "") if threat else "",
@@ -180,6 +184,14 @@ class Book:
         }
         record["key"] = key_of(record)
         return record
+
+
+def goal_of(attack: MethodSpec | None) -> str:
+    """What an inference attack is after; empty for others."""
+    if attack is None:
+        return ""
+    found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
+    return found
 
 
 def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def run_groups(
                 waiting.remove((i, j))
                 cell, part = trained[i][j], (1 - TRAINING) / len(trained[i])
                 add_reference(cell.record, clean)
-                if cell.view is not None:
+                if cell.challenge is not None:
                     calls.append((_attack, (i, j, cell, part, news)))
                     continue
                 done[i, j] = cell.record, None

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedarena import compose, federation, registry
+from fedarena import compose, federation, goals, registry
 from fedarena.adversary import ground_of, require_corrupted, why_not
 from fedarena.attack import Inference
-from fedarena.candidates import how_many
-from fedarena.defense import Defense, Reading
+from fedarena.defense import Defense
 from fedarena.errors import UserError
+from fedarena.goals.goal import Sights
 from fedarena.poisoning import Poisoning
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.spec import MethodSpec, threats
 from fedarena.tensors import Tensors, nbytes, row
-from fedarena.threat import FORM_MEANING, FORMS, KNOWLEDGE_MEANING, PARTIES, SIGHT, NotApplicable, Sight, Threat
-from fedarena.transcript import Round, Seen, cut
+from fedarena.threat import FORMS, KNOWLEDGE_MEANING, SIGHT, Sight
+from fedarena.transcript import Round, cut
 
 ROUNDS = 2
 
@@ -64,14 +64,10 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
 
 
 def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: Inference) -> list[dict[str, str]]:
-    parties = []
-    for threat in threats(PARTIES, FORMS):
+    parties, goal = [], goals.find(attack.goal)
+    for threat in threats(goal.parties, FORMS):
         seen = cut(run.rounds, threat, problem.data_of(threat))
-        given = (
-            _model(defense, threat, seen)
-            if attack.goal == "extraction"
-            else _read(problem, defense, threat, seen, attack)
-        )
+        given = goal.given(problem, defense, Sights(threat, seen, (0,)), attack)
         parties.append(
             {
                 "party": threat.party,
@@ -81,35 +77,6 @@ def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: In
             }
         )
     return parties
-
-
-def _read(problem: Problem, defense: Defense, threat: Threat, seen: Mapping[int, Seen], attack: Inference) -> str:
-    """What an attack on samples is given."""
-    readings = defense.readings(threat, seen, (0,))
-    if isinstance(readings, NotApplicable):
-        given = f"n/a: {readings.reason}"
-    else:
-        given = "\n".join(f"{r.name}: {_target(r.observations[0].target)}" for r in readings)
-    given += f"\n({FORM_MEANING[threat.form]})" + ("\nand the victims' labels" if attack.knows_labels else "")
-    if attack.goal == "membership" and not isinstance(readings, NotApplicable):
-        given += f"\nand {_candidates(problem, readings)}"
-    return given
-
-
-def _model(defense: Defense, threat: Threat, seen: Mapping[int, Seen]) -> str:
-    """What an attack on the model is given of the last round played, which unlike the first may build on others."""
-    found = defense.disclosures(threat, seen, sorted(seen)[-1:])
-    if isinstance(found, NotApplicable):
-        return f"n/a: {found.reason}"
-    last = found[-1]
-    secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
-    return f"broadcast: a model of {_target(last.params)}{secrets}"
-
-
-def _candidates(problem: Problem, readings: Sequence[Reading]) -> str:
-    """What an attack that tells members is given besides."""
-    most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
-    return f"{most} candidates an observation: half of them its samples, half held out, shuffled"
 
 
 def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[dict[str, str]]:
@@ -200,10 +167,6 @@ def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
     return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]
 
 
-def _target(target: Tensors) -> str:
-    return f"{len(target)} tensors, {sum(t.numel() for t in target.values()):,} numbers"
-
-
 def _sees(sight: Sight, summed: bool) -> str:
     parts = {
         "the broadcast": sight.down,
@@ -211,4 +174,4 @@ def _sees(sight: Sight, summed: bool) -> str:
         "W and the round's secrets": sight.state,
         "its own data and upload, in the rounds it is sampled": sight.own,
     }
-    return "; ".join(name for name, seen in parts.items() if seen)
+    return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"

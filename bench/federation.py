@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 
 from fedarena.adversary import Adversary
+from fedarena.batch import Batch
 from fedarena.defense import Cohort, Defense, State
 from fedarena.errors import UserError
 from fedarena.memory import peak_bytes
@@ -44,6 +45,7 @@ class Run:
 
     Attributes:
         params: the deployed model after the last round.
+        release: the model that clients are given in the end.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round that did not fail, counted from the tensors that crossed.
@@ -70,6 +72,7 @@ class Run:
     failed: int = 0
     marks: tuple[str, ...] = ()
     why: str = ""
+    release: Tensors = field(default_factory=dict)
 
     @property
     def accuracy(self) -> float:
@@ -91,6 +94,7 @@ def run(
     progress: Callable[[float], None] = lambda share: None,
     stop: Callable[[Point], bool] = lambda point: False,
     adversary: Adversary | None = None,
+    draw: Callable[[int, int], Batch | None] = lambda t, client: None,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -98,6 +102,7 @@ def run(
         adversary: the corrupted clients; None: everybody follows the protocol.
         watch: rounds to write down in full.
         progress: told the share of rounds done.
+        draw: what a client works on in a round, where an experiment says so; None: it draws as the problem says.
         stop: ends the training early after an evaluation (for "rounds until a target").
     """
     schedule, sizes = problem.task.schedule, problem.task.sizes
@@ -122,7 +127,8 @@ def run(
 
     for t in range(schedule.rounds):
         clients = sample_clients(problem, rng.child("sample", t))
-        batches = [problem.batch(c, rng.child("batch", t, c), defense.sampling == "poisson") for c in clients]
+        usual = partial(_usual, problem, rng, defense.sampling == "poisson")
+        batches = [given if (given := draw(t, c)) is not None else usual(t, c) for c in clients]
         if adversary is not None:
             batches = [adversary.batch(c, batch, t) for c, batch in zip(clients, batches, strict=True)]
         noises = [to(defense.draw(rng.child("noise", t, c)), problem.device) for c in clients]
@@ -195,7 +201,13 @@ def run(
         failed,
         (*defense.marks(told), *_stopped(diverged_at, state.round, schedule.rounds)),
         why,
+        defense.release(state, rng.child("release")),
     )
+
+
+def _usual(problem: Problem, rng: Rng, poisson: bool, t: int, client: int) -> Batch:
+    """What a client works on in a round."""
+    return problem.batch(client, rng.child("batch", t, client), poisson)
 
 
 def _stopped(diverged_at: int | None, done: int, rounds: int) -> tuple[str, ...]:

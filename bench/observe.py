@@ -81,8 +81,7 @@ class ThroughProtocol:
 
 def images_behind(task: Task, client: int) -> int:
     """How many samples one epoch of a client's local work (FedSGD: its one batch) takes."""
-    b = task.schedule.batch_size
-    return b if task.schedule.fedsgd else task.sizes[client] // b * b
+    return task.schedule.taken(task.sizes[client])
 
 
 def as_batch(task: Task, x: Tensor, y: Tensor) -> Batch:

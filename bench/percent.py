@@ -1,4 +1,4 @@
-"""How shares are printed, and how good a model is."""
+"""How shares and numbers are printed, and how good a model is."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def percent(m: Mean) -> str:
     if low < 0 or high > 1:
         return f"{value} % ({100 * max(0.0, low):.0f} to {100 * min(1.0, high):.0f} %)"
     return f"{value} ± {100 * m.half:.0f} %"
+
+
+def number(m: Mean) -> str:
+    """A number with its interval."""
+    return f"{m.value:.2f}" + (f" ± {m.half:.2f}" if m.half is not None else "")
 
 
 MEASURES = {"accuracy": "accuracy", "R2": "R²"}

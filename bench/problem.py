@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,8 @@ class Problem:
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
         marks: what must stand beside every number of a run with this model.
+        attributes: what else is known of samples, by name: of those for training and of those held out, int8, 1 has
+            it, 0 has it not, −1 unknown.
     """
 
     task: Task
@@ -116,6 +119,7 @@ class Problem:
     corrupted: tuple[int, ...] = ()
     auxiliary: Batch | None = None
     marks: tuple[str, ...] = ()
+    attributes: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def inputs(self, index: Tensor) -> Tensor:
         """Training inputs in [0, 1]."""
@@ -132,7 +136,8 @@ class Problem:
         """The local work of one client in one round.
 
         FedSGD: b samples of its shard without replacement, or each sample with probability b/N_c when `poisson`.
-        FedAvg: ⌊N_c/b⌋·b samples for the round, in a fresh order every local epoch, cut into full batches.
+        FedAvg: ⌊N_c/b⌋·b samples for the round, or of no more than `local_samples`, in a fresh order every local
+        epoch, cut into full batches.
         """
         schedule, shard = self.task.schedule, self.shards[client]
         b, n = schedule.batch_size, len(self.shards[client])
@@ -141,7 +146,7 @@ class Problem:
             index = shard[torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten().to(shard.device)]
             return Batch(self.inputs(index)[None], self.y[index][None])
         epochs = max(1, schedule.local_epochs)
-        kept = b if schedule.fedsgd else n // b * b
+        kept = schedule.taken(n)
         chosen = torch.randperm(n, generator=generator)[:kept]
         again = [chosen[torch.randperm(kept, generator=generator)] for _ in range(epochs - 1)]
         order = torch.cat([chosen, *again])
@@ -214,6 +219,10 @@ def build(
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
         marks=architecture.marks,
+        attributes={
+            name: (torch.from_numpy(train).to(place), torch.from_numpy(held).to(place))
+            for name, (train, held) in data.attributes.items()
+        },
     )
 
 

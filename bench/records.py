@@ -1,12 +1,14 @@
 """Records: one JSON object a trial, named by the hash of its fully resolved configuration.
 
-Schema 2. Keys, in order:
+Schema 3. Keys, in order:
 
     schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
     problem                       data set, its checksum and provenance, model, partition, clients, how many of
                                   them are corrupted when attacked, how many the server expects
-    defense, attack, party, form  what met what; `reading` is the way the party looked at what it saw, `knows` what
-                                  corrupted clients know; attack `none` is a run in which everybody was honest
+    defense, attack, goal         what met what; goal is what an inference attack is after, attack `none` is a run in
+                                  which everybody was honest
+    party, form, knows, reading   who attacked, and how; `reading` is the way the party looked at what it saw, `knows`
+                                  what corrupted clients know
     seed, status, reason          status is ok, n/a, diverged or failed; the last three carry a reason
     metrics                       what the judge measured
     scores                        leak and privacy, or integrity, in [0, 1]
@@ -43,7 +45,7 @@ from typing import Any
 from fedarena import __version__
 from fedarena.errors import UserError
 
-SCHEMA = 2
+SCHEMA = 3
 IDENTITY = (
     *("schema", "problem", "defense", "attack", "party", "form", "knows", "reading", "seed", "options", "versions"),
 )

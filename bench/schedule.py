@@ -26,6 +26,9 @@ class Schedule:
     )
     batch_size: int = option(1, "samples per local step and client", low=1)
     local_epochs: int = option(0, "0: FedSGD, one gradient a round; else FedAvg with that many local epochs", low=0)
+    local_samples: int | None = option(
+        None, "samples that a client works on in a round of local epochs, at most; none: all that it holds", low=1
+    )
     participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
     lr: float = option(0.3, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
     client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
@@ -48,9 +51,15 @@ class Schedule:
         """The server's learning rate on the averaged upload."""
         return self.lr * self.server_lr if self.fedsgd else self.server_lr
 
+    def taken(self, size: int) -> int:
+        """How many of its `size` samples a client's local work takes in a round: b, or an epoch's full batches."""
+        if self.fedsgd:
+            return self.batch_size
+        return min(size, self.local_samples or size) // self.batch_size * self.batch_size
+
     def steps(self, size: int) -> int:
         """Local steps of a client with `size` samples: full batches only, ⌊N_c/b⌋ an epoch."""
-        return 1 if self.fedsgd else self.local_epochs * (size // self.batch_size)
+        return 1 if self.fedsgd else self.local_epochs * (self.taken(size) // self.batch_size)
 
     def check(self, sizes: tuple[int, ...]) -> None:
         """Refuse settings that cannot run or would do nothing. Raises UserError."""
@@ -64,6 +73,15 @@ class Schedule:
         if self.adam_beta2 != 0.999 and "adam" not in (self.client_optimizer, self.server_optimizer):
             raise UserError(
                 f"option 'adam_beta2' is {self.adam_beta2}, but neither client_optimizer nor server_optimizer is adam"
+            )
+        if self.local_samples is not None and self.fedsgd:
+            raise UserError(
+                f"option 'local_samples' is {self.local_samples}, but with local-epochs 0 a client takes one batch: "
+                "set --local-epochs to 1 or more, or --batch-size"
+            )
+        if self.local_samples is not None and self.local_samples < self.batch_size:
+            raise UserError(
+                f"option 'local_samples' is {self.local_samples}, allowed: at least batch-size, {self.batch_size}"
             )
         if self.fedsgd and self.client_optimizer != "sgd":
             raise UserError(

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fedarena import integrity
+from fedarena import goals, integrity
 from fedarena.records import Record
 
 Clean = dict[tuple[str, int], Record]
 """Runs that nobody poisoned, by (defense, seed)."""
 
 
-def privacy(metrics: Mapping[str, float]) -> dict[str, float]:
-    """leak and privacy = 1 − leak of one trial that was attacked; leak is the advantage over guessing.
-
-    Reconstructions: `recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB.
-    Membership: 2·AUC − 1. Labels: (accuracy − prior)/(1 − prior), the prior being the accuracy of a guess that knows
-    the classes' frequencies only. Extraction: so of agreement, the prior being that of the best constant prediction.
-    """
-    if "auc" in metrics:
-        leak = metrics["advantage"]
-    elif "prior_label_accuracy" in metrics:
-        leak = _above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
-    elif "prior_agreement" in metrics:
-        leak = _above(metrics["agreement"], metrics["prior_agreement"])
-    else:
-        leak = metrics["recovered"]
-    leak = min(1.0, max(0.0, leak))
+def privacy(goal: str, metrics: Mapping[str, float]) -> dict[str, float]:
+    """leak and privacy = 1 − leak of one trial that was attacked; leak is the advantage over guessing, as the goal
+    says (`fedarena.goals.goal.Goal.leak`)."""
+    leak = min(1.0, max(0.0, goals.find(goal).leak(metrics)))
     return {"leak": leak, "privacy": 1.0 - leak}
-
-
-def _above(value: float, prior: float) -> float:
-    """The share of what a guess leaves open; 0 where it leaves nothing."""
-    return (value - prior) / (1 - prior) if prior < 1 else 0.0
 
 
 def references(record: Record) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from fedarena import goals
+from fedarena.goals.goal import Wording
 from fedarena.percent import MEASURES, level, measure_of
 from fedarena.records import Record
-from fedarena.threat import PARTIES
-from fedarena.wording import Wording, guessing, wording
+from fedarena.threat import EVERYONE, PARTIES
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""
@@ -32,6 +33,7 @@ class Cell:
     """One party under one form, over seeds.
 
     Attributes:
+        goal: what the attack is after.
         status: ok, n/a, diverged, failed, or `mixed` when seeds disagree.
         reason: why, where it is not ok.
         reading: the reading with the largest leak, which is the one shown.
@@ -39,6 +41,7 @@ class Cell:
         keys: the records that the cell is made of, worst reading only.
     """
 
+    goal: str
     status: str
     reason: str
     reading: str
@@ -74,7 +77,7 @@ def cell(records: Iterable[Record]) -> Cell | None:
     without = [r for r in rows if not r["reading"]]
     names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
     cells = [_one_reading(name, [r for r in rows if name and r["reading"] == name] + without) for name in names]
-    return max(cells, key=_severity, default=None)
+    return max(cells, key=_severity) if len(cells) > 1 else next(iter(cells), None)
 
 
 def _one_reading(reading: str, rows: list[Record]) -> Cell:
@@ -93,12 +96,12 @@ def _one_reading(reading: str, rows: list[Record]) -> Cell:
     names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
     having = {name: [r["metrics"][name] for r in rows if name in r["metrics"]] for name in names}
     metrics = {name: mean(values) for name, values in having.items()}
-    return Cell(status, reason, reading, metrics, tuple(r["key"] for r in rows))
+    return Cell(rows[0]["goal"], status, reason, reading, metrics, tuple(r["key"] for r in rows))
 
 
 def _severity(c: Cell) -> tuple[float, float]:
-    """Worst for the defender first: share recovered, then similarity; or AUC, or labels read."""
-    told = wording(list(c.metrics))
+    """Worst for the defender first, by what the goal is told by."""
+    told = goals.find(c.goal).wording(list(c.metrics))
     value, tie = c.value(told.metric), c.value(told.tie)
     return (value or 0.0, tie if tie is not None else -2.0)
 
@@ -107,7 +110,7 @@ def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell |
     """Party → column → cell."""
     forms = {"paper form": "paper", "adaptive form": "adaptive"}
     rows: dict[str, dict[str, Cell | None]] = {}
-    for party in PARTIES:
+    for party in EVERYONE:
         of_party = [r for r in records if r["party"] == party]
         if not of_party:
             continue
@@ -135,9 +138,10 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
 
 
 def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:
-    told = wording([name for r in records for name in r["metrics"]])
+    goal = goals.find(records[0]["goal"])
+    told = goal.wording([name for r in records for name in r["metrics"]])
     plain, paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS)
-    beside = guessing(records, lambda name: fmean(r["metrics"][name] for r in records if name in r["metrics"]))
+    beside = goal.guessing(records)
     if defense == "fedavg":
         found = adaptive or paper
         begins = told.undefended.format(attack=attack)
@@ -173,7 +177,7 @@ def _list(outcomes: dict[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for party, outcome in outcomes.items():
         groups.setdefault(outcome, []).append(f"the {party}")
-    if len(groups) == 1 and len(outcomes) == len(PARTIES):
+    if len(groups) == 1 and len(outcomes) >= len(PARTIES):
         return f"{next(iter(groups))} as any party"
     return ", ".join(f"{outcome} as {_and(parties)}" for outcome, parties in groups.items())
 

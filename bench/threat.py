@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Party = Literal["server", "client", "eavesdropper"]
+Party = Literal["server", "client", "eavesdropper", "outsider"]
 Form = Literal["paper", "adaptive"]
 Knowledge = Literal["own", "omniscient"]
 
 PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
+"""Who sees something of the training."""
+EVERYONE: tuple[Party, ...] = (*PARTIES, "outsider")
+"""And who has nothing but the model in the end, to be asked for predictions."""
 FORMS: tuple[Form, ...] = ("paper", "adaptive")
 KNOWLEDGE: tuple[Knowledge, ...] = ("own", "omniscient")
 
@@ -45,6 +48,7 @@ SIGHT: dict[Party, Sight] = {
     "server": Sight(down=True, ups=True, state=True, own=False),
     "client": Sight(down=True, ups=False, state=False, own=True),
     "eavesdropper": Sight(down=True, ups=True, state=False, own=False),
+    "outsider": Sight(down=False, ups=False, state=False, own=False),
 }
 
 

@@ -75,7 +75,7 @@ class Seen:
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
     """The rounds that a party saw, by round number, each with the fields that its sight includes.
 
-    A client sees the rounds in which it was sampled, and no others.
+    A client sees the rounds in which it was sampled, and no others; whoever is not sent the broadcast sees none.
 
     Args:
         own_data: the samples of client `threat.client`.
@@ -84,7 +84,7 @@ def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) 
     seen: dict[int, Seen] = {}
     for r in rounds:
         own = r.participants.index(threat.client) if threat.client in r.participants else None
-        if sight.own and own is None:
+        if not sight.down or (sight.own and own is None):
             continue
         seen[r.index] = Seen(
             index=r.index,

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from fedarena.batch import Batch
 from fedarena.criterion import Criterion
+from fedarena.predictor import Predictor
 from fedarena.tensors import Tensors
 from fedarena.threat import Threat
+
+if TYPE_CHECKING:
+    from fedarena.defense import Defense
 
 Simulator = Callable[[Tensor, Tensor], Tensors]
 """(x [n, *input_shape], y [n, n_classes] probabilities, or numbers [n]) → what would have been observed.
@@ -96,6 +100,21 @@ class Disclosure:
 
 
 @dataclass(frozen=True)
+class Population:
+    """Samples that an attacker has collected.
+
+    Attributes:
+        x: inputs [n, *input_shape] in [0, 1].
+        y: classes [n] (int64), or numbers [n].
+        attributes: what else is known of them, by name: [n] (int8), 1 has it, 0 has it not, −1 unknown.
+    """
+
+    x: Tensor
+    y: Tensor
+    attributes: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class View:
     """What one party knows when it attacks.
 
@@ -110,6 +129,10 @@ class View:
             `<name>.weight` [classes, features] and `<name>.bias` [classes].
         disclosures: what broadcasts tell of the server's model, only where the attack's goal is extraction.
         loss: what the model is trained for, one of `fedarena.criterion.LOSSES`.
+        population: samples of the attacker's own, only where the attack declares that it has some.
+        model: what the party has of the model in the end, only where the attack's goal is after it.
+        candidates: samples to be told apart, where they belong to no single observation.
+        protocol: the protocol with its public facts, which whoever knows it can play; likewise.
     """
 
     threat: Threat
@@ -121,6 +144,10 @@ class View:
     output_layer: str = ""
     disclosures: tuple[Disclosure, ...] = ()
     loss: str = "cross-entropy"
+    population: Population | None = None
+    model: Predictor | None = None
+    candidates: Candidates | None = None
+    protocol: Defense | None = None
 
     @property
     def criterion(self) -> Criterion:

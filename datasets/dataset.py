@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,8 @@ class Dataset:
         provenance: where the data came from.
         domains: where in particular each training sample came from [N], int64 from 0; None where that is not known
             or all are of one origin.
+        attributes: what else is known of the samples, by name: of x_train and of x_test, int8 [N], 1 has it, 0 has it
+            not, -1 unknown. What property inference is after.
 
     Raises:
         UserError: arrays that do not keep to this.
@@ -58,6 +61,7 @@ class Dataset:
     n_classes: int
     provenance: Provenance
     domains: npt.NDArray[np.int64] | None = None
+    attributes: Mapping[str, tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
@@ -72,6 +76,13 @@ class Dataset:
                 f"data set '{self.name}': domains is {d.dtype} {list(d.shape)}, expected int64 "
                 f"[{len(self.y_train)}] of numbers from 0"
             )
+        for attribute, parts in self.attributes.items():
+            for part, values, n in zip(("train", "test"), parts, (len(self.y_train), len(self.y_test)), strict=True):
+                if values.dtype != np.int8 or values.shape != (n,) or not np.isin(values, (-1, 0, 1)).all():
+                    raise UserError(
+                        f"data set '{self.name}': attribute {attribute} of the {part} part is {values.dtype} "
+                        f"{list(values.shape)}, expected int8 [{n}] of 1, 0 and -1"
+                    )
         if not self.scale > 0:
             raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")
 

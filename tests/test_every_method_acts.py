@@ -18,7 +18,7 @@ import torch
 from fedarena import compose, federation, registry
 from fedarena.adversary import Adversary, ground_of
 from fedarena.aggregator import Wrapper
-from fedarena.attack import Goal
+from fedarena.attack import GoalName
 from fedarena.engine import run_groups
 from fedarena.poisoning import Around, Poisoning
 from fedarena.problem import ProblemSpec, build
@@ -203,7 +203,7 @@ def test_mimic_copies_one_honest_client_and_no_other() -> None:
 
 
 READING = [n for n in NAMES["attack"] if n not in POISONING]
-BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal == goal] for goal in get_args(Goal)}
+BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal == goal] for goal in get_args(GoalName)}
 
 
 def read(name: str, problem: ProblemSpec) -> list[Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 
 from fedarena.records import Record
-from fedarena.summary import Mean
 
 
 def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
@@ -53,8 +52,3 @@ def closing(console: Console, verdict: str, records: Sequence[Record], folder: P
     )
     if picture is not None:
         console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)
-
-
-def number(m: Mean) -> str:
-    """A number with its interval."""
-    return f"{m.value:.2f}" + (f" ± {m.half:.2f}" if m.half is not None else "")

@@ -20,7 +20,7 @@ from fedarena.cli.problem_args import (
     read_settings,
 )
 from fedarena.errors import UserError
-from fedarena.threat import FORMS, KNOWLEDGE, PARTIES, Form, Knowledge, Threat
+from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
 
 if TYPE_CHECKING:
     from fedarena.cards import Card
@@ -44,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--attack", required=True, help="an attack, for poisoning possibly wrapped: dlg, delayed+label-flip"
     )
-    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(PARTIES)} (default: all)")
+    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(EVERYONE)} (default: all that it applies to)")
     parser.add_argument("--form", metavar="F,...", help=f"{', '.join(FORMS)} (default: both)")
     parser.add_argument(
         "--knows", metavar="K,...", help=f"what corrupted clients know: {', '.join(KNOWLEDGE)} (default: the attack's)"
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def plan(args: argparse.Namespace) -> list[GroupSpec]:
     """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
     seeds = read_seeds(args.seeds)
-    from fedarena import compose
+    from fedarena import compose, goals
     from fedarena.adversary import ground_of, require_corrupted
     from fedarena.poisoning import Poisoning
     from fedarena.problem import build
@@ -115,6 +115,10 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
         if issubclass(made, Poisoning):
             require_corrupted(problem.corrupted, attack.label)
             compose.make_poisoning(attack, ground_of(built, protocol, "own"))
+        else:
+            reading = made(attack.options)
+            reading.watch(problem.schedule)
+            goals.find(reading.goal).refuse(built, reading)
 
     # What cannot run is refused before anything is started. Each seed has shards of its own.
     require_runnable(seeds[0])
@@ -135,8 +139,8 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     for name in ("knows", "corrupted"):
         if getattr(args, name) is not None:
             raise UserError(f"option '{name}' is given, but {attack.label} reads and poisons nothing: leave it out")
-    parties, forms = read_choices("party", args.party, PARTIES), read_choices("form", args.form, FORMS)
-    made(attack.options).watch(problem.schedule)
+    parties = read_choices("party", args.party, goals.find(made.goal).parties)
+    forms = read_choices("form", args.form, FORMS)
     return [
         group(m, attack, threats(parties, forms if m is defense else ("adaptive",)), seed)
         for seed in seeds

@@ -9,9 +9,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedarena.cli import goal_output
-from fedarena.cli.pairing_output import closing, heading, number, numbered
-from fedarena.percent import measure_of, percent, quality
+from fedarena import goals
+from fedarena.cli.pairing_output import closing, heading, numbered
+from fedarena.percent import measure_of, number, quality
 from fedarena.records import Record
 from fedarena.summary import COLUMNS, Cell, mean, table, verdict
 
@@ -29,7 +29,8 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
         view.add_row(party, *(_text(cells[column], notes) for column in columns))
     console.print(view)
     numbered(console, notes)
-    _baselines(console, records)
+    for line in goals.find(records[0]["goal"]).baseline(records):
+        console.print(line, highlight=False)
     _utility_and_cost(console, records, defense)
     closing(console, verdict(rows, records, defense, attack), records, folder, picture)
 
@@ -37,15 +38,7 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
 def _text(cell: Cell | None, notes: list[str]) -> str:
     if cell is None:
         return "not asked for"
-    lines = goal_output.lines(cell)
-    if "recovered" in cell.metrics:
-        lines.append(f"recovered {percent(cell.metrics['recovered'])}")
-        psnr = f"PSNR {cell.metrics['psnr'].value:.1f} dB"
-        lines.append(f"SSIM {number(cell.metrics['ssim'])}, {psnr}" if "ssim" in cell.metrics else psnr)
-        if "label_accuracy" in cell.metrics:
-            lines.append(f"labels {percent(cell.metrics['label_accuracy'])}")
-        else:
-            lines.append(f"labels off by {number(cell.metrics['label_error'])}")
+    lines = goals.find(cell.goal).lines(cell)
     if "cosine" in cell.metrics:
         lines.append(f"estimate: cosine {number(cell.metrics['cosine'])}")
     if cell.reading and len(lines):
@@ -55,27 +48,6 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
             notes.append(cell.reason)
         lines.insert(0, f"{cell.status} ({notes.index(cell.reason) + 1})")
     return "\n".join(lines)
-
-
-def _baselines(console: Console, records: Sequence[Record]) -> None:
-    if line := goal_output.baseline(records):
-        console.print(line, highlight=False)
-    having = [r["metrics"] for r in records if "prior_mean_mse" in r["metrics"]]
-    if not having:
-        return
-
-    def of(name: str) -> float:
-        return mean([m[name] for m in having]).value
-
-    parts, rows = [], "prior_mean_ssim" not in having[0]
-    for name, title in (("prior_mean", "the mean training"), ("prior_nearest", "the nearest training")):
-        like = f"row has PSNR {of(f'{name}_psnr'):.1f} dB" if rows else f"image has SSIM {of(f'{name}_ssim'):.2f}"
-        parts.append(f"{title} {like} and counts as recovered for {100 * of(f'{name}_recovered'):.0f} %")
-    if "prior_label_error" in having[0]:
-        parts.append(f"the median training label is off by {of('prior_label_error'):.2f}")
-    console.print(f"Without any attack: {'; '.join(parts)}.", highlight=False)
-    if rows:
-        console.print("Rows of a table count as recovered from 30 dB on, and are not drawn.", highlight=False)
 
 
 def _utility_and_cost(console: Console, records: Sequence[Record], defense: str) -> None:

@@ -110,26 +110,30 @@ def test_only_an_attack_on_membership_is_given_candidates() -> None:
     server = (Threat("server", "adaptive"),)
     for attack, given in (("joint-membership", True), ("last-layer-label", False), ("dlg", False)):
         (cell,) = cells(attack, server)
-        assert cell.view is not None
-        assert all((o.candidates is not None) == given for o in cell.view.observations)
-        assert bool(cell.members) == given
+        assert cell.challenge is not None
+        assert cell.challenge.view is not None
+        assert all((o.candidates is not None) == given for o in cell.challenge.view.observations)
 
 
 def test_the_view_holds_the_candidates_and_not_the_answer() -> None:
     assert {f.name for f in fields(Candidates)} == {"x", "y"}
     (cell,) = cells("joint-membership", (Threat("server", "adaptive"),))
-    assert cell.view is not None
-    for o, (x, _), members in zip(cell.view.observations, cell.truths, cell.members, strict=True):
+    assert cell.challenge is not None
+    assert cell.challenge.view is not None
+    built = build(cell.spec.problem, 0)
+    trained_on = rows(built.x.float() / built.scale)
+    for o, members in zip(cell.challenge.view.observations, cell.challenge.answers, strict=True):
         assert o.candidates is not None
-        assert rows(o.candidates.x[members]) == rows(x)
-        assert not rows(o.candidates.x[~members]) & rows(x)
+        assert rows(o.candidates.x[members]) <= trained_on
+        assert not rows(o.candidates.x[~members]) & trained_on
 
 
 def test_every_party_is_asked_about_the_same_candidates_of_the_same_victim() -> None:
     server, eavesdropper = cells("joint-membership", (Threat("server", "adaptive"), Threat("eavesdropper", "paper")))
-    assert server.view is not None
-    assert eavesdropper.view is not None
-    for a, b in zip(server.view.observations, eavesdropper.view.observations, strict=True):
+    views = [cell.challenge.view for cell in (server, eavesdropper) if cell.challenge is not None]
+    assert views[0] is not None
+    assert views[1] is not None
+    for a, b in zip(views[0].observations, views[1].observations, strict=True):
         assert a.candidates is not None
         assert b.candidates is not None
         assert torch.equal(a.candidates.x, b.candidates.x)
@@ -160,7 +164,7 @@ def test_nobody_to_ask_about_is_not_applicable() -> None:
         (cell,) = prepare(
             GroupSpec(spec, compose.parse_defense("dp-sgd"), attack, (Threat("server", "adaptive"),), seed)
         )
-        empty = cell.view is None
+        empty = cell.challenge is None
         assert empty == (cell.record["status"] == "n/a")
         if empty:
             assert "no batch attacked held a sample" in cell.record["reason"]

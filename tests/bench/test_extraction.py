@@ -185,9 +185,9 @@ def test_an_estimate_of_what_was_not_drawn_is_refused(secrets: Tensors) -> None:
 
 def test_leak_is_the_agreement_above_the_best_constant_prediction() -> None:
     told = {"agreement": 0.7, "prior_agreement": 0.4}
-    assert scores.privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy({**told, "agreement": 0.3})["leak"] == 0
-    assert scores.privacy({"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
+    assert scores.privacy("extraction", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert scores.privacy("extraction", {**told, "agreement": 0.3})["leak"] == 0
+    assert scores.privacy("extraction", {"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
 
 
 # -- what is watched -----------------------------------------------------------------------------------

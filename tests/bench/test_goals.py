@@ -13,6 +13,7 @@ from fedarena import compose, registry, scores, trial
 from fedarena.attack import Inference, Labels, Scores
 from fedarena.candidates import Question, ask
 from fedarena.engine import run_groups
+from fedarena.goals import membership as goal
 from fedarena.problem import Problem, ProblemSpec
 from fedarena.records import VOLATILE, canonical
 from fedarena.rng import Rng
@@ -65,7 +66,7 @@ def test_every_party_and_form_is_judged(attack: str, defense: str) -> None:
         for name in names if attack in MEMBERSHIP else ("label_accuracy", "prior_label_accuracy", "labels"):
             assert name in r["metrics"]
         assert "prior_mean_ssim" not in r["metrics"]
-        assert r["scores"] == scores.privacy(r["metrics"])
+        assert r["scores"] == scores.privacy(r["goal"], r["metrics"])
 
 
 @pytest.mark.parametrize("attack", NEW)
@@ -109,7 +110,7 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
     many = {"rounds": "100"}
     real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]
     assert all(trial.attack(cell)[0]["metrics"]["auc_low"] > 0.5 for cell in real)
-    monkeypatch.setattr(trial, "ask", nowhere)
+    monkeypatch.setattr(goal, "ask", nowhere)
     null = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(10)]
     found = [trial.attack(cell)[0]["metrics"]["auc"] for cell in null]
     assert abs(sum(found) / len(found) - 0.5) < 0.05
@@ -148,10 +149,10 @@ def test_an_attack_is_after_reconstructions_unless_it_says_otherwise() -> None:
 
 
 def test_leak_is_the_advantage_over_guessing() -> None:
-    assert scores.privacy({"auc": 0.9, "advantage": 0.8}) == pytest.approx({"leak": 0.8, "privacy": 0.2})
-    assert scores.privacy({"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
+    assert scores.privacy("membership", {"auc": 0.9, "advantage": 0.8}) == pytest.approx({"leak": 0.8, "privacy": 0.2})
+    assert scores.privacy("membership", {"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
     told = {"label_accuracy": 0.7, "prior_label_accuracy": 0.4}
-    assert scores.privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy({**told, "label_accuracy": 0.1})["leak"] == 0
-    assert scores.privacy({"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
-    assert scores.privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
+    assert scores.privacy("labels", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert scores.privacy("labels", {**told, "label_accuracy": 0.1})["leak"] == 0
+    assert scores.privacy("labels", {"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
+    assert scores.privacy("reconstruction", {"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25

@@ -12,6 +12,7 @@ from fedarena.summary import cell, mean, table, verdict
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         "defense": "dbcl",
+        "goal": "reconstruction",
         "party": "server",
         "form": "adaptive",
         "reading": "upload",

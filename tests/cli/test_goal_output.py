@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fedarena.cli import main
-from fedarena.cli.goal_output import baseline, lines
-from fedarena.summary import cell, table, verdict
+from fedarena.goals import find
+from fedarena.records import Record
+from fedarena.summary import Cell, cell, table, verdict
 
 SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")
 
@@ -102,6 +103,7 @@ def test_explain_says_what_is_made_of_the_model(capsys: pytest.CaptureFixture[st
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
     made = {
         "defense": "dbcl",
+        "goal": "membership",
         "party": "server",
         "form": "adaptive",
         "reading": "upload",
@@ -113,6 +115,14 @@ def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
         "key": f"k{seed}",
     }
     return made | changes
+
+
+def lines(told: Cell) -> list[str]:
+    return find(told.goal).lines(told)
+
+
+def baseline(told: list[Record]) -> str:
+    return " ".join(find(told[0]["goal"]).baseline(told))
 
 
 def auc(value: float) -> dict[str, float]:
@@ -138,7 +148,7 @@ def test_the_worst_reading_is_the_one_that_tells_most() -> None:
     of_members = cell([record(reading="a", metrics=auc(0.6)), record(reading="b", metrics=auc(0.7))])
     assert of_members is not None
     assert of_members.reading == "b"
-    told = [record(reading=n, metrics={"label_accuracy": v}) for n, v in (("a", 0.9), ("b", 0.2))]
+    told = [record(goal="labels", reading=n, metrics={"label_accuracy": v}) for n, v in (("a", 0.9), ("b", 0.2))]
     of_labels = cell(told)
     assert of_labels is not None
     assert of_labels.reading == "a"
@@ -154,10 +164,10 @@ def test_the_verdict_of_an_undefended_run() -> None:
 
 def test_labels_of_a_reconstruction_keep_its_words() -> None:
     metrics = {"recovered": 1.0, "ssim": 1.0, "label_accuracy": 1.0}
-    told = [record(defense="fedavg", metrics=metrics)]
+    told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, "psnr": 40.0})]
     assert "recovers of the images 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
     assert baseline(told) == ""
-    assert lines(cell(told)) == []  # type: ignore[arg-type]
+    assert lines(cell(told)) == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
 
 
 MODEL = {"agreement": 0.8, "final_agreement": 0.9, "prior_agreement": 0.25, "models": 5.0}
@@ -165,7 +175,13 @@ QUALITY = {"stolen_accuracy": 0.5, "server_accuracy": 0.75}
 
 
 def test_secrets_are_listed_with_their_errors() -> None:
-    told = cell([record(metrics={**MODEL, **QUALITY, "secret_error_gamma": 0.25, "secret_error_mask.0": 1.5})])
+    told = cell(
+        [
+            record(
+                goal="extraction", metrics={**MODEL, **QUALITY, "secret_error_gamma": 0.25, "secret_error_mask.0": 1.5}
+            )
+        ]
+    )
     assert told is not None
     assert lines(told) == [
         "agreement 80 %",
@@ -178,11 +194,16 @@ def test_secrets_are_listed_with_their_errors() -> None:
 
 def test_the_constant_prediction_is_given_as_a_span_where_it_differs() -> None:
     for other, said in ((0.2504, "agrees by 25 % with"), (0.3, "agrees by 25 to 30 % with")):
-        assert said in baseline([record(metrics=MODEL), record(metrics={**MODEL, "prior_agreement": other})])
+        assert said in baseline(
+            [
+                record(goal="extraction", metrics=MODEL),
+                record(goal="extraction", metrics={**MODEL, "prior_agreement": other}),
+            ]
+        )
 
 
 def test_the_verdict_of_models_taken_without_a_defense() -> None:
-    told = [record(defense="fedavg", party=p, metrics=MODEL) for p in ("client", "eavesdropper")]
+    told = [record(defense="fedavg", party=p, goal="extraction", metrics=MODEL) for p in ("client", "eavesdropper")]
     assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
         "Without a defense the model that model-extraction takes agrees with the server's by 80 % as the client and "
         "the eavesdropper; the best constant prediction agrees by 25 %."

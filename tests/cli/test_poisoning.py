@@ -81,12 +81,12 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
         for seed in (0, 3)
     }
     mine = next(r for r in poisoned if r["defense"] == "bucketing+median")
-    assert mine["schema"] == 2
+    assert mine["schema"] == 3
     assert (mine["problem"]["corrupted"], mine["problem"]["belief"]) == (2, 1)
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])
     saved = records_in(tmp_path)
-    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == 2 for r in records)
+    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == 3 for r in records)
     assert len(list((tmp_path / "records").iterdir())) == 8
 
 

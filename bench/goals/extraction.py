@@ -1,0 +1,90 @@
+"""Extraction: the server's model, from what is sent in training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fedarena.attack import Extraction, Inference
+from fedarena.defense import Reading
+from fedarena.extraction import Exam, extraction_metrics, secret_metrics
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, average, percent_of, span, target_of, values
+from fedarena.percent import number, percent
+from fedarena.threat import NotApplicable
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+SECRET = "secret_error_"
+
+
+class ModelExtraction(Goal):
+    """Answers are a `fedarena.attack.Extraction` per disclosure, held against the server's model of that round."""
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        found = book.defense.disclosures(sights.threat, sights.seen, sights.victims)
+        if isinstance(found, NotApplicable):
+            return found
+        problem, reading = book.problem, Reading("broadcast", ())
+        rounds = [book.round(d.round) for d in found]
+        view = replace(book.view(sights.threat, attack, reading), disclosures=tuple(found))
+        models = tuple(r.params for r in rounds)
+        exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
+        return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
+
+    def judge(self, answer: list[Extraction], challenge: Challenge) -> dict[str, float]:
+        return extraction_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction."""
+        return above(metrics["agreement"], metrics["prior_agreement"])
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "agreement",
+            "final_agreement",
+            "Without a defense the model that {attack} takes agrees with the server's by",
+            "The model that {attack} takes from {defense} agrees with the server's by",
+            percent_of("agreement"),
+            "read with the protocol in mind",
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "agreement" not in m:
+            return []
+        told = [f"agreement {percent(m['agreement'])}", f"in the last round {percent(m['final_agreement'])}"]
+        if "stolen_accuracy" in m:
+            told.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
+        for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
+            if name in m:
+                told.append(f"{title} {number(m[name])}")
+        return told + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (looked := values(records, "models")):
+            return []
+        constant = span([100 * value for value in values(records, "prior_agreement")])
+        return [
+            f"Without any attack: the best constant prediction agrees by {constant} % with the server's model. "
+            f"Rounds looked at: {span(looked)} a cell and seed."
+        ]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        if not values(records, "prior_agreement"):
+            return ""
+        return f"; the best constant prediction agrees by {100 * average(records, 'prior_agreement'):.0f} %"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        """Of the last round played, which unlike the first may build on others."""
+        found = defense.disclosures(sights.threat, sights.seen, sorted(sights.seen)[-1:])
+        if isinstance(found, NotApplicable):
+            return f"n/a: {found.reason}"
+        last = found[-1]
+        secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
+        return f"broadcast: a model of {target_of(last.params)}{secrets}"

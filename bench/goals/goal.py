@@ -1,0 +1,195 @@
+"""What a goal is: how an attack that has it is furnished, judged, scored and told of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
+
+from fedarena.attack import Inference, Watch
+from fedarena.batch import Batch
+from fedarena.defense import Reading
+from fedarena.threat import FORM_MEANING, PARTIES, NotApplicable, Party, Threat
+from fedarena.transcript import Seen
+from fedarena.view import View
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.rng import Rng
+    from fedarena.summary import Cell
+
+Draw = Callable[[int, int], Batch | None]
+"""(round, client) → the batch that the client works on; None: it draws as usual."""
+
+
+@dataclass(frozen=True)
+class Sights:
+    """A threat and what it saw, for which challenges are to be made.
+
+    Attributes:
+        threat: the party and its form.
+        seen: the rounds that it saw, by number.
+        victims: the rounds that the attack is after.
+    """
+
+    threat: Threat
+    seen: Mapping[int, Seen]
+    victims: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """One attack's task, and what the judge keeps of it.
+
+    Attributes:
+        reading: which way of looking it comes from, or which model is attacked.
+        view: all that the attack gets.
+        answers: what its answer is held against; the attack never gets it. Which type is the goal's business.
+        metrics: what is known before the attack runs, such as how good a guess without it is.
+        reason: why there is nothing to attack; then nothing is run.
+    """
+
+    reading: str
+    view: View | None
+    answers: Any = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One goal in words.
+
+    Attributes:
+        metric: what a cell is told by; a cell with more of it is worse for the defender.
+        tie: decides between cells that have the same.
+        undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
+        outcome: a cell's in a few words.
+        adaptive: what sets the adaptive form apart.
+    """
+
+    metric: str
+    tie: str
+    undefended: str
+    defended: str
+    outcome: Callable[[Cell], str]
+    adaptive: str = "matched through the protocol"
+
+
+class Goal(ABC):
+    """What an attack is after. It has no state: everything is in what it is handed."""
+
+    parties: ClassVar[tuple[Party, ...]] = PARTIES
+    """Who can have it."""
+
+    def refuse(self, problem: Problem, attack: Inference) -> None:  # noqa: B027  (most refuse nothing)
+        """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
+
+    def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw | None:
+        """What clients work on, where the experiment says so; None: they draw as usual."""
+        return None
+
+    @abstractmethod
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        """One for each way in which a party looks at what it saw, or why there is none."""
+
+    @abstractmethod
+    def judge(self, answer: Any, challenge: Challenge) -> dict[str, float]:
+        """What the answer is worth. Any exception makes the trial a failed one."""
+
+    @abstractmethod
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """The advantage over guessing; what is beyond [0, 1] is cut off."""
+
+    def pictures(self, answer: Any, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
+        """Originals and guesses [n, channels, height, width] to be drawn; None: nothing."""
+        return None
+
+    # -- in words --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        """How it is told of, where these metrics were measured."""
+
+    @abstractmethod
+    def lines(self, cell: Cell) -> list[str]:
+        """A cell of the table."""
+
+    @abstractmethod
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        """Sentences under the table: what guessing reaches, and on how many questions."""
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        """A clause of the verdict: how good a guess is that sees nothing; empty where the table has said it."""
+        return ""
+
+    @abstractmethod
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        """For `bench explain`: what the attack gets of the first round that it is after."""
+
+
+def given_of_readings(
+    defense: Defense, sights: Sights, attack: Inference, more: Callable[[Sequence[Reading]], str] = lambda r: ""
+) -> str:
+    """`Goal.given` of goals that work on readings.
+
+    Args:
+        more: a further line about the readings.
+    """
+    readings = defense.readings(sights.threat, sights.seen, sights.victims)
+    if isinstance(readings, NotApplicable):
+        return f"n/a: {readings.reason}"
+    told = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
+    told.append(f"({FORM_MEANING[sights.threat.form]})")
+    told += ["and the victims' labels"] if attack.knows_labels else []
+    told += ["and samples of its own, from the half of the held-out data"] if attack.knows_population else []
+    return "\n".join([*told, *([line] if (line := more(readings)) else [])])
+
+
+def target_of(target: Mapping[str, Tensor]) -> str:
+    """How much was seen."""
+    return f"{len(target)} tensors, {sum(t.numel() for t in target.values()):,} numbers"
+
+
+# -- pieces of sentences -------------------------------------------------------------------------------
+
+
+def percent_of(name: str) -> Callable[[Cell], str]:
+    """A share in whole percent."""
+    return lambda c: f"{100 * c.metrics[name].value:.0f} %"
+
+
+def auc(c: Cell) -> str:
+    """AUC with its 95 % interval: over seeds where there are several, else over the observations of the one."""
+    value, low, high = c.metrics["auc"], c.value("auc_low"), c.value("auc_high")
+    if value.half is not None:
+        low, high = max(0.0, value.value - value.half), min(1.0, value.value + value.half)
+    return f"AUC {value.value:.2f}" + ("" if low is None or high is None else f" ({low:.2f} to {high:.2f})")
+
+
+def values(records: Sequence[Record], name: str) -> list[float]:
+    """A metric of the records that have it."""
+    return [r["metrics"][name] for r in records if name in r["metrics"]]
+
+
+def average(records: Sequence[Record], name: str) -> float:
+    """Its mean over them."""
+    return fmean(values(records, name))
+
+
+def span(numbers: Sequence[float]) -> str:
+    """'12', or '12 to 1,200'."""
+    low, high = f"{min(numbers):,.0f}", f"{max(numbers):,.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def above(value: float, prior: float) -> float:
+    """The share of what a guess leaves open; 0 where it leaves nothing."""
+    return (value - prior) / (1 - prior) if prior < 1 else 0.0

@@ -1,0 +1,87 @@
+"""Labels: the classes behind an observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fedarena.attack import Inference, Labels
+from fedarena.goals.goal import (
+    Challenge,
+    Goal,
+    Sights,
+    Wording,
+    above,
+    average,
+    given_of_readings,
+    percent_of,
+    span,
+    values,
+)
+from fedarena.label_guess import label_metrics, prior_label_metrics
+from fedarena.percent import percent
+from fedarena.threat import NotApplicable
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+
+class BatchLabels(Goal):
+    """Answers are a `fedarena.attack.Labels` per observation, held against the classes behind it."""
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        if not book.problem.task.n_classes:
+            return NotApplicable("the labels are numbers: there are no classes to be named")
+        made = []
+        for reading in readings:
+            truths = [book.truth(o) for o in reading.observations]
+            classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
+            known = book.estimate_metrics(reading.observations)
+            known |= prior_label_metrics(classes, sizes, book.problem.y)
+            view = book.view(sights.threat, attack, reading, truths)
+            made.append(Challenge(reading.name, view, (classes, sizes), known))
+        return made
+
+    def judge(self, answer: list[Labels], challenge: Challenge) -> dict[str, float]:
+        return label_metrics(answer, *challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(accuracy − prior)/(1 − prior), the prior being that of a guess which knows the classes' frequencies only."""
+        return above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "label_accuracy",
+            "label_accuracy",
+            "Without a defense {attack} reads of the labels",
+            "Of the labels, {attack} reads from {defense}",
+            percent_of("label_accuracy"),
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        found = cell.metrics.get("label_accuracy")
+        return [] if found is None else [f"labels {percent(found)}"]
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (asked := values(records, "labels")):
+            return []
+        prior = 100 * average(records, "prior_label_accuracy")
+        return [
+            f"Without any attack: guessing by the classes' frequencies names {prior:.0f} % of the labels. "
+            f"Labels: {span(asked)} a cell and seed."
+        ]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        if not values(records, "prior_label_accuracy"):
+            return ""
+        return f"; classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        return given_of_readings(defense, sights, attack)

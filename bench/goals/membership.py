@@ -1,0 +1,93 @@
+"""Membership in a batch: which of the candidates were behind an observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fedarena.attack import Inference, Scores
+from fedarena.candidates import Question, ask, how_many
+from fedarena.defense import Reading
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, auc, given_of_readings, span, values
+from fedarena.membership import RATES, membership_metrics
+from fedarena.percent import number, percent
+from fedarena.rng import Rng
+from fedarena.threat import NotApplicable
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.judge import Truth
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+
+class BatchMembership(Goal):
+    """Answers are a `fedarena.attack.Scores` per observation, held against which candidates were members."""
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        made = []
+        for reading in readings:
+            truths = [book.truth(o) for o in reading.observations]
+            questions = self._ask(book, reading, truths)
+            if not any(len(q.members) for q in questions):
+                why = "no batch attacked held a sample, or no held-out sample is like them"
+                made.append(Challenge(reading.name, None, reason=why))
+                continue
+            view = book.view(sights.threat, attack, reading, truths, [q.candidates for q in questions])
+            known = book.estimate_metrics(reading.observations)
+            made.append(Challenge(reading.name, view, [q.members for q in questions], known))
+        return made
+
+    def _ask(self, book: Book, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
+        """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
+        rng = Rng(book.spec.seed).child("candidates")
+        pairs = zip(reading.observations, truths, strict=True)
+        return [ask(book.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
+
+    def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
+        return membership_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """2·AUC − 1."""
+        return metrics["advantage"]
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "auc",
+            "auc",
+            "Without a defense {attack} tells who was in a batch with",
+            "{attack} tells who was in a batch under {defense} with",
+            auc,
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        return ranking(cell)
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        asked = values(records, "candidates")
+        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
+        return [told] if asked else []
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        def candidates(readings: Sequence[Reading]) -> str:
+            most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
+            return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"
+
+        return given_of_readings(defense, sights, attack, candidates)
+
+
+def ranking(cell: Cell) -> list[str]:
+    """How well candidates were ranked."""
+    if "auc" not in cell.metrics:
+        return []
+    told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
+    having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
+    return told + [f"finds {percent(cell.metrics[name])} at {100 * rate:g} % FPR" for name, rate in having]

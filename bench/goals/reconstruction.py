@@ -1,0 +1,94 @@
+"""Reconstruction: the samples behind an observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fedarena import judge
+from fedarena.attack import Guess, Inference
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, average, given_of_readings, percent_of, values
+from fedarena.percent import number, percent
+from fedarena.threat import NotApplicable
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+IMAGES = Wording(
+    "recovered",
+    "ssim",
+    "Without a defense {attack} recovers of the images",
+    "Of the images, {attack} recovers from {defense}",
+    percent_of("recovered"),
+)
+ROWS = Wording(
+    "recovered",
+    "psnr",
+    "Without a defense {attack} recovers of the rows",
+    "Of the rows, {attack} recovers from {defense}",
+    percent_of("recovered"),
+)
+
+
+class Reconstructions(Goal):
+    """Answers are `fedarena.attack.Guess`, held against the samples behind each observation."""
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        made = []
+        for reading in readings:
+            truths = [book.truth(o) for o in reading.observations]
+            known = book.estimate_metrics(reading.observations) | judge.prior_metrics(truths, book.problem)
+            made.append(Challenge(reading.name, book.view(sights.threat, attack, reading, truths), truths, known))
+        return made
+
+    def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
+        return judge.reconstruction_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""
+        return metrics["recovered"]
+
+    def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
+        originals = torch.cat([x for x, _ in challenge.answers]).cpu()
+        matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, challenge.answers, strict=True)]
+        return originals, torch.cat(matched).cpu()
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return ROWS if "psnr" in metrics and "ssim" not in metrics else IMAGES
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "recovered" not in m:
+            return []
+        psnr = f"PSNR {m['psnr'].value:.1f} dB"
+        told = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        if "label_accuracy" in m:
+            return [*told, f"labels {percent(m['label_accuracy'])}"]
+        return [*told, f"labels off by {number(m['label_error'])}"]
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not values(records, "prior_mean_mse"):
+            return []
+        parts, rows = [], not values(records, "prior_mean_ssim")
+        for name, title in (("prior_mean", "the mean training"), ("prior_nearest", "the nearest training")):
+            psnr, ssim = f"row has PSNR {average(records, f'{name}_psnr'):.1f} dB", f"{name}_ssim"
+            like = psnr if rows else f"image has SSIM {average(records, ssim):.2f}"
+            share = 100 * average(records, f"{name}_recovered")
+            parts.append(f"{title} {like} and counts as recovered for {share:.0f} %")
+        if values(records, "prior_label_error"):
+            parts.append(f"the median training label is off by {average(records, 'prior_label_error'):.2f}")
+        told = [f"Without any attack: {'; '.join(parts)}."]
+        return [*told, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else told
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        return given_of_readings(defense, sights, attack)
