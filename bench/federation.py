@@ -128,7 +128,7 @@ def run(
     for t in range(schedule.rounds):
         clients = sample_clients(problem, rng.child("sample", t))
         usual = partial(_usual, problem, rng, defense.sampling == "poisson")
-        batches = [given if (given := draw(t, c)) is not None else usual(t, c) for c in clients]
+        batches = [usual(t, c) if (said := draw(t, c)) is None else said for c in clients]
         if adversary is not None:
             batches = [adversary.batch(c, batch, t) for c, batch in zip(clients, batches, strict=True)]
         noises = [to(defense.draw(rng.child("noise", t, c)), problem.device) for c in clients]
