@@ -1,17 +1,23 @@
-"""scikit-learn's 8×8 digits: 1797 images that come with the package, so that a first run needs no download."""
+"""scikit-learn's 8×8 digits: 1797 images that come with the package, so that a first run needs no download.
+
+They know one thing beside their class, the attribute `bold`, so that property inference can be tried at once.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from fedarena.datasets.cards.digits import SHA256
 from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.npz import Array
 from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
 from fedarena.rng import Rng
 
 SCALE = 16.0  # each pixel counts the dark points in a 4×4 block
+N_CLASSES = 10
 
 
 def load(data_dir: Path | None = None) -> Dataset:
@@ -21,6 +27,7 @@ def load(data_dir: Path | None = None) -> Dataset:
     bunch = load_digits()
     x, y = bunch.images.astype(np.uint8)[:, None], bunch.target.astype(np.int64)
     train, test = stratified(y, Rng(SPLIT_SEED).child("digits", "split").numpy())
+    typical = np.array([np.median(ink(x[train][y[train] == k])) for k in range(N_CLASSES)])
     sha256 = checksum((x[train], y[train], x[test], y[test]))
     return Dataset(
         name="digits",
@@ -29,11 +36,31 @@ def load(data_dir: Path | None = None) -> Dataset:
         x_test=x[test],
         y_test=y[test],
         scale=SCALE,
-        n_classes=10,
+        n_classes=N_CLASSES,
         provenance=Provenance(
             source="scikit-learn load_digits (test part of UCI Optical Recognition of Handwritten Digits)",
             file=None,
             sha256=sha256,
             verified=sha256 == SHA256,
         ),
+        attributes={"bold": (bold(x[train], y[train], typical), bold(x[test], y[test], typical))},
     )
+
+
+def ink(x: Array) -> npt.NDArray[np.int64]:
+    """Sum of the pixels of each image [N], in the file's units."""
+    total: npt.NDArray[np.int64] = x.reshape(len(x), -1).sum(1, dtype=np.int64)
+    return total
+
+
+def bold(x: Array, y: Array, typical: Array) -> npt.NDArray[np.int8]:
+    """1 where an image has at least the ink that is typical of its class, else 0 [N].
+
+    Held to its own class, because some digits take more ink than others: an attribute of which the class says nothing.
+
+    Args:
+        x: images [N, C, H, W].
+        y: classes [N].
+        typical: ink by class.
+    """
+    return (ink(x) >= typical[y]).astype(np.int8)

@@ -21,5 +21,10 @@ CARD = Card(
         ("classes", "10"),
         ("file", "embedded (scikit-learn)"),
         ("licence", "CC BY 4.0"),
+        (
+            "attributes",
+            "bold: ink (the sum of the pixels) at or above the median of the image's own class in the training part; "
+            "about half of every class",
+        ),
     ),
 )

@@ -39,3 +39,23 @@ def test_the_split_is_the_published_one() -> None:
 
 def test_the_data_folder_plays_no_part(tmp_path: Path) -> None:
     assert np.array_equal(datasets.load("digits", tmp_path / "nowhere").x_test, datasets.load("digits").x_test)
+
+
+def test_bold_is_ink_at_or_above_the_median_of_the_class_in_the_training_part() -> None:
+    data = datasets.load("digits")
+    bold = dict(zip(("train", "test"), data.attributes["bold"], strict=True))
+    for k in range(10):
+        ink = data.x_train[data.y_train == k].sum((1, 2, 3), dtype=int)
+        held = data.x_test[data.y_test == k].sum((1, 2, 3), dtype=int)
+        assert np.array_equal(bold["train"][data.y_train == k], ink >= np.median(ink))
+        assert np.array_equal(bold["test"][data.y_test == k], held >= np.median(ink))
+
+
+def test_bold_and_the_class_say_nothing_of_each_other() -> None:
+    data = datasets.load("digits")
+    bold, _ = data.attributes["bold"]
+    shares = [bold[data.y_train == k].mean() for k in range(10)]
+    assert all(0.5 <= share < 0.55 for share in shares)
+    without = [np.bincount(data.y_train[bold == b], minlength=10) / (bold == b).sum() for b in (0, 1)]
+    assert np.abs(without[0] - without[1]).max() < 0.02
+    assert dict(CARD.facts)["attributes"].startswith("bold: ")
