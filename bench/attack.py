@@ -117,6 +117,21 @@ class Extraction:
     params: Tensors
 
 
+@dataclass(frozen=True)
+class Portraits:
+    """A guess at what every class looks like to a model.
+
+    Attributes:
+        images: [classes, *input_shape], in the order of the classes; the harness clips them to the valid range.
+        steps: how many steps were taken for each class, [classes] (int64).
+        queries: predictions that were asked of the model, of one sample each; 0: it was in clear.
+    """
+
+    images: Tensor
+    steps: Tensor
+    queries: int
+
+
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 

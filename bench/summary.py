@@ -110,11 +110,12 @@ def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell |
     """Party → column → cell."""
     forms = {"paper form": "paper", "adaptive form": "adaptive"}
     rows: dict[str, dict[str, Cell | None]] = {}
+    undefended = goals.find(records[0]["goal"]).undefended
     for party in EVERYONE:
         of_party = [r for r in records if r["party"] == party]
         if not of_party:
             continue
-        plain = [r for r in of_party if r["defense"] == "fedavg" and r["form"] == "adaptive"]
+        plain = [r for r in of_party if r["defense"] == "fedavg" and r["form"] == undefended]
         rows[party] = {"no defense": cell(plain)}
         for column, form in forms.items():
             rows[party][column] = cell(r for r in of_party if r["defense"] == defense and r["form"] == form)

@@ -139,10 +139,11 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     for name in ("knows", "corrupted"):
         if getattr(args, name) is not None:
             raise UserError(f"option '{name}' is given, but {attack.label} reads and poisons nothing: leave it out")
-    parties = read_choices("party", args.party, goals.find(made.goal).parties)
+    goal = goals.find(made.goal)
+    parties = read_choices("party", args.party, goal.parties)
     forms = read_choices("form", args.form, FORMS)
     return [
-        group(m, attack, threats(parties, forms if m is defense else ("adaptive",)), seed)
+        group(m, attack, threats(parties, forms if m is defense else (goal.undefended,)), seed)
         for seed in seeds
         for m in methods
     ]

@@ -13,7 +13,7 @@ from torch import Tensor
 from fedarena.attack import Inference, Watch
 from fedarena.batch import Batch
 from fedarena.defense import Reading
-from fedarena.threat import FORM_MEANING, PARTIES, NotApplicable, Party, Threat
+from fedarena.threat import FORM_MEANING, PARTIES, Form, NotApplicable, Party, Threat
 from fedarena.transcript import Seen
 from fedarena.view import View
 
@@ -88,6 +88,9 @@ class Goal(ABC):
 
     parties: ClassVar[tuple[Party, ...]] = PARTIES
     """Who can have it."""
+
+    undefended: ClassVar[Form] = "adaptive"
+    """The form in which the run without a defense is read, for comparison."""
 
     def refuse(self, problem: Problem, attack: Inference) -> None:  # noqa: B027  (most refuse nothing)
         """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
