@@ -118,6 +118,17 @@ class Extraction:
 
 
 @dataclass(frozen=True)
+class GradientEstimate:
+    """A guess at what an observation's `estimate` estimates (`fedarena.view.Observation`).
+
+    Attributes:
+        values: by the plain model's names, the ones that `estimate` has.
+    """
+
+    values: Tensors
+
+
+@dataclass(frozen=True)
 class Portraits:
     """A guess at what every class looks like to a model.
 
@@ -135,9 +146,9 @@ class Portraits:
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 
-Answer = Guess | list[Scores] | list[Labels] | list[Extraction]
-"""What an attack returns after its goal: `Reconstruction`, `Scores` or `Labels`, one per observation, or `Extraction`,
-one per disclosure; in order."""
+Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits
+"""What an attack returns after its goal: `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`, one per
+observation, or `Extraction`, one per disclosure; in order. Of a whole model, `Portraits`."""
 
 
 class Inference(ABC):

@@ -88,12 +88,12 @@ class Book:
 
     def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
         """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""
-        pairs = [judge.estimate_metrics(o.estimate, self._estimated(o)) for o in observations if o.estimate is not None]
+        pairs = [judge.estimate_metrics(o.estimate, self.estimated(o)) for o in observations if o.estimate is not None]
         if not pairs:
             return {}
         return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}
 
-    def _estimated(self, observation: Observation) -> Tensors:
+    def estimated(self, observation: Observation) -> Tensors:
         """The truth that an observation's `estimate` estimates."""
         assert observation.estimate is not None
         r, names = self.round(observation.round), tuple(observation.estimate)
@@ -153,6 +153,7 @@ class Book:
             "status": status,
             "reason": reason,
             "metrics": metrics or {},
+            "series": {},
             "scores": {},
             "utility": {
                 "measure": problem.task.criterion.measure,

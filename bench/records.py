@@ -11,6 +11,7 @@ Schema 3. Keys, in order:
                                   what corrupted clients know
     seed, status, reason          status is ok, n/a, diverged or failed; the last three carry a reason
     metrics                       what the judge measured
+    series                        by name, what it measured round by round: [round, value]
     scores                        leak and privacy, or integrity, in [0, 1]
     utility                       accuracy of the defended, unattacked model and of FedAvg on the same problem
     attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round

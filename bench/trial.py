@@ -145,10 +145,11 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
         if isinstance(answer, NotApplicable):
             return {**cell.record, "status": "n/a", "reason": answer.reason}, None
         metrics = only_finite(goal.judge(answer, cell.challenge)) | cell.record["metrics"]
-        pictures = goal.pictures(answer, cell.challenge)
+        series, pictures = goal.series(answer, cell.challenge), goal.pictures(answer, cell.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
-    record = {**cell.record, "metrics": metrics, "scores": scores.privacy(method.goal, metrics)}
+    judged = {"metrics": metrics, "series": series, "scores": scores.privacy(method.goal, metrics)}
+    record = {**cell.record, **judged}
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 

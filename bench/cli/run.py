@@ -25,7 +25,6 @@ from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
 if TYPE_CHECKING:
     from fedarena.cards import Card
     from fedarena.spec import GroupSpec
-    from fedarena.trial import GroupResult
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Carry out the command. 1 when a trial failed, else 0."""
     groups = plan(args)
     folder = Path(args.out)
+    from fedarena import goals
     from fedarena.engine import cores, run_groups
     from fedarena.records import prepare_folder, save
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
         picture: Path | None = draw_curves(records, defense, attack, folder / name)
     else:
-        picture = draw(results, defense, attack, folder / name)
+        picture = goals.find(records[0]["goal"]).draw(results, defense, attack, folder / name)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))
     elif poisoned:
@@ -163,32 +163,6 @@ def poisoning_threats(
             raise UserError(f"option 'knows' is '{one}', allowed for {name}: {', '.join(allowed)}")
     form: Form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
     return tuple(Threat("client", form, knows=one) for one in knows)
-
-
-def draw(results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
-    """Originals and reconstructions of the first seed, by party; None when nothing was reconstructed."""
-    from fedarena.figures import Strip, gallery
-    from fedarena.summary import COLUMNS, table
-
-    first = results[0].spec.seed
-    records = [r for result in results for r in result.records if r["seed"] == first]
-    pictures = {g.key: g for result in results for g in result.galleries}
-    strips: list[Strip] = []
-    for party, cells in table(records, defense).items():
-        shown = [(name, cells[name]) for name in COLUMNS]
-        originals = [pictures[c.keys[0]].originals for _, c in shown if c is not None and c.keys[0] in pictures]
-        if not originals:
-            continue
-        strips.append(Strip(f"{party}: originals", originals[0], gap=bool(strips)))
-        for name, c in shown:
-            if c is not None:
-                images = pictures[c.keys[0]].guesses if c.keys[0] in pictures else None
-                strips.append(Strip(name, images, f"{c.status}: {c.reason}"))
-    if not strips or strips[0].images is None or strips[0].images.dim() != 4:
-        return None
-    dataset = records[0]["problem"]["dataset"]
-    gallery(strips, f"{defense} against {attack} on {dataset}, seed {first}", path)
-    return path
 
 
 def name_of(group: GroupSpec) -> str:

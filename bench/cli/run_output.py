@@ -38,8 +38,9 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
 def _text(cell: Cell | None, notes: list[str]) -> str:
     if cell is None:
         return "not asked for"
-    lines = goals.find(cell.goal).lines(cell)
-    if "cosine" in cell.metrics:
+    goal = goals.find(cell.goal)
+    lines = goal.lines(cell)
+    if "cosine" in cell.metrics and goal.wording(list(cell.metrics)).metric != "cosine":
         lines.append(f"estimate: cosine {number(cell.metrics['cosine'])}")
     if cell.reading and len(lines):
         lines.append(f"[dim]by {cell.reading}[/dim]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fedarena.records import Record
     from fedarena.rng import Rng
     from fedarena.summary import Cell
+    from fedarena.trial import GroupResult
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: it draws as usual."""
@@ -114,6 +116,19 @@ class Goal(ABC):
     def pictures(self, answer: Any, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
         """Originals and guesses [n, channels, height, width] to be drawn; None: nothing."""
         return None
+
+    def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
+        """What is worth keeping of each round, as [round, value] by name; part of the record."""
+        return {}
+
+    def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
+        """The picture of a pairing, written as a PNG; None: there is nothing to draw.
+
+        By default the originals and guesses of `pictures`.
+        """
+        from fedarena.pictures import draw_guesses
+
+        return draw_guesses(results, defense, attack, path)
 
     # -- in words --------------------------------------------------------------------------------------
 
