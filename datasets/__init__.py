@@ -19,9 +19,11 @@ CARDS: dict[str, str] = {
     "fashion-mnist": "fedarena.datasets.cards.fashion_mnist:CARD",
     "ham10000": "fedarena.datasets.cards.ham10000:CARD",
     "kmnist": "fedarena.datasets.cards.kmnist:CARD",
+    "lfw": "fedarena.datasets.cards.lfw:CARD",
     "mnist": "fedarena.datasets.cards.mnist:CARD",
     "olivetti": "fedarena.datasets.cards.olivetti:CARD",
     "usps": "fedarena.datasets.cards.usps:CARD",
+    "utkface": "fedarena.datasets.cards.utkface:CARD",
 }
 
 

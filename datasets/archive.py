@@ -84,13 +84,7 @@ class Archive:
     def read(self, found: Found) -> Dataset:
         """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
         path, file = found.path, found.file
-        known = checksum.check(path, file)
-        if known.state == "mismatch":
-            raise UserError(
-                f"data file {path} has sha256 {known.sha256}, {checksum.sidecar(path).name} says otherwise: "
-                f"remove both{self._or_fetch(' and run')}"
-            )
-        subset = self.subset(npz_counts(self.check(found)), file)
+        provenance = self.provenance(found)
         content = npz.arrays(path)
         for part in ("train", "test"):
             labels = content[f"y_{part}"]
@@ -111,13 +105,38 @@ class Archive:
             y_test=content["y_test"].astype(np.int64),
             scale=1.0 if table else SCALE,
             n_classes=file.n_classes,
-            provenance=Provenance(
-                source=known.source or f"{self.spec.title}, file of unknown origin",
-                file=file.name,
-                sha256=known.sha256,
-                verified=known.state == "verified",
-                subset=subset,
-            ),
+            provenance=provenance,
+        )
+
+    def provenance(self, found: Found) -> Provenance:
+        """Where a file comes from and what it lacks. Raises UserError for one that contradicts its sidecar."""
+        path, file = found.path, found.file
+        known = checksum.check(path, file)
+        if known.state == "mismatch":
+            raise UserError(
+                f"data file {path} has sha256 {known.sha256}, {checksum.sidecar(path).name} says otherwise: "
+                f"remove both{self._or_fetch(' and run')}"
+            )
+        return Provenance(
+            source=known.source or f"{self.spec.title}, file of unknown origin",
+            file=file.name,
+            sha256=known.sha256,
+            verified=known.state == "verified",
+            subset=self.subset(self.counts(found), file),
+        )
+
+    def counts(self, found: Found) -> dict[str, int]:
+        """Samples that a file gives, by the words of `missing`. Raises UserError as `check`."""
+        headers = self.check(found)
+        return {"training": headers["x_train"].shape[0], "test": headers["x_test"].shape[0]}
+
+    def contents(self) -> str:
+        """What the preferred file holds when complete: its arrays with their types and shapes."""
+        file, spec = self.spec.files[0], self.spec
+        sample = ", ".join(map(str, file.layout))
+        return (
+            f"x_train {file.dtype} [{spec.n_train}, {sample}], y_train int64 [{spec.n_train}], "
+            f"x_test {file.dtype} [{spec.n_test}, {sample}], y_test int64 [{spec.n_test}]"
         )
 
     def check(self, found: Found) -> dict[str, npz.Header]:
@@ -150,11 +169,6 @@ class Archive:
         full = {"training": self.spec.n_train, "test": self.spec.n_test}
         parts = [f"{counts[part]} of {n} {part} {file.samples}" for part, n in full.items() if counts[part] < n]
         return ", ".join(parts) or None
-
-
-def npz_counts(headers: Mapping[str, npz.Header]) -> dict[str, int]:
-    """Samples in a file, by the words of `Archive.missing`."""
-    return {"training": headers["x_train"].shape[0], "test": headers["x_test"].shape[0]}
 
 
 def to_nchw(images: npz.Array, file: File) -> npz.Array:

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fedarena.datasets import checksum, npz
-from fedarena.datasets.archive import Archive, ByHand, Download, Found, npz_counts
+from fedarena.datasets.archive import Archive, ByHand, Download, Found
 from fedarena.datasets.dataset import Dataset
 from fedarena.errors import UserError
 
@@ -106,14 +106,8 @@ def _in_a_process(archive: Archive, download: Download, folder: Path, timeout: f
 
 
 def _by_hand(archive: Archive, folder: Path) -> str:
-    file, spec = archive.spec.files[0], archive.spec
-    sample = ", ".join(map(str, file.layout))
-    arrays = (
-        f"x_train {file.dtype} [{spec.n_train}, {sample}], y_train int64 [{spec.n_train}], "
-        f"x_test {file.dtype} [{spec.n_test}, {sample}], y_test int64 [{spec.n_test}]"
-    )
-    names = " or ".join(f.name for f in spec.files)
-    return f"put {names} ({arrays}) into {folder} or into the folder of --data-dir or FEDARENA_DATA"
+    names = " or ".join(f.name for f in archive.spec.files)
+    return f"put {names} ({archive.contents()}) into {folder} or into the folder of --data-dir or FEDARENA_DATA"
 
 
 def _work(download: Download, folder: Path, target: Path, result: Connection) -> None:
@@ -134,7 +128,7 @@ def _work(download: Download, folder: Path, target: Path, result: Connection) ->
 def _publish(archive: Archive, made: Path, target: Path) -> None:
     """Check a fresh file and rename it into place, then its checksum. Raises UserError."""
     fresh_one = Found(made, archive.spec.files[0])
-    missing = archive.missing(npz_counts(archive.check(fresh_one)), fresh_one.file)
+    missing = archive.missing(archive.counts(fresh_one), fresh_one.file)
     if missing:
         raise UserError(f"the download of '{archive.spec.name}' is incomplete: {missing}")
     archive.read(fresh_one)

@@ -47,32 +47,32 @@ class Header:
     shape: tuple[int, ...]
 
 
-def headers(path: Path) -> dict[str, Header]:
-    """Type and shape of the four arrays, without decompressing them.
+def headers(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Header]:
+    """Type and shape of these arrays, without decompressing them.
 
     Raises:
-        UserError: a file that is not an .npz archive or is damaged, or lacks one of `KEYS`.
+        UserError: a file that is not an .npz archive or is damaged, or lacks one of `keys`.
     """
-    with _archive(path) as archive:
+    with _archive(path, keys) as archive:
         found = {}
-        for key in KEYS:
+        for key in keys:
             with archive.open(f"{key}.npy") as member:
                 found[key] = _header(member)
         return found
 
 
-def arrays(path: Path) -> dict[str, Array]:
-    """The four arrays, not to be written to. Raises UserError as `headers` does, and for a wrong CRC-32."""
+def arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Array]:
+    """These arrays, not to be written to. Raises UserError as `headers` does, and for a wrong CRC-32."""
     status = path.stat()
-    return dict(_arrays(path, status.st_mtime_ns, status.st_size))
+    return dict(_arrays(path, keys, status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=2)
-def _arrays(path: Path, changed: int, size: int) -> dict[str, Array]:
+def _arrays(path: Path, keys: tuple[str, ...], changed: int, size: int) -> dict[str, Array]:
     """Read once while the file stays what it is: a process that runs many trials would unpack it for each."""
-    with _archive(path) as archive:
+    with _archive(path, keys) as archive:
         found = {}
-        for key in KEYS:
+        for key in keys:
             with archive.open(f"{key}.npy") as member:
                 found[key] = np.lib.format.read_array(member, allow_pickle=False)
                 if member.read(1):  # reading past the end is what makes zipfile compare the CRC-32
@@ -86,17 +86,17 @@ def write(path: Path, content: Arrays) -> None:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+def _archive(path: Path, keys: tuple[str, ...]) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             present = {name.removesuffix(".npy") for name in archive.namelist()}
-            missing = [key for key in KEYS if key not in present]
+            missing = [key for key in keys if key not in present]
             if missing:
-                raise UserError(f"data file {path} lacks {', '.join(missing)}: expected the keys {', '.join(KEYS)}")
+                raise UserError(f"data file {path} lacks {', '.join(missing)}: expected the keys {', '.join(keys)}")
             yield archive
     except _BROKEN as error:
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UserError(f"data file {path} is damaged ({why}): expected an .npz with {', '.join(KEYS)}") from error
+        raise UserError(f"data file {path} is damaged ({why}): expected an .npz with {', '.join(keys)}") from error
 
 
 def _header(member: IO[bytes]) -> Header:

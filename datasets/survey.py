@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fedarena import registry
 from fedarena.cards import Card
 from fedarena.datasets import checksum
-from fedarena.datasets.archive import Archive, npz_counts
+from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.digit_domains import Joined, lacking, together
 from fedarena.errors import UserError
@@ -62,6 +62,8 @@ class Row:
 def survey(name: str, data_dir: Path | None = None) -> Row:
     """Look at a data set without reading its samples: counts and shapes from the file's headers, and its checksum.
 
+    Only where a file comes in one piece, labels are read too: they say which samples are for testing.
+
     Raises:
         UserError: a search folder that is none. Damage is not raised but told in the row.
     """
@@ -83,7 +85,7 @@ def survey(name: str, data_dir: Path | None = None) -> Row:
     try:
         known = checksum.check(found.path, found.file)
         row = replace(row, checksum=known.state, sha256=known.sha256)
-        counts = npz_counts(source.check(found))
+        counts = source.counts(found)
     except UserError as error:
         return replace(row, state="damaged", train=None, test=None, problem=str(error))
     row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, found.file))

@@ -2,6 +2,7 @@
 
 CARDS: dict[str, str] = {
     "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
+    "cnn-lfw": "fedarena.models.cards.cnn_lfw:CARD",
     "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",
     "cnn-two-stage": "fedarena.models.cards.cnn_two_stage:CARD",
     "lenet-baffle": "fedarena.models.cards.lenet_baffle:CARD",

@@ -1,0 +1,122 @@
+"""A data set whose file holds all samples in one array `x` and several labels of each: which label is the class, which
+are attributes, and who is for testing, is the data set's own to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fedarena.datasets import npz
+from fedarena.datasets.archive import SCALE, Archive, Found, to_nchw
+from fedarena.datasets.dataset import Dataset
+from fedarena.datasets.spec import File
+from fedarena.datasets.split import Index
+from fedarena.errors import UserError
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What becomes of the samples of a file.
+
+    Attributes:
+        train, test: which of them are for training and for testing; what is in neither is left out.
+        y: class of each [N], int64; read for the samples of both parts alone.
+        attributes: by name [N], int8: 1 has it, 0 has it not, -1 unknown.
+    """
+
+    train: Index
+    test: Index
+    y: npt.NDArray[np.int64]
+    attributes: Mapping[str, npt.NDArray[np.int8]]
+
+
+@dataclass(frozen=True)
+class OnePiece(Archive):
+    """The loader of such a data set; calling it loads.
+
+    Attributes:
+        labels: the label arrays [N] that are read beside `x`, integers, each with its lowest and highest value.
+        cut: makes the parts out of these arrays, always the same ones out of the same file.
+    """
+
+    labels: Mapping[str, tuple[int, int]]
+    cut: Callable[[npz.Arrays], Parts]
+
+    def read(self, found: Found) -> Dataset:
+        """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
+        provenance = self.provenance(found)
+        parts = self.parts(found)
+        x = npz.arrays(found.path, ("x",))["x"]
+        return Dataset(
+            name=self.spec.name,
+            x_train=to_nchw(x[parts.train], found.file),
+            y_train=parts.y[parts.train],
+            x_test=to_nchw(x[parts.test], found.file),
+            y_test=parts.y[parts.test],
+            scale=SCALE,
+            n_classes=found.file.n_classes,
+            provenance=provenance,
+            attributes={name: (has[parts.train], has[parts.test]) for name, has in parts.attributes.items()},
+        )
+
+    def parts(self, found: Found) -> Parts:
+        """Training and test part of a file.
+
+        Raises:
+            UserError: as `check`, and for a label out of its range; names the file and the array.
+        """
+        self.check(found)
+        labels = npz.arrays(found.path, tuple(self.labels))
+        for name, (low, high) in self.labels.items():
+            least, most = int(labels[name].min()), int(labels[name].max())
+            if least < low or most > high:
+                raise UserError(
+                    f"data file {found.path}: {name} holds values from {least} to {most}, expected {low} to {high}"
+                )
+        return self.cut(labels)
+
+    def counts(self, found: Found) -> dict[str, int]:
+        """Samples of each part. Raises UserError as `parts`."""
+        parts = self.parts(found)
+        return {"training": len(parts.train), "test": len(parts.test)}
+
+    def contents(self) -> str:
+        """What the file holds when complete, before any sample is left out."""
+        file, n = self.spec.files[0], self.spec.n_train + self.spec.n_test
+        sample = ", ".join(map(str, file.layout))
+        labels = ", ".join(f"{name} ({low} to {high})" for name, (low, high) in self.labels.items())
+        return f"x {file.dtype} [N, {sample}] and integers [N] {labels}, of which {n} {file.samples} are used"
+
+    def check(self, found: Found) -> dict[str, npz.Header]:
+        """Hold types and shapes in the file's headers to the data set's.
+
+        Raises:
+            UserError: names the file, the array and what is expected.
+        """
+        file, where = found.file, f"data file {found.path}: "
+        headers = npz.headers(found.path, ("x", *self.labels))
+        x = headers["x"]
+        if x.dtype != np.dtype(file.dtype) or x.shape[1:] != file.layout or not x.shape or not x.shape[0]:
+            expected = f"{file.dtype} [N, {', '.join(map(str, file.layout))}]"
+            raise UserError(f"{where}x is {x.dtype} {list(x.shape)}, expected {expected}")
+        for name in self.labels:
+            header = headers[name]
+            if header.dtype.kind not in "iub" or header.shape != x.shape[:1]:
+                shown = f"{header.dtype} {list(header.shape)}"
+                raise UserError(f"{where}{name} is {shown}, expected integers [{x.shape[0]}]")
+        return headers
+
+    def missing(self, counts: Mapping[str, int], file: File) -> str | None:
+        """How many samples of both parts a file is short of: where it is, the parts may be cut otherwise."""
+        held, full = sum(counts.values()), self.spec.n_train + self.spec.n_test
+        return f"{held} of {full} {file.samples}" if held < full else None
+
+
+def flag(has: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.int8]:
+    """An attribute: 1 or 0 as in `has`, -1 where it is not known [N]; None: known everywhere."""
+    values = has.astype(np.int8)
+    return values if known is None else np.where(known, values, np.int8(-1)).astype(np.int8)
