@@ -93,10 +93,14 @@ class Book:
             return {}
         return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}
 
-    def estimated(self, observation: Observation) -> Tensors:
-        """The truth that an observation's `estimate` estimates."""
+    def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:
+        """The truth that an observation's `estimate` estimates.
+
+        Args:
+            played: its round, where it is not to be taken as it was.
+        """
         assert observation.estimate is not None
-        r, names = self.round(observation.round), tuple(observation.estimate)
+        r, names = played or self.round(observation.round), tuple(observation.estimate)
         if observation.estimate_of == "update":
             return {name: r.params[name] - r.after[name] for name in names}
         if observation.estimate_of == "canonical update":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch import Tensor
@@ -57,12 +57,37 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
 
 @dataclass(frozen=True)
 class Line:
-    """One curve: its name, x and y, and whether it is drawn boldly."""
+    """One curve: its name, x and y, and whether it is drawn boldly.
+
+    Attributes:
+        error: half the length of the bar at each point; none at all: no bars.
+    """
 
     title: str
     x: Sequence[float]
     y: Sequence[float]
     bold: bool = False
+    error: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves over common axes.
+
+    Attributes:
+        x, y: what stands at the axes.
+        log: whether y is logarithmic.
+        unit: whether y is drawn from 0 to 1.
+        ticks: names of places on x, in place of numbers.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    x: str
+    y: str
+    log: bool = False
+    unit: bool = False
+    ticks: Mapping[float, str] = field(default_factory=dict)
 
 
 STYLES = ("-", "--", ":", "-.")
@@ -83,6 +108,53 @@ def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> N
     axes.set_title(heading, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())
+
+
+MARKERS = ("o", "s", "^", "D", "v", "x")
+
+
+def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
+    """Panels in rows and columns with one legend, written as a PNG. A curve of one name looks alike in all of them."""
+    from matplotlib.figure import Figure
+
+    columns = max(len(row) for row in rows)
+    figure = Figure(figsize=(max(7.2, 3.6 * columns), 2.9 * len(rows) + 1.1), dpi=110, layout="constrained")
+    grid = figure.subplots(len(rows), columns, squeeze=False)
+    names = list(dict.fromkeys(line.title for row in rows for panel in row for line in panel.lines))
+    handles = {}
+    for row, places in zip(rows, grid, strict=True):
+        for axes in places[len(row) :]:
+            axes.set_axis_off()
+        for panel, axes in zip(row, places, strict=False):
+            for line in panel.lines:
+                i = names.index(line.title)
+                look = {
+                    "linestyle": STYLES[i % len(STYLES)],
+                    "color": SHADES[i % len(SHADES)],
+                    "linewidth": 2.2 if line.bold else 1.2,
+                }
+                if line.error:
+                    look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4, "capsize": 3, "yerr": line.error}
+                    handles[line.title] = axes.errorbar(line.x, line.y, **look)
+                else:
+                    (handles[line.title],) = axes.plot(line.x, line.y, **look)
+            axes.set_title(panel.title, fontsize=9)
+            axes.set_xlabel(panel.x, fontsize=8)
+            axes.set_ylabel(panel.y, fontsize=8)
+            if panel.log:
+                axes.set_yscale("log")
+            if panel.unit:
+                axes.set_ylim(0, 1)
+            if panel.ticks:
+                axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+            axes.tick_params(labelsize=8)
+            axes.grid(alpha=0.3)
+    figure.suptitle(heading, fontsize=10)
+    legend = [handles[name] for name in names]
+    figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     write_atomically(path, buffer.getvalue())

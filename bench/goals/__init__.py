@@ -15,6 +15,8 @@ GOALS = {
     "membership": "fedarena.goals.membership:BatchMembership",
     "labels": "fedarena.goals.labels:BatchLabels",
     "extraction": "fedarena.goals.extraction:ModelExtraction",
+    "estimate": "fedarena.goals.estimate:Estimates",
+    "property": "fedarena.goals.property:PropertyOfBatch",
 }
 """Name → "module:class"; a goal is imported on first use."""
 

@@ -1,0 +1,186 @@
+"""Estimate: the gradient, or the update, itself (DBCL, Section 6.3 and Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from fedarena.attack import GradientEstimate, Inference
+from fedarena.defense import Broadcast, Cohort, Reading, State
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, given_of_readings, span, values
+from fedarena.judge import estimate_metrics
+from fedarena.percent import number, percent
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors
+from fedarena.threat import NotApplicable, Threat
+from fedarena.transcript import weights
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+    from fedarena.trial import GroupResult
+    from fedarena.view import Observation
+
+CONTROL = "control_"
+NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
+"""What a guess of zero has."""
+
+
+@dataclass(frozen=True)
+class Truths:
+    """What estimates are held against, by observation.
+
+    Attributes:
+        rounds: the rounds they belong to.
+        values: the true gradients or updates, by the names of the estimates.
+        controls: cosine and relative L2 error of a guess that reads nothing of the others; see `control`.
+    """
+
+    rounds: tuple[int, ...]
+    values: tuple[Tensors, ...]
+    controls: tuple[dict[str, float], ...]
+
+
+class Estimates(Goal):
+    """Answers are a `fedarena.attack.GradientEstimate` per observation, held against what it estimates."""
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
+        if not found:
+            return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
+        return [self._challenge(book, sights.threat, reading, attack) for reading in found]
+
+    def _challenge(self, book: Book, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
+        seen = reading.observations
+        truths = tuple(book.estimated(o) for o in seen)
+        controls = tuple(control(book, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
+        known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
+        known |= {"estimates": float(len(seen)), "share": share(book, truths[0])}
+        answers = Truths(tuple(o.round for o in seen), truths, controls)
+        return Challenge(reading.name, book.view(threat, attack, reading), answers, known)
+
+    def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
+        """Medians over rounds."""
+        found = _each(answer, challenge.answers)
+        return {name: median(one[name] for one in found) for name in NOTHING}
+
+    def series(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, list[list[float]]]:
+        kept: Truths = challenge.answers
+        measured = {"": _each(answer, kept), CONTROL: kept.controls}
+        return {
+            prefix + name: [[t, one[name]] for t, one in zip(kept.rounds, found, strict=True)]
+            for prefix, found in measured.items()
+            for name in NOTHING
+        }
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(cosine − control)/(1 − control)."""
+        return above(metrics["cosine"], metrics["control_cosine"])
+
+    def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
+        from fedarena.estimate_picture import draw_estimates
+
+        return draw_estimates([r for result in results for r in result.records], defense, attack, path)
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "cosine",
+            "cosine",
+            "Without a defense {attack} finds the gradient with",
+            "Of the gradient under {defense}, {attack} finds an estimate with",
+            lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
+            "made with the protocol in mind",
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "cosine" not in m:
+            return []
+        own = m["control_cosine"]
+        told = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
+        told += [f"own upload: cosine {number(own)}"] if own.value else []
+        return told + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (rounds := values(records, "estimates")):
+            return []
+        told = [
+            f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
+            "client may take its own samples for the others', which stands beside its cells as `own upload`."
+        ]
+        if min(values(records, "share")) < 1:
+            told.append(
+                "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
+                "in clear, or no estimate is made of them."
+            )
+        return told
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
+        return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        def estimated(readings: Sequence[Reading]) -> str:
+            told = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
+            sizes = [f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in told if e is not None]
+            return f"estimates: {', '.join(dict.fromkeys(sizes)) or 'none'}"
+
+        return given_of_readings(defense, sights, attack, estimated)
+
+
+def control(book: Book, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
+    """How good a client's guess is that takes itself for all: clients that are alike make any cosine look good.
+
+    Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
+    the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
+    """
+    r, client = book.round(observation.round), threat.client
+    if not threat.sight.own or client not in r.participants:
+        return NOTHING
+    if observation.estimate_of == "gradient":
+        return estimate_metrics(book.estimated(replace(observation, clients=(client,))), truth)
+    at, state = r.participants.index(client), State(r.params, r.index)
+    up = {name: t[at : at + 1] for name, t in r.ups.items()}
+    cohort = Cohort((client,), weights(book.problem.task.sizes, (client,)).to(book.problem.device))
+    step = book.defense.direction(state, Broadcast(r.down, r.secret), up, cohort, Rng(book.spec.seed).child("control"))
+    alone = replace(r, after=book.defense.step(state, step.step)[0])
+    return estimate_metrics(book.estimated(observation, alone), truth)
+
+
+def share(book: Book, truth: Tensors) -> float:
+    """Of the model's parameters, how many an estimate is of."""
+    whole = sum(p.numel() for p in book.problem.init.values())
+    return sum(t.numel() for t in truth.values()) / whole
+
+
+def _each(answer: Sequence[GradientEstimate], kept: Truths) -> list[dict[str, float]]:
+    if len(answer) != len(kept.values):
+        raise ValueError(f"{len(answer)} estimates for {len(kept.values)} observations")
+    device = torch.device("cpu")
+    pairs = zip(answer, kept.values, strict=True)
+    return [estimate_metrics(_on(a.values, device), _on(truth, device)) for a, truth in pairs]
+
+
+def _on(tensors: Tensors, device: torch.device) -> Tensors:
+    return {name: t.to(device) for name, t in tensors.items()}
+
+
+def _short(value: float) -> str:
+    """Errors range over many decades."""
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+
+
+def _range(found: Sequence[float]) -> str:
+    low, high = f"{min(found):.2f}", f"{max(found):.2f}"
+    return f"cosine {low}" if low == high else f"cosine {low} to {high}"
