@@ -23,7 +23,7 @@ from fedarena.trial import prepare
 Progress = Callable[[float, str], None]
 
 ROUNDS = {"mnist": 20, "cifar10": 40}
-MEASURED = ("accuracy", "best", "cpu_seconds", "simulated")
+MEASURED = ("accuracy", "best", "cpu_seconds")
 """What `measure` adds to a row's setting."""
 CODE = (("perturbations", "client"), ("clip", "0.3"), ("optimizer_state", "kept"))
 """Options as in the released code."""
@@ -90,7 +90,7 @@ def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) ->
         "paper": cell.paper,
     }
     if record["status"] != "ok":
-        return row | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
+        return row | dict.fromkeys((*MEASURED, "simulated")) | {"note": f"{record['status']}: {record['reason']}"}
     curve = record["utility"]["clean_curve"]
     return row | {
         "accuracy": curve[-1][1],

@@ -1,0 +1,30 @@
+"""BAFFLE's tables as a person meets them: measured, printed, with one seed and with several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedarena.cli import main
+from fedarena.reproduce import baffle_table1
+from fedarena.reproduce.baffle import Cell
+
+CELLS = [
+    Cell("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
+    Cell("digits", "lenet-baffle", "backpropagation", 0.6, rounds=1),
+]
+
+
+@pytest.mark.parametrize("seeds", ["0", "0,1"])
+def test_cells_are_measured_and_printed(
+    seeds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baffle_table1, "CELLS", CELLS)
+    monkeypatch.setattr(baffle_table1, "PIECES", tuple(cell.name for cell in CELLS))
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "baffle/table1", f"--seeds={seeds}", "--quiet", "--jobs=1"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "K = 5, in law 5 1 0.5 in law" in out
+    assert "backpropagation - 1 0.6" in out
+    assert ("[" in out) == (seeds == "0,1")  # means with least and largest
