@@ -13,6 +13,13 @@ class DirichletOptions:
     min_size: int = option(1, "samples that each client gets at least; draws that give fewer are repeated", low=1)
 
 
+@dataclass(frozen=True)
+class FewOptions:
+    """Options of `few`."""
+
+    samples: int = option(50, "samples that each client gets", low=1)
+
+
 IID = Card(
     name="iid",
     kind="partition",
@@ -59,6 +66,16 @@ DIRICHLET = Card(
         "The paper draws a mix of classes for each client, all clients of one size. Here, as in Yurochkin et al. "
         "(2019) and most later benchmarks, a mix of clients is drawn for each class, which makes sizes unequal too.",
     ),
+)
+
+FEW = Card(
+    name="few",
+    kind="partition",
+    title="Few: a uniform partition of a small part of the data",
+    target="fedarena.datasets.partitions.few:split",
+    options=FewOptions,
+    departures=("Not from a paper: a model that is to overfit needs few samples, whatever the data set.",),
+    facts=(("left out", "all but clients·samples of the N training samples belong to nobody"),),
 )
 
 ALGORITHM4 = Card(

@@ -26,5 +26,5 @@ def check_classes(labels: Labels, name: str) -> None:
     if labels.dtype.kind not in "iu":
         raise UserError(
             f"option 'partition' is {name}, which shares out classes, but these samples carry numbers in their place, "
-            "allowed: a partition that needs no classes (iid, copies)"
+            "allowed: a partition that needs no classes (iid, copies, few)"
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedarena import registry
 from fedarena.cards import NoOptions
 from fedarena.datasets.partitions.algorithm4 import split as algorithm4
-from fedarena.datasets.partitions.cards import DirichletOptions
+from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions
 from fedarena.datasets.partitions.dirichlet import split as dirichlet
 from fedarena.datasets.partitions.iid import split as iid
 from fedarena.errors import UserError
@@ -78,10 +78,10 @@ def test_too_many_or_too_few_clients_are_refused(name: str, n_clients: int) -> N
         split(name, np.arange(10), n_clients)
 
 
-@pytest.mark.parametrize("name", ["iid", "copies"])
+@pytest.mark.parametrize("name", ["iid", "copies", "few"])
 def test_a_regression_is_divided_by_what_needs_no_classes(name: str) -> None:
-    numbers = np.linspace(0, 1, 100, dtype=np.float32)
-    got, truth = (split(name, y, 7) for y in (numbers, np.arange(100) % 10))
+    numbers = np.linspace(0, 1, 400, dtype=np.float32)
+    got, truth = (split(name, y, 7) for y in (numbers, np.arange(400) % 10))
     assert all(np.array_equal(a, b) for a, b in zip(got, truth, strict=True))
 
 
@@ -177,3 +177,15 @@ def test_the_card_gives_the_bounds_of_its_options() -> None:
     assert card.parse({"alpha": "0.1"}) == DirichletOptions(alpha=0.1)
     with pytest.raises(UserError, match="alpha"):
         card.parse({"alpha": "0"})
+
+
+def test_few_gives_each_client_so_many_and_no_sample_twice() -> None:
+    labels = np.arange(1000) % 10
+    shards = split("few", labels, 7, options=FewOptions(samples=20))
+    assert [len(s) for s in shards] == [20] * 7
+    assert len(np.unique(np.concatenate(shards))) == 140
+    assert not np.array_equal(shards[0], split("few", labels, 7, 1, FewOptions(samples=20))[0])
+    with pytest.raises(
+        UserError, match="'clients' is 51, but 1000 training samples allow 1 to 50 clients of at least 20"
+    ):
+        split("few", labels, 51, options=FewOptions(samples=20))
