@@ -143,12 +143,28 @@ class Portraits:
     queries: int
 
 
+@dataclass(frozen=True)
+class PropertyScores:
+    """How likely the samples behind each observation are to have the property.
+
+    Attributes:
+        values: [observations], in order; higher: more likely. Only their order counts.
+        own_auc: the AUC that the attacker reaches on batches of its own which its classifier was not trained on.
+        by_round: whether it classifies within each round; else by one classifier for all rounds.
+    """
+
+    values: Tensor
+    own_auc: float
+    by_round: bool
+
+
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 
-Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits
+Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits | PropertyScores
 """What an attack returns after its goal: `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`, one per
-observation, or `Extraction`, one per disclosure; in order. Of a whole model, `Portraits`."""
+observation, or `Extraction`, one per disclosure; in order. Of a whole model, `Portraits`; of all observations at
+once, `PropertyScores`."""
 
 
 class Inference(ABC):

@@ -21,6 +21,13 @@ def halves(problem: Problem, seed: int) -> tuple[Tensor, Tensor]:
     return order[: n // 2].sort().values, order[n // 2 :].sort().values
 
 
+def drawn(pool: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """n of the indices in `pool`, drawn without replacement, with it where there are fewer."""
+    if n <= len(pool):
+        return pool[torch.randperm(len(pool), generator=generator)[:n].to(pool.device)]
+    return pool[torch.randint(len(pool), (n,), generator=generator).to(pool.device)]
+
+
 def population(problem: Problem, seed: int) -> Population:
     """The attacker's half."""
     mine = halves(problem, seed)[0]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Generator, Tensor, nn
 
 from fedarena.batch import Batch
 from fedarena.criterion import Criterion
@@ -29,6 +29,10 @@ Simulator = Callable[[Tensor, Tensor], Tensors]
 
 Differentiable in x and y, works under `torch.func.vmap` and `grad`, and is a picklable object (a
 dataclass with `__call__`) that holds nothing but what its party knows."""
+
+InitialLaw = Callable[[nn.Module, Generator], Tensors]
+"""Draws a module's initial parameters; a picklable object, such as `fedarena.models.architecture.Architecture.init` of
+an instance."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Observation:
         output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
         labels: the true labels [images], only where the attack declares that it is given them.
         candidates: the samples to be told apart, only where the attack's goal is membership.
+        noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
+            `simulate` leaves out.
     """
 
     round: int
@@ -80,6 +86,7 @@ class Observation:
     labels: Tensor | None = None
     candidates: Candidates | None = None
     rough: Simulator | None = None
+    noise_std: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ class View:
         model: what the party has of the model in the end, only where the attack's goal is after it.
         candidates: samples to be told apart, where they belong to no single observation.
         protocol: the protocol with its public facts, which whoever knows it can play; likewise.
+        initial: the public law of the initial parameters, which they who play it start from; likewise.
     """
 
     threat: Threat
@@ -148,6 +156,7 @@ class View:
     model: Predictor | None = None
     candidates: Candidates | None = None
     protocol: Defense | None = None
+    initial: InitialLaw | None = None
 
     @property
     def criterion(self) -> Criterion:

@@ -31,7 +31,7 @@ from fedarena.rng import Rng
 from fedarena.task import Task
 from fedarena.tensors import Tensors, flatten, shaped
 from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Seen
+from fedarena.transcript import Seen, weights
 from fedarena.view import Observation
 
 PREVIOUS, NOISE = "previous", "noise"
@@ -153,10 +153,18 @@ class DPSGD(FedAvg):
 
     # -- what parties observe ----------------------------------------------------------------------
 
+    def _noise_of_mean(self, clients: Sequence[int]) -> float:
+        """Standard deviation of the noise on these clients' mean upload, weighted by N_c."""
+        share = weights(self.task.sizes, clients)
+        return self.noise_std * float(share.norm() / share.sum())
+
     def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
         """As inherited; who reads the wire knows a client's momentum too, since it is its upload before this one."""
         found = super()._upload(threat, seen, t)
-        if isinstance(found, NotApplicable) or threat.form != "adaptive" or not self.options.momentum:
+        if isinstance(found, NotApplicable):
+            return found
+        found = replace(found, noise_std=self._noise_of_mean(found.clients))
+        if threat.form != "adaptive" or not self.options.momentum:
             return found
         if seen[t].ups is None:
             return found

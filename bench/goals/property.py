@@ -1,0 +1,264 @@
+"""Property inference: do the samples behind an observation have a property that has nothing to do with their class.
+
+The experiment is Melis et al.'s (2019, Section 6.2): in rounds attacked the victim, which is the first client beside
+the malicious one, works on samples that all have the property or on samples that all lack it, and everybody else on
+samples that lack it. In how many rounds the victim has it is fixed, in which ones is drawn. Samples of which it is not
+known are in none of these batches. In rounds that are not attacked everybody draws as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fedarena.attack import Inference, PropertyScores, Scores, Watch
+from fedarena.batch import Batch
+from fedarena.cards import did_you_mean
+from fedarena.defense import Reading
+from fedarena.errors import UserError
+from fedarena.goals.goal import Challenge, Draw, Goal, Sights, Wording, auc, average, given_of_readings, span, values
+from fedarena.goals.membership import ranking
+from fedarena.membership import membership_metrics
+from fedarena.population import drawn
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors, same_names
+from fedarena.threat import NotApplicable, Threat
+from fedarena.view import Population, Simulator
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+IN_CLEAR = "in clear"
+"""Ends the name of a reading that leaves out all that the protocol hides."""
+
+
+class PropertyOfBatch(Goal):
+    """The answer is a `fedarena.attack.PropertyScores`, held against whether each observation's samples had it."""
+
+    def refuse(self, problem: Problem, attack: Inference) -> None:
+        asked(problem, attack)
+        victim = victim_of(problem)
+        for client in range(len(problem.shards)):
+            having, lacking = pools(problem, attack, client)
+            for what, pool in (("with", having), ("without", lacking)):
+                if not len(pool) and (what == "without" or client == victim):
+                    raise UserError(
+                        f"option 'property' is {asked(problem, attack)}, but client {client} holds no sample {what} "
+                        "it: choose another attribute or partition"
+                    )
+
+    def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw:
+        self.refuse(problem, attack)
+        have = rounds_with(watch.victims, attack.options.every, rng)
+        victim, held = victim_of(problem), [pools(problem, attack, c) for c in range(len(problem.shards))]
+        attacked = frozenset(watch.victims)
+
+        def draw(t: int, client: int) -> Batch | None:
+            if t not in attacked:
+                return None
+            having, lacking = held[client]
+            pool = having if client == victim and t in have else lacking
+            return batch_of(problem, client, pool, rng.child("batch", t, client))
+
+        return draw
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        found = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        if isinstance(found, NotApplicable):
+            return found
+        population = population_of(book, sights.threat, attack)
+        if isinstance(population, NotApplicable):
+            return population
+        # The same draws as `draws` made before the training.
+        watch = attack.watch(book.problem.task.schedule)
+        have = rounds_with(watch.victims, attack.options.every, Rng(book.spec.seed).child("draws"))
+        made = []
+        for reading in (part for whole in found for part in with_clear_part(whole)):
+            kept = tuple(o for o in reading.observations if victim_of(book.problem) in o.clients)
+            truth = torch.tensor([o.round in have for o in kept])
+            if not bool(truth.any()) or bool(truth.all()):
+                why = "the victim was not seen both in rounds in which it had the property and in others"
+                made.append(Challenge(reading.name, None, reason=why))
+                continue
+            seen = replace(reading, observations=kept)
+            truths = [book.truth(o) for o in kept]
+            view = replace(book.view(sights.threat, attack, seen, truths), population=population)
+            made.append(Challenge(reading.name, view, truth, book.estimate_metrics(kept)))
+        return made
+
+    def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
+        return property_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """2·AUC − 1."""
+        return metrics["advantage"]
+
+    # -- in words --------------------------------------------------------------------------------------
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "auc",
+            "auc",
+            "Without a defense {attack} tells batches with the property from others with",
+            "{attack} tells batches with the property from others under {defense} with",
+            auc,
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        told = ranking(cell)
+        if "by_round" in cell.metrics:
+            told.append(f"{'ridge' if cell.metrics['by_round'].value > 0.5 else 'forest'}")
+        return told
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not values(records, "rounds_attacked"):
+            return []
+        having = span(values(records, "rounds_with_property"))
+        told = f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
+        expected = average(records, "own_auc")
+        return [f"{told}, {having} of them with the property. On its own batches the attacker has AUC {expected:.2f}."]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        name = asked(problem, attack)
+
+        def bits(readings: Sequence[Reading]) -> str:
+            return f"and asks of each of {attack.options.rounds} rounds whether its samples are '{name}'"
+
+        return given_of_readings(defense, sights, attack, bits)
+
+
+# -- the experiment -------------------------------------------------------------------------------------
+
+
+def asked(problem: Problem, attack: Inference) -> str:
+    """The attribute that is to be inferred. Raises UserError."""
+    known, name = tuple(problem.attributes), attack.options.property
+    if not known:
+        raise UserError(
+            "property inference needs data whose samples have attributes beside their class, and this data set has "
+            "none: use digits, lfw or utkface"
+        )
+    if name and name not in known:
+        raise UserError(f"option 'property' is '{name}'{did_you_mean(name, known)}")
+    return name or known[0]
+
+
+def victim_of(problem: Problem) -> int:
+    """The first client beside client 0, where there is one."""
+    return min(1, len(problem.shards) - 1)
+
+
+def pools(problem: Problem, attack: Inference, client: int) -> tuple[Tensor, Tensor]:
+    """A client's samples with the property and without it, as indices of training samples."""
+    shard, known = problem.shards[client], problem.attributes[asked(problem, attack)][0]
+    return shard[known[shard] == 1], shard[known[shard] == 0]
+
+
+def rounds_with(rounds: Sequence[int], every: float, rng: Rng) -> frozenset[int]:
+    """In which of the rounds attacked the victim has the property: one in `every`, at least one, and not all."""
+    count = min(max(1, round(len(rounds) / every)), len(rounds) - 1)
+    order = torch.randperm(len(rounds), generator=rng.child("rounds").torch())
+    return frozenset(rounds[i] for i in order[:count].tolist())
+
+
+def batch_of(problem: Problem, client: int, pool: Tensor, rng: Rng) -> Batch:
+    """The local work of a round on samples of the pool: as many as always, in a fresh order every local epoch."""
+    schedule, generator = problem.task.schedule, rng.torch()
+    n = schedule.taken(len(problem.shards[client]))
+    chosen = drawn(pool, n, generator)
+    again = [chosen[torch.randperm(n, generator=generator).to(pool.device)] for _ in range(schedule.local_epochs - 1)]
+    index = torch.cat([chosen, *again]).reshape(-1, schedule.batch_size)
+    return Batch(problem.inputs(index), problem.y[index])
+
+
+def population_of(book: Book, threat: Threat, attack: Inference) -> Population | NotApplicable:
+    """The attacker's own samples: the half of the held-out data, and a client's shard; of their attributes the one."""
+    from fedarena.population import population
+
+    problem, name = book.problem, asked(book.problem, attack)
+    held = population(problem, book.spec.seed)
+    x, y, known = held.x, held.y, held.attributes[name]
+    if threat.sight.own:
+        shard = problem.shards[threat.client]
+        x, y = torch.cat([x, problem.inputs(shard)]), torch.cat([y, problem.y[shard]])
+        known = torch.cat([known, problem.attributes[name][0][shard]])
+    for what, value in (("with", 1), ("without", 0)):
+        if not bool((known == value).any()):
+            return NotApplicable(f"the attacker has no sample of its own {what} the property '{name}'")
+    return Population(x, y, {name: known})
+
+
+# -- what is not hidden ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Simulator: some of what another one gives.
+
+    Attributes:
+        whole: the other. names: which tensors.
+    """
+
+    whole: Simulator
+    names: tuple[str, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return same_names(self.whole(x, y), self.names)
+
+
+def with_clear_part(reading: Reading) -> list[Reading]:
+    """The reading, and where the protocol hides some of the parameters and not others, the others alone: what an
+    attacker has that does not look at what is hidden."""
+    found = []
+    for o in reading.observations:
+        hidden = set(o.estimate or ())
+        clear = tuple(name for name in o.target if name not in hidden)
+        if clear and hidden and hidden < set(o.target):
+            part = Part(o.simulate, clear)
+            found.append(replace(o, target=same_names(o.target, clear), simulate=part, estimate=None, rough=None))
+    if len(found) < len(reading.observations):
+        return [reading]
+    return [reading, Reading(f"{reading.name}, {IN_CLEAR}", tuple(found))]
+
+
+# -- the judge ------------------------------------------------------------------------------------------
+
+
+def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
+    """How well scores tell rounds with the property from others.
+
+    Args:
+        truth: [observations] (bool).
+
+    Returns:
+        What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
+        `own_auc`, what the attacker expected, and `by_round`, 1 where it classified within rounds. Where the ranking is
+        perfect, which leaves no spread to estimate, the interval ends at the chance c with which all k rounds of the
+        rarer kind come out right at 2.5 %: c = 0.025^(1/k).
+
+    Raises:
+        ValueError: not one score per observation, or observations of one kind only.
+    """
+    if answer.values.shape != truth.shape:
+        raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} observations")
+    groups = [Scores(v[None]) for v in answer.values]
+    found = membership_metrics(groups, [t[None] for t in truth])
+    rounds, having = int(found.pop("candidates")), int(truth.sum())
+    margin = 1 - 0.025 ** (1 / min(having, rounds - having))
+    if found["auc"] == 1.0:
+        found["auc_low"] = 1 - margin
+    if found["auc"] == 0.0:
+        found["auc_high"] = margin
+    told = {"own_auc": answer.own_auc, "by_round": float(answer.by_round)}
+    return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}
