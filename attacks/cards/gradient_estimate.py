@@ -49,5 +49,5 @@ CARD = Card(
             "does not mean that samples are safe: dlg and others match what crossed the wire, and need no estimate",
         ),
     ),
-    usual=(("model", "mlp"), ("batch_size", "32"), ("rounds", "200"), ("lr", "0.1")),
+    usual=(("model", "mlp"), ("batch_size", "32"), ("rounds", "200"), ("lr", "0.03")),
 )

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena import registry
-from fedarena.cards import Card, check_options, did_you_mean, parse_options
+from fedarena.cards import Card, did_you_mean, parse_options
 from fedarena.errors import UserError
 from fedarena.schedule import Schedule
+from fedarena.usual import DEFAULTS, read_integer, usual_problem
 
 if TYPE_CHECKING:
     from fedarena.problem import ProblemSpec
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
-DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clients": "2", "corrupted": "0"}
-"""The problem, unless the command line or the cards of attack, defense or data set say otherwise."""
+NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
+"""What of a problem has a flag of its own."""
 SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
 
@@ -90,41 +90,8 @@ def read_problem(
         methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
             comes before all of them.
     """
-    usual: dict[str, str] = {}
-    for card in methods:
-        usual |= dict(card.usual)
-
-    def said(name: str) -> str:
-        given = getattr(args, name)
-        return str(given if given is not None else usual.get(name, DEFAULTS[name]))
-
-    dataset, clients = said("dataset"), read_integer("clients", said("clients"), 1)
-    usual |= dict(registry.find("dataset", dataset).usual)
-    model, partition = registry.find("model", said("model")), registry.find("partition", said("partition"))
-    corrupted = read_integer("corrupted", said("corrupted"), 0)
-    if args.corrupted is None:
-        corrupted = min(corrupted, clients // 2)  # the usual number, where the federation is smaller than usual
-    law = args.corrupted_data or "shard"
-    belief = None if args.belief is None else read_integer("belief", args.belief, 0)
-    trains = {name: value for name, value in usual.items() if name in Schedule.__dataclass_fields__}
-    schedule = parse_options(Schedule, {**trains, **settings["training"]}, "training")
-    check_options(schedule, "training")
-    model_options, partition_options = model.parse(settings["model"]), partition.parse(settings["partition"])
-    from fedarena.problem import ProblemSpec
-
-    options = (model_options, partition_options, schedule)
-    return ProblemSpec(dataset, model.name, partition.name, clients, *options, corrupted, law, belief)
-
-
-def read_integer(name: str, text: str, low: int) -> int:
-    """An integer of at least `low`. Raises UserError."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise UserError(f"option '{name}' is '{text}', which is not an integer") from None
-    if value < low:
-        raise UserError(f"option '{name}' is {value}, allowed: {low} or more")
-    return value
+    said = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
+    return usual_problem(said, settings, methods)
 
 
 def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple[Any, ...]:

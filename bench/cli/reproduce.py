@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fedarena.cards import did_you_mean
-from fedarena.cli.problem_args import data_dir, read_integer, read_seeds
+from fedarena.cli.problem_args import data_dir, read_seeds
 from fedarena.errors import UserError
 from fedarena.reproduce import TABLES
+from fedarena.usual import read_integer
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,13 +14,13 @@ from fedarena.cli.problem_args import (
     add_problem_arguments,
     data_dir,
     read_choices,
-    read_integer,
     read_problem,
     read_seeds,
     read_settings,
 )
 from fedarena.errors import UserError
 from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
+from fedarena.usual import read_integer
 
 if TYPE_CHECKING:
     from fedarena.cards import Card
