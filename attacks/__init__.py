@@ -12,6 +12,7 @@ CARDS = {
     "label-flip": "fedarena.attacks.cards.label_flip:CARD",
     "last-layer-label": "fedarena.attacks.cards.last_layer_label:CARD",
     "marginal-membership": "fedarena.attacks.cards.marginal_membership:CARD",
+    "membership-inference": "fedarena.attacks.cards.membership_inference:CARD",
     "mimic": "fedarena.attacks.cards.mimic:CARD",
     "min-max": "fedarena.attacks.cards.min_max:CARD",
     "min-sum": "fedarena.attacks.cards.min_sum:CARD",

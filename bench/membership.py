@@ -15,16 +15,18 @@ RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
 """False positive rates at which the share of members found is measured."""
 
 
-def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor]) -> dict[str, float]:
+def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True) -> dict[str, float]:
     """How well members were told from outsiders, over all candidates of all observations at once.
 
     Args:
         answers: scores [m] per observation, taken as they are.
         members: which candidates of each observation are members, [m] (bool).
+        grouped: whether candidates of one observation are alike, so that the interval counts observations; else it
+            counts candidates.
 
     Returns:
         auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
-        auc_high, its 95 % interval, where there are several observations; advantage = 2·auc − 1; the share of
+        auc_high, its 95 % interval, where there are several to count; advantage = 2·auc − 1; the share of
         members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that;
         candidates, how many were judged.
 
@@ -46,8 +48,12 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor]) -> 
     below = [1 - _share_below(v, positives) for v in outside]
     auc = float(torch.cat(above).mean())
     metrics = {"auc": auc, "advantage": 2 * auc - 1, "candidates": float(len(positives) + len(negatives))}
-    if len(pairs) > 1:
-        half = t_quantile(len(pairs) - 1) * _standard_error(above, below, auc)
+    shares = [(v - auc) / len(positives) for v in above], [(u - auc) / len(negatives) for u in below]
+    sums = torch.cat([*shares[0], *shares[1]])
+    if grouped:
+        sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
+    if len(sums) > 1:
+        half = t_quantile(len(sums) - 1) * _standard_error(sums)
         metrics |= {"auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half)}
     for name, rate in RATES.items():
         allowed = math.floor(rate * len(negatives) + 1e-9)
@@ -68,7 +74,7 @@ def _share_below(values: Tensor, others: Tensor) -> Tensor:
     return twice.double() / (2 * len(others))
 
 
-def _standard_error(above: Sequence[Tensor], below: Sequence[Tensor], auc: float) -> float:
+def _standard_error(sums: Tensor) -> float:
     """Of an AUC whose candidates come in groups that are alike: Obuchowski (Biometrics 53, 1997), which is DeLong's
     where every group is one candidate.
 
@@ -78,11 +84,10 @@ def _standard_error(above: Sequence[Tensor], below: Sequence[Tensor], auc: float
         v_g = Σ_{i in g} (V(i) − AUC),   u_g = Σ_{j in g} (V(j) − AUC)
 
     give the variance I/(I − 1)·Σ_g (v_g/M + u_g/N)², with I groups, M members and N outsiders; the number of groups
-    with members and that with outsiders are taken to be the same, as they are here.
+    with members and that with outsiders are taken to be the same. Where every group is one candidate they are not, and
+    DeLong's has M/(M − 1) and N/(N − 1) in the place of I/(I − 1).
 
     Args:
-        above, below: V of the members and of the outsiders of each observation.
+        sums: v_g/M + u_g/N of each group.
     """
-    groups, m, n = len(above), sum(map(len, above)), sum(map(len, below))
-    sums = [float((v - auc).sum()) / m + float((u - auc).sum()) / n for v, u in zip(above, below, strict=True)]
-    return math.sqrt(groups / (groups - 1) * sum(s * s for s in sums))
+    return math.sqrt(len(sums) / (len(sums) - 1) * float(sums.square().sum()))

@@ -17,6 +17,7 @@ GOALS = {
     "extraction": "fedarena.goals.extraction:ModelExtraction",
     "estimate": "fedarena.goals.estimate:Estimates",
     "property": "fedarena.goals.property:PropertyOfBatch",
+    "training-membership": "fedarena.goals.training_membership:TrainingMembership",
 }
 """Name → "module:class"; a goal is imported on first use."""
 

@@ -1,0 +1,173 @@
+"""Membership in the training set: which of the candidates a released model was trained on.
+
+Members are samples of the clients other than the curious one, the same whoever attacks; strangers are held-out samples
+of the half that no attacker owns (`fedarena.population`). Of every class there are as many strangers as members, so
+that no class tells; where labels are numbers, of all. A member is a sample of a participant's data set: chance decides
+whether FedSGD's batches ever held it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from fedarena import registry
+from fedarena.attack import Inference, Scores
+from fedarena.candidates import Question
+from fedarena.defense import Reading
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, auc, span, values
+from fedarena.goals.membership import ranking
+from fedarena.membership import membership_metrics
+from fedarena.percent import number
+from fedarena.population import halves
+from fedarena.released import model_of
+from fedarena.rng import Rng
+from fedarena.threat import EVERYONE, Form, NotApplicable, Party, Threat
+from fedarena.view import Candidates, Population
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+MOST = 5000
+"""Members asked about at most, and as many strangers."""
+
+
+class TrainingMembership(Goal):
+    """The answer is one `fedarena.attack.Scores`, held against which candidates are members."""
+
+    parties: ClassVar[tuple[Party, ...]] = EVERYONE
+    undefended: ClassVar[Form] = "paper"
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        held, problem, seed = model_of(book, sights.threat), book.problem, book.spec.seed
+        if isinstance(held, NotApplicable):
+            return held
+        members = trained_on(problem, sights.threat)
+        if not len(members):
+            return NotApplicable("no sample that was trained on is unknown to the curious client")
+        question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
+        if not len(question.members):
+            return NotApplicable("no held-out sample has a class of a member")
+        view = book.view(sights.threat, attack, Reading(held.reading, ()))
+        view = replace(
+            view,
+            model=held.model,
+            candidates=question.candidates,
+            protocol=book.defense,
+            initial=registry.find("model", book.spec.problem.model).load()(book.spec.problem.model_options).init,
+            population=None if view.population is None else _with_own(view.population, problem, sights.threat),
+        )
+        deployed = book.run.params if sights.threat.party == "server" else book.run.release
+        known = _fit(problem, deployed, question)
+        return [Challenge(held.reading, view, question.members, known)]
+
+    def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
+        return membership_metrics(answer, [challenge.answers], grouped=False)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """2·AUC − 1."""
+        return metrics["advantage"]
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "auc",
+            "auc",
+            "Without a defense {attack} tells who was in the training set with",
+            "{attack} tells who was in the training set under {defense} with",
+            auc,
+            "shadows trained through the protocol",
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        told = ranking(cell)
+        if told and "member_accuracy" in cell.metrics:
+            inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
+            told.append(f"the model itself: {inside} on members, {outside} on strangers")
+        return told
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        asked = values(records, "candidates")
+        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
+        return [told] if asked else []
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        threat = sights.threat
+        what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
+        members = trained_on(problem, threat)
+        asked = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
+        told = [what, f"{len(asked)} candidates: half of them samples of other clients, half held out, shuffled"]
+        if attack.knows_population:
+            told.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
+            told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.sight.own else []
+        told.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
+        return "\n".join(told)
+
+
+def trained_on(problem: Problem, threat: Threat) -> Tensor:
+    """Indices of the training samples that others than client `threat.client` hold and it does not, ascending.
+
+    Where there are none it is all samples, for parties that hold none themselves.
+    """
+    own = problem.shards[threat.client]
+    others = torch.cat([own[:0], *(s for c, s in enumerate(problem.shards) if c != threat.client)]).unique()
+    found = others[~torch.isin(others, own)]
+    return found if len(found) or threat.sight.own else own.sort().values
+
+
+def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
+    """As many of either as there are of the fewer, class by class, and at most `MOST` of each in all; shuffled.
+
+    Args:
+        members: indices of training samples. strangers: of held-out ones.
+    """
+    generator, device = rng.torch(), problem.device
+    labels = problem.y[members], problem.y_test[strangers]
+    if not problem.task.n_classes:  # one class for all
+        labels = torch.zeros_like(members), torch.zeros_like(strangers)
+    counts = torch.minimum(*(y.bincount(minlength=max(1, problem.task.n_classes)) for y in labels))
+    share = min(1.0, MOST / max(1, int(counts.sum())))
+    chosen: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for k, count in enumerate(counts.tolist()):
+        for into, pool, y in zip(chosen, (members, strangers), labels, strict=True):
+            of_class = pool[y == k]
+            order = torch.randperm(len(of_class), generator=generator)[: int(share * count)]
+            into.append(of_class[order.to(device)])
+    inside, outside = (torch.cat(parts) for parts in chosen)
+    order = torch.randperm(2 * len(inside), generator=generator)
+    x = torch.cat([problem.inputs(inside), problem.x_test[outside].float() / problem.scale])
+    y = torch.cat([problem.y[inside], problem.y_test[outside]])
+    return Question(Candidates(x[order.to(device)], y[order.to(device)]), order < len(inside))
+
+
+def _with_own(collected: Population, problem: Problem, threat: Threat) -> Population:
+    """What an attacker holds: what it collected, and a client its own shard."""
+    data = problem.data_of(threat)
+    if data is None:
+        return collected
+    x, y = data.images()
+    return Population(torch.cat([collected.x, x]), torch.cat([collected.y, y]))
+
+
+def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> dict[str, float]:
+    """How well the model predicts members and strangers: the wider apart, the more it overfits."""
+    task, (x, y), inside = (
+        problem.task,
+        (question.candidates.x, question.candidates.y),
+        question.members.to(problem.device),
+    )
+    out = task.predictions(params, x, 1.0)
+    return {
+        name: task.criterion.quality(out[which], y[which])
+        for name, which in (("member_accuracy", inside), ("stranger_accuracy", ~inside))
+    }
