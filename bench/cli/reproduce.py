@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
-        show(result, module.MEASURED, path)
+        show(result, module.MEASURED, path, getattr(module, "compact", None))
     if hasattr(module, "draw"):
         picture = path.with_suffix(".png")
         module.draw(result["rows"], picture)

@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+Compact = Callable[[Sequence[dict[str, Any]]], tuple[list[dict[str, Any]], list[str]]]
+"""All rows → the rows to be printed, and notes below them."""
+
 
 @contextmanager
 def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
@@ -27,17 +30,27 @@ def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
         yield lambda share, text: bars.update(task, completed=share, description=text)
 
 
-def show(result: dict[str, Any], measured: Sequence[str], path: Path) -> None:
-    """Print the rows as a table, in the order of their keys; over several seeds means with least and largest."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
+def show(result: dict[str, Any], measured: Sequence[str], path: Path, compact: Compact | None = None) -> None:
+    """Print the rows as a table, in the order of their keys; over several seeds means with least and largest.
+
+    Args:
+        compact: how the table is printed instead, where it says so itself.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 160 if compact is None else 200)
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
-    rows = over_seeds(result["rows"], measured) if measured else result["rows"]
+    notes: list[str] = []
+    if compact is not None:
+        rows, notes = compact(result["rows"])
+    else:
+        rows = over_seeds(result["rows"], measured) if measured else result["rows"]
     view = Table(box=box.SIMPLE_HEAD)
     for name in rows[0]:
         view.add_column(str(name).replace("_", " "))
     for row in rows:
         view.add_row(*(_text(value) for value in row.values()))
     console.print(view)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
     console.print(f"Written to {path}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -5,6 +5,7 @@ PIECES                              names of parts that are measured independent
 MEASURED                            columns that are averaged over seeds when shown; () shows every row
 rows(piece, data_dir, seed, progress)   the rows of one part for one seed
 draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
+compact(rows)                           likewise: all rows in the form in which they are printed, and notes below them
 """
 
 TABLES = {
@@ -14,6 +15,7 @@ TABLES = {
     "baffle/table4": "fedarena.reproduce.baffle_table4",
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
+    "inference/digits": "fedarena.reproduce.inference_digits",
     "pbpfl/precision": "fedarena.reproduce.pbpfl_precision",
     "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",

@@ -1,0 +1,171 @@
+"""Every inference attack against every seed defense on digits: by party, in the paper's form and the adaptive one.
+
+Each pairing runs on its usual problem, as `bench run --defense D --attack A --dataset digits` does, shortened as
+`SHORT` says. A cell is told by its goal's main metric, of the reading that leaks most; `leak` is the advantage over
+guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason. Attacks that are installed
+beside the package's own are in the table too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from fedarena import compose, goals, registry, trial
+from fedarena.attack import Inference
+from fedarena.errors import UserError
+from fedarena.goals.goal import Goal
+from fedarena.records import Record
+from fedarena.spec import GroupSpec, threats
+from fedarena.summary import cell, mean
+from fedarena.threat import FORMS
+from fedarena.usual import usual_problem
+
+Progress = Callable[[float, str], None]
+Settings = Mapping[str, Mapping[str, str]]
+
+DEFENSES = ("fedavg", "dbcl", "two-stage", "baffle", "pbpfl")
+ATTACKS = tuple(
+    name
+    for name in registry.registries()["attack"].names()
+    if issubclass(registry.find("attack", name).load(), Inference)
+)
+SEARCH = {"victims": "3", "iterations": "600", "restarts": "4", "window": "30"}
+SHORT: Mapping[str, Settings] = {
+    "dlg": {"attack": SEARCH, "training": {"rounds": "31"}},
+    "idlg": {"attack": SEARCH, "training": {"rounds": "31"}},
+    "joint-membership": {"training": {"rounds": "60"}},
+    "marginal-membership": {"training": {"rounds": "60"}},
+    "last-layer-label": {"training": {"rounds": "60"}},
+    "model-extraction": {"training": {"rounds": "200"}},
+    "gradient-estimate": {"attack": {"rounds": "30"}, "training": {"rounds": "100"}},
+}
+"""Attack → options and schedule in place of the usual ones, so that no pairing takes more than a minute or so."""
+
+PIECES = tuple(f"{attack}, {defense}" for attack in ATTACKS for defense in DEFENSES)
+MEASURED = ("value", "leak", "accuracy", "cpu_seconds")
+SETTING = (
+    "digits; what each attack reaches, by its goal's metric, as whom and in which form; pairings on their usual "
+    "problems, shortened"
+)
+
+
+def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One pairing: a row for every party and form."""
+    attack, defense = piece.split(", ")
+    return measure(attack, defense, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+
+
+def measure(
+    attack: str, defense: str, data_dir: Path | None, seed: int, progress: Progress, short: Settings | None = None
+) -> list[dict[str, Any]]:
+    """One pairing. A problem that the attack or the defense refuses gives rows that say so.
+
+    Args:
+        short: in place of `SHORT`.
+    """
+    began = time.process_time()
+    goal = goals.find(registry.find("attack", attack).load().goal)
+    whom = threats(goal.parties, FORMS)
+    try:
+        records = _records(attack, defense, data_dir, seed, progress, SHORT.get(attack, {}) if short is None else short)
+        refused = ""
+    except UserError as error:
+        records, refused = [], str(error)
+    spent = time.process_time() - began
+    found = []
+    for threat in whom:
+        own = [r for r in records if (r["party"], r["form"]) == (threat.party, threat.form)]
+        named = {"attack": attack, "party": threat.party, "defense": defense, "form": threat.form}
+        found.append({**named, **_told(goal, own, refused), "cpu_seconds": spent})
+    return found
+
+
+def _records(
+    attack: str, defense: str, data_dir: Path | None, seed: int, progress: Progress, short: Settings
+) -> list[Record]:
+    cards = registry.find("attack", attack), registry.find("defense", defense)
+    problem = usual_problem({"dataset": "digits"}, short, cards)
+    made = compose.parse_attack(attack, short.get("attack", {}))
+    goal = goals.find(cards[0].load().goal)
+    spec = GroupSpec(
+        problem, compose.parse_defense(defense), made, threats(goal.parties, FORMS), seed, data_dir=data_dir
+    )
+    cells = trial.prepare(spec, lambda share, text: progress(0.3 * share, text))
+    done = []
+    for i, one in enumerate(cells):
+
+        def tell(share: float, text: str, i: int = i) -> None:
+            progress(0.3 + 0.7 * (i + share) / len(cells), text)
+
+        done.append(trial.attack(one, tell)[0])
+    return done
+
+
+def _told(goal: Goal, own: Sequence[Record], refused: str) -> dict[str, Any]:
+    """What a row says of one party in one form."""
+    worst = cell(own)
+    if worst is None:
+        return _row("", None, None, "refused", refused, "", None)
+    leak = {r["key"]: r["scores"].get("leak") for r in own}[worst.keys[0]]
+    metric = goal.wording(list(worst.metrics)).metric
+    value = worst.value(metric) if leak is not None else None  # what is known before an attack is no result of it
+    return _row(metric, value, leak, worst.status, worst.reason, worst.reading, own[0]["utility"]["clean_accuracy"])
+
+
+def _row(
+    metric: str, value: float | None, leak: float | None, status: str, reason: str, reading: str, accuracy: float | None
+) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": value,
+        "leak": leak,
+        "status": status,
+        "reason": reason,
+        "reading": reading,
+        "accuracy": accuracy,
+    }
+
+
+def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """A line an attack and party, a column a defense and form; and the reasons, which the cells refer to by number."""
+    notes: list[str] = []
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    defenses = [d for d in DEFENSES if any(row["defense"] == d for row in rows)]
+    for row in rows:
+        at = row["attack"], row["party"]
+        if at not in lines:
+            own = [r for r in rows if (r["attack"], r["party"]) == at]
+            metric = next((r["metric"] for r in own if r["metric"]), "-")
+            lines[at] = {"attack": row["attack"], "as the": row["party"], "by": metric}
+            for defense in defenses:
+                for form in FORMS:
+                    these = [r for r in own if (r["defense"], r["form"]) == (defense, form)]
+                    lines[at][f"{defense}\n{form}"] = _text(these, notes)
+    spent = {(r["attack"], r["defense"], r["seed"]): r["cpu_seconds"] for r in rows}
+    total, longest = sum(spent.values()), max(spent, key=lambda piece: spent[piece])
+    told = [f"({i}) {reason}" for i, reason in enumerate(notes, 1)]
+    return list(lines.values()), [
+        *told,
+        f"{len(spent)} pieces, {total:.0f} s of CPU time in all, {fmean(spent.values()):.0f} s on average; longest: "
+        f"{longest[0]}, {longest[1]}, {spent[longest]:.0f} s.",
+    ]
+
+
+def _text(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> str:
+    """The mean over seeds with its 95 % interval; what is not ok with its reason."""
+    if not rows:
+        return ""
+    values = [r["value"] for r in rows if r["value"] is not None]
+    told = []
+    if values:
+        m = mean(values)
+        told.append(f"{m.value:.2f}" + (f"±{m.half:.2f}" if m.half is not None else ""))
+    for status, reason in dict.fromkeys((r["status"], r["reason"]) for r in rows if r["status"] != "ok"):
+        if reason not in notes:
+            notes.append(reason)
+        told.append(f"{status} ({notes.index(reason) + 1})")
+    return " ".join(told)
