@@ -18,6 +18,7 @@ GOALS = {
     "estimate": "fedarena.goals.estimate:Estimates",
     "property": "fedarena.goals.property:PropertyOfBatch",
     "training-membership": "fedarena.goals.training_membership:TrainingMembership",
+    "inversion": "fedarena.goals.inversion:Inversion",
 }
 """Name → "module:class"; a goal is imported on first use."""
 

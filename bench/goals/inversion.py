@@ -1,0 +1,215 @@
+"""Inversion: what each class looks like to the model, pictures that show whose data it was trained on.
+
+A classifier that the harness trained apart (`fedarena.evaluator`) says whom each picture shows; SSIM and PSNR say how
+like it is to the mean of the class's training images, and to the likest single one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from fedarena import images, released
+from fedarena.attack import Inference, Portraits
+from fedarena.defense import Reading
+from fedarena.errors import UserError
+from fedarena.evaluator import Evaluator, evaluator_of
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, average, percent_of, values
+from fedarena.judge import mean_image
+from fedarena.percent import number, percent
+from fedarena.predictor import Predictor
+from fedarena.threat import EVERYONE, Form, NotApplicable, Party, Threat
+
+if TYPE_CHECKING:
+    from fedarena.book import Book
+    from fedarena.defense import Defense
+    from fedarena.problem import Problem
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+NEAREST = 200
+"""Training images of a class that a portrait is held against, the first ones; with fewer all of them."""
+
+ADAPTIVE = (
+    "the released model is attacked as it is: no protocol stands between it and the attack that could be adapted to"
+)
+
+
+@dataclass(frozen=True)
+class Sitters:
+    """Who is to be recognised.
+
+    Attributes:
+        evaluator: says whom a picture shows.
+        model: the one under attack.
+        classes: those with training images, [k].
+        means: the mean training image of each [k, channels, height, width] in [0, 1].
+        examples: up to `NEAREST` training images of each.
+    """
+
+    evaluator: Evaluator
+    model: Predictor
+    classes: Tensor
+    means: Tensor
+    examples: tuple[Tensor, ...]
+
+
+class Inversion(Goal):
+    """Answers are `fedarena.attack.Portraits`, held against the training images of each class."""
+
+    parties: ClassVar[tuple[Party, ...]] = EVERYONE
+    undefended: ClassVar[Form] = "paper"
+
+    def refuse(self, problem: Problem, attack: Inference) -> None:
+        shape = problem.task.input_shape
+        if len(shape) != 3 or min(shape[1:]) < images.WINDOW:
+            raise UserError(
+                f"inversions are judged as images: the input shape is {shape}, allowed: (channels, height, width) with "
+                f"both sides {images.WINDOW} or more"
+            )
+
+    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+        if (why := why_not(book.problem, sights.threat)) is not None:
+            return why
+        held = released.model_of(book, sights.threat)
+        if isinstance(held, NotApplicable):
+            return held
+        view = replace(book.view(sights.threat, attack, Reading(held.reading, ())), model=held.model)
+        sitters = sitters_of(book.problem, held.model)
+        return [Challenge(held.reading, view, sitters, known_metrics(book.problem, sitters))]
+
+    def judge(self, answer: Portraits, challenge: Challenge) -> dict[str, float]:
+        return portrait_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(top1 − prior)/(1 − prior), the prior being what one picture for all classes gets, 1/classes."""
+        return above(metrics["top1"], metrics["prior_top1"])
+
+    def pictures(self, answer: Portraits, challenge: Challenge) -> tuple[Tensor, Tensor]:
+        """Means of the classes, and what was made of them."""
+        sitters: Sitters = challenge.answers
+        return sitters.means.float().cpu(), images.valid(answer.images)[sitters.classes].float().cpu()
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "top1",
+            "ssim",
+            "Without a defense {attack} makes pictures in which the class is recognised:",
+            "{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
+            percent_of("top1"),
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "top1" not in m:
+            return []
+        told = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
+        told.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
+        told.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
+        told.append(f"the model's own confidence {number(m['confidence'])}")
+        return told + ([f"{m['queries'].value:,.0f} queries"] if m["queries"].value else [])
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not values(records, "prior_top1"):
+            return []
+
+        def share(name: str) -> str:
+            return f"{100 * average(records, name):.0f} %"
+
+        ssim = {name: average(records, f"prior_{name}_ssim") for name in ("grey", "mean")}
+        return [
+            f"Without any attack: one picture for all classes is recognised in {share('prior_top1')}; to the class "
+            f"mean a grey one has SSIM {ssim['grey']:.2f}, the mean training image {ssim['mean']:.2f}.",
+            f"Who recognises: a classifier that was trained apart, right for {share('evaluator_accuracy')} of held-out "
+            f"images and for {share('ceiling_top1')} of the class means.",
+        ]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return f"; one picture for all gets {100 * average(records, 'prior_top1'):.0f} %"
+
+    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+        if (why := why_not(problem, sights.threat)) is not None:
+            return f"n/a: {why.reason}"
+        size = sum(p.numel() for p in problem.init.values())
+        clear = {"server": "the model that it deploys", "outsider": "answers of the released model to its queries"}
+        told = clear.get(sights.threat.party, "the model that clients are given in the end")
+        told += "" if sights.threat.party == "outsider" else f", {size:,} parameters in clear"
+        return told + (
+            "\nand samples of its own, from the half of the held-out data" if attack.knows_population else ""
+        )
+
+
+def why_not(problem: Problem, threat: Threat) -> NotApplicable | None:
+    """Why there is nothing to attack, if so."""
+    if threat.form == "adaptive":
+        return NotApplicable(ADAPTIVE)
+    if problem.task.n_classes == 0:
+        return NotApplicable("the labels are numbers: there is no class to make a picture of")
+    if problem.task.schedule.loss == "regression":
+        return NotApplicable("the model has one output, which says nothing of how sure it is of a class")
+    return None
+
+
+def sitters_of(problem: Problem, model: Predictor) -> Sitters:
+    """What the judge keeps."""
+    classes = problem.y.unique()
+    members = [problem.x[problem.y == k] for k in classes]
+    means = torch.stack([x.double().mean(0) / problem.scale for x in members])
+    examples = tuple(x[:NEAREST].double() / problem.scale for x in members)
+    return Sitters(evaluator_of(problem), model, classes, means, examples)
+
+
+def known_metrics(problem: Problem, sitters: Sitters) -> dict[str, float]:
+    """What is known before any attack.
+
+    Returns:
+        evaluator_accuracy on the held-out images; ceiling_top1, whom it recognises in the class means; prior_top1, in
+        one picture for all, the better of mid-grey and the mean training image; prior_grey_ssim and prior_mean_ssim,
+        SSIM of these to the class means; classes.
+    """
+    evaluator, classes, means = sitters.evaluator, sitters.classes, sitters.means
+    priors = {"grey": torch.full_like(means, 0.5), "mean": mean_image(problem).expand_as(means)}
+    held_out = (problem.x_test[:10_000].float() / problem.scale, problem.y_test[:10_000])
+    return {
+        "evaluator_accuracy": evaluator.top(*held_out),
+        "ceiling_top1": evaluator.top(means, classes),
+        "prior_top1": max(evaluator.top(one, classes) for one in priors.values()),
+        **{f"prior_{name}_ssim": float(images.ssim(one, means).mean()) for name, one in priors.items()},
+        "classes": float(len(classes)),
+    }
+
+
+def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
+    """How well the classes are hit; means over them.
+
+    Returns:
+        top1, and with more than five classes top5: the share that the evaluator recognises; ssim, psnr (dB) to the
+        class's mean training image; nearest_ssim, nearest_psnr, each to the likest of its training images; confidence
+        of the model under attack in the class; steps a class; queries in all.
+
+    Raises:
+        ValueError: not one image a class.
+    """
+    classes, means = sitters.classes, sitters.means
+    if answer.images.shape[1:] != means.shape[1:] or len(answer.images) <= int(classes.max()):
+        raise ValueError(f"portraits of shape {tuple(answer.images.shape)} for classes of {tuple(means.shape[1:])}")
+    found = images.valid(answer.images.to(means.device))[classes]
+    near = [
+        (images.ssim(a.expand_as(x), x).max(), images.psnr(a.expand_as(x), x).max())
+        for a, x in zip(found, sitters.examples, strict=True)
+    ]
+    said = sitters.model.confidences(found.to(answer.images))
+    metrics = {f"top{k}": sitters.evaluator.top(found, classes, k) for k in (1, 5) if k < len(classes)}
+    return metrics | {
+        "ssim": float(images.ssim(found, means).mean()),
+        "psnr": float(images.psnr(found, means).mean()),
+        "nearest_ssim": float(torch.stack([ssim for ssim, _ in near]).mean()),
+        "nearest_psnr": float(torch.stack([psnr for _, psnr in near]).mean()),
+        "confidence": float(said.gather(1, classes[:, None]).mean()),
+        "steps": float(answer.steps.double().mean()),
+        "queries": float(answer.queries),
+    }
