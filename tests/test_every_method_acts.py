@@ -255,6 +255,13 @@ def test_an_attack_takes_an_undefended_model(name: str) -> None:
     assert server["status"] == "n/a"
 
 
+@pytest.mark.parametrize("name", BY_GOAL["estimate"])
+def test_an_attack_finds_the_gradient_of_an_undefended_batch(name: str) -> None:
+    for record in read(name, attacked("mlp", rounds=40, batch_size=4)):
+        assert record["metrics"]["cosine"] > record["metrics"]["control_cosine"] + 0.2
+        assert record["scores"]["privacy"] < 0.1
+
+
 def attacked(model: str = "lenet-dlg", model_options: Any = None, **schedule: Any) -> ProblemSpec:
     options = model_options or registry.find("model", model).parse({})
     return ProblemSpec("digits", model, "iid", 2, options, schedule=Schedule(**{"rounds": 8, **schedule}))

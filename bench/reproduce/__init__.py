@@ -16,6 +16,7 @@ TABLES = {
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
     "inference/digits": "fedarena.reproduce.inference_digits",
+    "inference/epsilon": "fedarena.reproduce.inference_epsilon",
     "pbpfl/precision": "fedarena.reproduce.pbpfl_precision",
     "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",

@@ -9,23 +9,20 @@ beside the package's own are in the table too.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fedarena import compose, goals, registry, trial
+from fedarena import compose, goals, registry
 from fedarena.attack import Inference
 from fedarena.errors import UserError
 from fedarena.goals.goal import Goal
 from fedarena.records import Record
-from fedarena.spec import GroupSpec, threats
+from fedarena.reproduce.inference import Progress, Settings, pairing
+from fedarena.spec import threats
 from fedarena.summary import cell, mean
 from fedarena.threat import FORMS
-from fedarena.usual import usual_problem
-
-Progress = Callable[[float, str], None]
-Settings = Mapping[str, Mapping[str, str]]
 
 DEFENSES = ("fedavg", "dbcl", "two-stage", "baffle", "pbpfl")
 ATTACKS = tuple(
@@ -71,8 +68,9 @@ def measure(
     goal = goals.find(registry.find("attack", attack).load().goal)
     whom = threats(goal.parties, FORMS)
     try:
-        records = _records(attack, defense, data_dir, seed, progress, SHORT.get(attack, {}) if short is None else short)
-        refused = ""
+        settings = SHORT.get(attack, {}) if short is None else short
+        made = compose.parse_defense(defense)
+        records, refused = pairing(attack, made, whom, settings, data_dir, seed, progress), ""
     except UserError as error:
         records, refused = [], str(error)
     spent = time.process_time() - began
@@ -82,27 +80,6 @@ def measure(
         named = {"attack": attack, "party": threat.party, "defense": defense, "form": threat.form}
         found.append({**named, **_told(goal, own, refused), "cpu_seconds": spent})
     return found
-
-
-def _records(
-    attack: str, defense: str, data_dir: Path | None, seed: int, progress: Progress, short: Settings
-) -> list[Record]:
-    cards = registry.find("attack", attack), registry.find("defense", defense)
-    problem = usual_problem({"dataset": "digits"}, short, cards)
-    made = compose.parse_attack(attack, short.get("attack", {}))
-    goal = goals.find(cards[0].load().goal)
-    spec = GroupSpec(
-        problem, compose.parse_defense(defense), made, threats(goal.parties, FORMS), seed, data_dir=data_dir
-    )
-    cells = trial.prepare(spec, lambda share, text: progress(0.3 * share, text))
-    done = []
-    for i, one in enumerate(cells):
-
-        def tell(share: float, text: str, i: int = i) -> None:
-            progress(0.3 + 0.7 * (i + share) / len(cells), text)
-
-        done.append(trial.attack(one, tell)[0])
-    return done
 
 
 def _told(goal: Goal, own: Sequence[Record], refused: str) -> dict[str, Any]:

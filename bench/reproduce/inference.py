@@ -1,0 +1,48 @@
+"""What the tables of inference attacks have in common: one pairing on its usual problem on digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fedarena import compose, registry, trial
+from fedarena.records import Record
+from fedarena.spec import GroupSpec, MethodSpec
+from fedarena.threat import Threat
+from fedarena.usual import usual_problem
+
+Progress = Callable[[float, str], None]
+Settings = Mapping[str, Mapping[str, str]]
+"""Options as text, by group: attack, training, model and partition; as after `--set`."""
+
+TRAINING = 0.3
+"""Share of a pairing's time that the training is taken to need, for progress."""
+
+
+def pairing(
+    attack: str,
+    defense: MethodSpec,
+    whom: Sequence[Threat],
+    settings: Settings,
+    data_dir: Path | None,
+    seed: int,
+    progress: Progress,
+) -> list[Record]:
+    """Train under the defense, attack as everybody; the records as `bench run` writes them, without FedAvg beside them.
+
+    Raises:
+        UserError: the attack or the defense refuses the problem.
+    """
+    cards = registry.find("attack", attack), registry.find("defense", defense.name)
+    problem = usual_problem({"dataset": "digits"}, settings, cards)
+    made = compose.parse_attack(attack, settings.get("attack", {}))
+    spec = GroupSpec(problem, defense, made, tuple(whom), seed, data_dir=data_dir)
+    cells = trial.prepare(spec, lambda share, text: progress(TRAINING * share, text))
+    done = []
+    for i, one in enumerate(cells):
+
+        def tell(share: float, text: str, i: int = i) -> None:
+            progress(TRAINING + (1 - TRAINING) * (i + share) / len(cells), text)
+
+        done.append(trial.attack(one, tell)[0])
+    return done
