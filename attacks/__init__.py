@@ -2,11 +2,14 @@
 
 CARDS = {
     "alie": "fedarena.attacks.cards.alie:CARD",
+    "analytic": "fedarena.attacks.cards.analytic:CARD",
     "bank": "fedarena.attacks.cards.bank:CARD",
     "delayed": "fedarena.attacks.cards.delayed:CARD",
     "dlg": "fedarena.attacks.cards.dlg:CARD",
     "gaussian": "fedarena.attacks.cards.gaussian:CARD",
     "gradient-estimate": "fedarena.attacks.cards.gradient_estimate:CARD",
+    "idlg": "fedarena.attacks.cards.idlg:CARD",
+    "inverting-gradients": "fedarena.attacks.cards.inverting_gradients:CARD",
     "ipm": "fedarena.attacks.cards.ipm:CARD",
     "joint-membership": "fedarena.attacks.cards.joint_membership:CARD",
     "label-flip": "fedarena.attacks.cards.label_flip:CARD",

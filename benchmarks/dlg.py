@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fedarena.attacks.dlg import Objective, squared_distance
+from fedarena.attacks.matching import Objective, squared_distance
 from fedarena.cards import NoOptions
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.models.lenet_dlg import DlgLeNet

@@ -15,8 +15,11 @@ from torch.nn import functional as F
 
 from fedarena import judge
 from fedarena.attack import Guess
+from fedarena.attacks.adam import adam
 from fedarena.attacks.cards.dlg import CARD, Options
-from fedarena.attacks.dlg import DLG, Objective, adam, infer_labels, total_variation
+from fedarena.attacks.dlg import DLG
+from fedarena.attacks.matching import Objective, total_variation
+from fedarena.attacks.output_labels import infer_labels
 from fedarena.cards import NoOptions
 from fedarena.defense import Defense, State
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions

@@ -1,0 +1,51 @@
+"""Adam (Kingma & Ba 2015, Algorithm 1) from many starts at once, with the steps of Geiping et al. (2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.lbfgs import Evaluate, Minima
+
+BETAS, EPS = (0.9, 0.999), 1e-8
+
+
+def adam(
+    evaluate: Evaluate,
+    start: Tensor,
+    iterations: int,
+    lr: float,
+    target: float,
+    first: int = 1,
+    last: int | None = None,
+    signed: bool = False,
+    project: Callable[[Tensor], Tensor] = lambda x: x,
+) -> Minima:
+    """Adam from every row of `start`, lr·0.1 after 3/8, 5/8 and 7/8 of the iterations.
+
+    Rows that stop being finite are dropped; each row's best point is returned. Stops as soon as one row
+    reaches `target`.
+
+    Args:
+        iterations: by which the learning rate is scheduled.
+        first, last: which of them, counted from 1, are gone through here; None: to the end.
+        signed: the moments are those of the gradient's sign.
+        project: brings points [r, D] back to where they may be, after every step.
+    """
+    x, m, v = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    best, best_value = start.clone(), start.new_full((start.shape[0],), torch.inf)
+    spent, (b1, b2) = 0, BETAS
+    for i in range(first, (last or iterations) + 1):
+        value, gradient = evaluate(x)
+        spent += x.shape[0]
+        better = value < best_value  # false where not finite
+        best[better], best_value[better] = x[better], value[better]
+        if bool((best_value <= target).any()):
+            break
+        gradient, t = gradient.sign() if signed else gradient, i - first + 1
+        m, v = b1 * m + (1 - b1) * gradient, b2 * v + (1 - b2) * gradient.square()
+        rate = lr * 0.1 ** sum(i > share * iterations for share in (3 / 8, 5 / 8, 7 / 8))
+        x = project(x - rate * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + EPS))
+    return Minima(best, best_value, spent)

@@ -1,0 +1,117 @@
+"""Samples read off the gradient of a dense first layer with a bias, without any search.
+
+For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂W_i = ∂L/∂b_i·xᵀ, so x = ∂L/∂W_i/∂L/∂b_i
+(Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
+direction: their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
+a protocol the ratio is affine in x, and A and c are found by playing it (`fedarena.attacks.first_layer`).
+
+What A x + c leaves open is filled in by the least norm, or with `prior=population` by the samples of the attacker's own
+(`fedarena.attacks.image_law`). Of a batch, rows of units that are active for one sample alone show it (Boenisch et al.
+2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from single rows, those
+first whose sample would leave [0, 1] the least: a best effort.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedarena.attack import Guess, Inference, Progress, Reconstruction, Watch
+from fedarena.attacks.cards.analytic import Options
+from fedarena.attacks.first_layer import Affine, FirstLayer, affine, apart, first_layer, strongest
+from fedarena.attacks.image_law import Gaussian, Law, Least
+from fedarena.attacks.matching import relative_squares
+from fedarena.attacks.output_labels import output_labels, shown
+from fedarena.attacks.victims import spread
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.threat import NotApplicable
+from fedarena.view import Observation, View
+
+
+class Analytic(Inference):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.analytic.Options`."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.knows_population = options.prior == "population"
+
+    def watch(self, schedule: Schedule) -> Watch:
+        return spread("analytic", self.options, schedule)
+
+    def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
+        law: Law = Least()
+        if view.population is not None:
+            law = Gaussian.of(view.population.x.flatten(1))
+        guess: Guess = []
+        for i, seen in enumerate(view.observations):
+            layer = first_layer(seen.target)
+            if isinstance(layer, str):
+                return NotApplicable(layer)
+            found = reconstruct(view, seen, layer, law, rng.child("analytic", i))
+            if isinstance(found, str):
+                return NotApplicable(found)
+            guess.append(found)
+            progress((i + 1) / len(view.observations), f"round {seen.round}: match {found.match:.1e}")
+        return guess
+
+
+def reconstruct(view: View, seen: Observation, layer: FirstLayer, law: Law, rng: Rng) -> Reconstruction | str:
+    """The samples behind one observation, or why they cannot be read."""
+    probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
+    like = seen.target[layer.weight]
+    of = affine(view, seen, layer, probe.to(like))
+    if isinstance(of, str):
+        return of
+    rows = layer.rows(seen.target)
+    if not bool(rows[:, -1].any()):
+        return "the first layer's gradient is 0"
+    groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
+    found = [law(*_seen(group, of)) for group in groups]
+    singles = sorted((law(*_seen(row[None], of)) for row in rest), key=outside)
+    found += [*singles, *[torch.full_like(probe, 0.5).to(rows)] * seen.images]  # grey, where all rows are used up
+    x = torch.stack(found[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
+    return matched_labels(view, seen, x)
+
+
+def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:
+    found, variance = strongest(rows)
+    return found, of, variance
+
+
+def outside(x: Tensor) -> float:
+    """How far a sample leaves [0, 1], in squares."""
+    return float((x - x.clamp(0, 1)).square().sum())
+
+
+def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
+    """Gives labels to samples: those that the output layer shows, in the order that would have been seen most alike.
+
+    Where none are shown all are class 0, of numbers ½.
+    """
+    n, distance, spent = seen.images, relative_squares(seen.target), 0
+    labels = output_labels(view, seen, x[None]) if shown(view, seen) else torch.zeros(n, dtype=torch.int64).to(x.device)
+    if not view.n_classes:
+        labels = torch.full((n,), 0.5).to(x)
+
+    def off(labels: Tensor) -> float:
+        y = F.one_hot(labels, view.n_classes).to(x) if view.n_classes else labels
+        return float(distance(seen.simulate(x.clamp(0, 1), y)))
+
+    least, spent, better = off(labels), 1, True
+    while better:
+        better = False
+        for i, j in combinations(range(n), 2):
+            if labels[i] == labels[j]:
+                continue
+            swapped = labels.clone()
+            swapped[[i, j]] = labels[[j, i]]
+            spent += 1
+            if (tried := off(swapped)) < least:
+                labels, least, better = swapped, tried, True
+    return Reconstruction(x, labels, least, spent)

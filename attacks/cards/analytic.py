@@ -1,0 +1,51 @@
+"""Card and options of `analytic`."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import Card, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the analytic reconstruction."""
+
+    prior: str = option(
+        "none",
+        "what fills in what was not seen: none, the sample of least norm; population, the Gaussian law of samples of "
+        "the attacker's own",
+        choices=("none", "population"),
+    )
+    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
+    start: int = option(0, "first round attacked", low=0)
+    window: int = option(60, "rounds written down for parties that need several", low=2)
+
+
+CARD = Card(
+    name="analytic",
+    kind="attack",
+    title="Samples read off a dense first layer with a bias",
+    target="fedarena.attacks.analytic:Analytic",
+    options=Options,
+    paper="Inverting Gradients: How Easy Is It to Break Privacy in Federated Learning? (NeurIPS)",
+    authors="Geiping, Bauermeister, Dröge, Moeller",
+    year=2020,
+    url="https://arxiv.org/abs/2003.14053",
+    equations="Proposition 3.1, first by Phong et al. 2017, Section 3",
+    departures=(
+        "All rows are read at once, by their strongest direction, where the papers divide one row by its bias.",
+        "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol on single "
+        "pixels, and inverted by the least norm or under a Gaussian law of images.",
+        "Batches: rows of units that are active for one sample alone are found by their agreement (Boenisch et al. "
+        "2023 read them one by one).",
+    ),
+    check="Proposition 3.1: single samples come back exactly, tests/attacks/test_analytic.py",
+    facts=(
+        (
+            "reads",
+            "the gradient or update of a dense first layer with a bias, as seen, and its own plays of the protocol",
+        ),
+        ("model", "mlp and the like; n/a where the first layer is convolutional or has no bias"),
+        ("knows", "with prior=population half of the held-out data"),
+    ),
+    usual=(("model", "mlp"),),
+)
