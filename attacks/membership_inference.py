@@ -5,7 +5,7 @@ sure it is is told by
 
     φ = log p_y/(1 − p_y)                              (Carlini et al., logit scaling)
 
-which is close to normally distributed over models. Where no confidences are trained for, φ is minus the loss.
+which is close to normally distributed over models. Where no confidences are trained for, φ is −log of the loss.
 
     loss    φ itself. It orders candidates as minus the cross-entropy does, −log p_y, and tells apart what rounds to 0.
     lira    (φ − μ)/σ, with μ the mean of the candidate's φ over shadow models, none of which was trained on it, and σ
@@ -71,7 +71,7 @@ def sureness(model: Predictor, asked: Candidates) -> Tensor:
     """φ of every candidate, [m] (float64); see the module's docstring. p_y/(1 − p_y) is taken as p_y/Σ_{k≠y} p_k."""
     out, criterion = model.confidences(asked.x), model.task.criterion
     if criterion.loss != "cross-entropy":
-        return -criterion.each(out, asked.y)
+        return -criterion.each(out, asked.y).clamp(min=TINY).log()
     label = asked.y[:, None]
     own, others = out.gather(1, label).squeeze(1), out.scatter(1, label, 0.0).sum(1)
     return own.clamp(min=TINY).log() - others.clamp(min=TINY).log()

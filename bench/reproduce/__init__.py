@@ -17,6 +17,7 @@ TABLES = {
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
     "inference/digits": "fedarena.reproduce.inference_digits",
     "inference/epsilon": "fedarena.reproduce.inference_epsilon",
+    "membership/lira": "fedarena.reproduce.membership_lira",
     "pbpfl/precision": "fedarena.reproduce.pbpfl_precision",
     "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",

@@ -1,0 +1,151 @@
+"""Membership inference on released models that overfit: LiRA beside the loss threshold, without a defense and by ε.
+
+Carlini et al. 2022 find LiRA ten times as strong as the loss threshold at a false positive rate of 0.1 %, on networks
+for CIFAR-10 and 25,000 samples; here dense networks see few samples of easier data, so that no number of theirs stands
+beside. What can be held to theirs is the order: at low false positive rates LiRA finds more than the loss does.
+
+Rows are told apart by who attacks (an outsider, who asks for predictions and holds samples of its own; a client, who
+holds its own shard besides), by how shadows are trained (paper: plainly, adaptive: through the protocol) and by what
+ranks the candidates. Server and eavesdropper hold the model that the outsider asks, and no further samples: their
+numbers are the outsider's. The loss threshold needs no shadows and no samples, so that one row is all that it has.
+
+A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which takes at
+least 1/X strangers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from torch import Tensor
+
+from fedarena import compose, goals, registry, trial
+from fedarena.attack import Scores
+from fedarena.problem import ProblemSpec
+from fedarena.reproduce.membership_picture import Line, Panel, draw_panels
+from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec, MethodSpec
+from fedarena.threat import NotApplicable, Party, Threat
+
+Progress = Callable[[float, str], None]
+
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+"""False positive rates."""
+SHADOWS = 16
+SETTING = (
+    "share of members found by false positive rate; dense network of 200-200 units on few samples; "
+    f"{SHADOWS} shadow models, one variance; seeds: mean [least, largest]"
+)
+COLUMNS = tuple(f"tpr_at_{rate:g}" for rate in RATES)
+MEASURED = ("auc", *COLUMNS, "on_members", "on_strangers")
+
+
+@dataclass(frozen=True)
+class Data:
+    """A federation that overfits.
+
+    Attributes:
+        name: of the data set. clients, samples: how many clients with how many samples each. batch: a client's.
+    """
+
+    name: str
+    clients: int
+    samples: int
+    batch: int
+
+
+DATA = (Data("digits", 4, 50, 16), Data("mnist", 5, 300, 64))
+DEFENSES: dict[str, tuple[str, dict[str, str]]] = {
+    "fedavg": ("fedavg", {}),
+    "dp-sgd, ε = 8": ("dp-sgd", {"epsilon": "8"}),
+    "dp-sgd, ε = 2": ("dp-sgd", {"epsilon": "2"}),
+    "dp-sgd, ε = 0.5": ("dp-sgd", {"epsilon": "0.5"}),
+}
+ROUNDS = 200
+
+_CASES = {f"{data.name}, {title}": (data, title) for data in DATA for title in DEFENSES}
+PIECES = tuple(_CASES)
+
+ATTACKS: tuple[tuple[Party, str], ...] = (("outsider", "loss"), ("outsider", "lira"), ("client", "lira"))
+
+
+def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """Train one federation, and attack its model in every way."""
+    data, title = _CASES[piece]
+    return measure(data, title, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+
+
+def measure(
+    data: Data, title: str, data_dir: Path | None, seed: int, progress: Progress, shadows: int = SHADOWS
+) -> list[dict[str, Any]]:
+    """One row for every attack and form."""
+    cases = [(p, s, f) for p, s in ATTACKS for f in (("paper", "adaptive") if s == "lira" else ("paper",))]
+    found = []
+    for i, (party, statistic, form) in enumerate(cases):
+        options = {"statistic": statistic, "shadows": str(shadows)}
+        attack = compose.parse_attack("membership-inference", options)
+        group = GroupSpec(problem_of(data), defense_of(title), attack, (Threat(party, form),), seed, data_dir=data_dir)
+        (cell,) = trial.prepare(group)
+        assert cell.challenge is not None, cell.record["reason"]
+        assert cell.challenge.view is not None
+
+        def tell(share: float, text: str, i: int = i) -> None:
+            progress((i + share) / len(cases), text)
+
+        answer: Any = trial.load_attack(attack)(cell.challenge.view, Rng(seed).child("attack"), tell)
+        assert not isinstance(answer, NotApplicable), answer.reason
+        metrics = goals.find("training-membership").judge(answer, cell.challenge) | cell.challenge.metrics
+        curve = roc(answer[0], cell.challenge.answers)
+        found.append(
+            {
+                "data": data.name,
+                "defense": title,
+                "party": party,
+                "form": "-" if statistic == "loss" else form,
+                "statistic": statistic,
+                "auc": metrics["auc"],
+                **dict(zip(COLUMNS, curve, strict=True)),
+                "on_members": metrics["member_accuracy"],
+                "on_strangers": metrics["stranger_accuracy"],
+            }
+        )
+    return found
+
+
+def problem_of(data: Data) -> ProblemSpec:
+    """The federation as a problem."""
+    model = registry.find("model", "mlp").parse({})
+    partition = registry.find("partition", "few").parse({"samples": str(data.samples)})
+    schedule = Schedule(rounds=ROUNDS, batch_size=data.batch)
+    return ProblemSpec(data.name, "mlp", "few", data.clients, model, partition, schedule)
+
+
+def defense_of(title: str) -> MethodSpec:
+    """The protocol that a row names."""
+    return compose.parse_defense(*DEFENSES[title])
+
+
+def roc(answer: Scores, members: Tensor) -> list[float | None]:
+    """The share of members that outrank all but a share of `RATES` of the strangers; None where that is nobody."""
+    values = answer.values.double().cpu()
+    inside, outside = values[members], values[~members].sort(descending=True).values
+    allowed = [int(rate * len(outside) + 1e-9) for rate in RATES]
+    return [float((inside > outside[k]).double().mean()) if k else None for k in allowed]
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """A panel for data and defense: means over seeds of the members found, on logarithmic axes."""
+    panels: dict[str, dict[str, Line]] = {}
+    for row in rows:
+        title = f"{row['data']}, {row['defense']}"
+        name = f"{row['statistic']}, {row['party']}" + ("" if row["form"] == "-" else f", {row['form']} form")
+        same = [r for r in rows if all(r[k] == row[k] for k in ("data", "defense", "party", "form", "statistic"))]
+        points = [(x, [r[c] for r in same if r[c] is not None]) for x, c in zip(RATES, COLUMNS, strict=True)]
+        line = Line([x for x, v in points if v], [fmean(v) for _, v in points if v])
+        panels.setdefault(title, {})[name] = line
+    draw_panels([Panel(title, lines) for title, lines in panels.items()], path)

@@ -1,0 +1,41 @@
+"""Models that overfit few digits, to be attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedarena import compose, registry, trial
+from fedarena.problem import ProblemSpec
+from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec
+from fedarena.threat import Form, Party, Threat
+from fedarena.trial import Prepared
+
+
+def group(
+    defense: str = "fedavg", options: Mapping[str, str] | None = None, party: Party = "server", form: Form = "paper",
+    seed: int = 0, samples: int = 50, rounds: int = 200, loss: str = "cross-entropy", partition: str = "few",
+    **attack: str,
+) -> GroupSpec:  # fmt: skip
+    """Four clients; three shadows unless told otherwise."""
+    model = registry.find("model", "mlp").parse({"widths": "32"})
+    division = registry.find("partition", partition).parse({"samples": str(samples)} if partition == "few" else {})
+    schedule = Schedule(rounds=rounds, batch_size=16, loss=loss)
+    return GroupSpec(
+        ProblemSpec("digits", "mlp", partition, 4, model, division, schedule),
+        compose.parse_defense(defense, options),
+        compose.parse_attack("membership-inference", {"shadows": "3", **attack}),
+        (Threat(party, form),),
+        seed,
+    )
+
+
+def prepared(spec: GroupSpec) -> list[Prepared]:
+    return trial.prepare(spec)
+
+
+def attacked(**settings: Any) -> dict[str, Any]:
+    """The record of one cell."""
+    (cell,) = prepared(group(**settings))
+    return trial.attack(cell)[0]
