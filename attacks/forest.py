@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import torch
 from sklearn.ensemble import RandomForestClassifier
-from torch import Tensor
+from torch import Tensor, from_numpy
 
 from fedarena.rng import Rng
 
 TREES, LEAF, SPLIT = 100, 5, 5
-FOLDS = 5
 
 
-def forest(x: Tensor, y: Tensor, rng: Rng) -> RandomForestClassifier:
-    """Trained on samples [n, f] with labels [n] (bool), both present."""
+def forest_scores(x: Tensor, y: Tensor, asked: Tensor, rng: Rng) -> Tensor:
+    """Train on samples, then score others: the share of evidence for the property, [m] (float64).
+
+    Args:
+        x: samples [n, f]. y: which of them have the property, [n] (bool), of both kinds. asked: [m, f].
+    """
     made = RandomForestClassifier(TREES, min_samples_leaf=LEAF, min_samples_split=SPLIT, random_state=rng.integer(32))
-    return made.fit(x.numpy(), y.numpy())
-
-
-def votes(trained: RandomForestClassifier, x: Tensor) -> Tensor:
-    """The share of evidence for True, [n] (float64)."""
-    column = list(trained.classes_).index(True)
-    return torch.from_numpy(trained.predict_proba(x.numpy())[:, column])
-
-
-def held_out_votes(x: Tensor, y: Tensor, groups: Sequence[int], rng: Rng) -> Tensor:
-    """Each sample's votes by a forest that saw none of its group, [n]; groups are shared out among `FOLDS` folds."""
-    fold = torch.from_numpy(np.unique(groups, return_inverse=True)[1] % FOLDS)
-    found = torch.zeros(len(y), dtype=torch.float64)
-    for k in fold.unique().tolist():
-        out = fold == k
-        found[out] = votes(forest(x[~out], y[~out], rng.child(k)), x[out])
-    return found
+    made.fit(x.cpu().numpy(), y.cpu().numpy())
+    return from_numpy(made.predict_proba(asked.cpu().numpy())[:, 1])  # classes are in order, False and True

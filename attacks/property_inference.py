@@ -4,10 +4,13 @@ In each round attacked the attacker lets the client function run on batches of i
 the property and some of samples that all lack it, and learns to tell what comes of them. Then it is shown what the
 victim sent, or what it could make of it:
 
-    forest   a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
-    ridge    a linear classifier in each round, on more batches (`fedarena.attacks.round_ridge`)
+    forest         a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
+    round-forest   a random forest in each round, on more batches
+    ridge          a linear classifier in each round (`fedarena.attacks.round_ridge`)
 
-Which of the two is better it can tell beforehand: it knows what its own batches are.
+A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
+Which classifier is best the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of
+samples that it held back.
 
 Of several clients' mean one is taken to have the property, drawn for each batch, and the others to lack it: 'the
 property of one participant' of Section 4.
@@ -15,51 +18,55 @@ property of one participant' of Section 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.attack import GoalName, Inference, Progress, PropertyScores, Scores, Watch
 from fedarena.attacks.cards.property_inference import Options
-from fedarena.attacks.forest import forest, held_out_votes, votes
-from fedarena.attacks.round_ridge import round_ridge
+from fedarena.attacks.forest import forest_scores
+from fedarena.attacks.own_batches import Lesson, OwnBatches
+from fedarena.attacks.round_ridge import STRENGTHS, ridge_scores
 from fedarena.attacks.update_features import features
 from fedarena.errors import UserError
 from fedarena.membership import membership_metrics
-from fedarena.population import drawn
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
-from fedarena.tensors import Tensors, flatten, same_names
+from fedarena.tensors import Tensors, flatten
 from fedarena.threat import NotApplicable
-from fedarena.view import Observation, Population, View
+from fedarena.view import View
+
+CHECKS = 4
+"""Own batches of either kind on which classifiers are tried, in each round."""
+
+FOREST, ROUND_FOREST, RIDGE = "forest", "round-forest", "ridge"
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What one classifier says, and how well it does on the attacker's own batches.
+class Asked:
+    """Scores of one round.
 
     Attributes:
-        values: [observations], of what was seen. own_auc: on batches that it was not trained on.
+        seen: of the victim's update. checks: of the attacker's own that were held back, [2·CHECKS]; none in the paper
+            form.
     """
 
-    values: Tensor
-    own_auc: float
+    seen: float
+    checks: Tensor
 
+    @classmethod
+    def of(cls, scores: Tensor) -> Asked:
+        """Of the held-back ones and of the victim's, which comes last."""
+        return cls(float(scores[-1]), scores[:-1])
 
-@dataclass(frozen=True)
-class Lesson:
-    """What the attacker's own batches of one round gave.
-
-    Attributes:
-        updates: one for each batch. has: which of them have the property, [batches] (bool).
-    """
-
-    updates: list[Tensors]
-    has: Tensor
+    def standardised(self) -> Asked:
+        """In standard deviations from the mean of the held-back ones."""
+        mean, deviation = float(self.checks.mean()), float(self.checks.std()) or 1.0
+        return Asked((self.seen - mean) / deviation, (self.checks - mean) / deviation)
 
 
 class PropertyInference(Inference):
@@ -87,118 +94,102 @@ class PropertyInference(Inference):
 
     def run(self, view: View, rng: Rng, progress: Progress) -> PropertyScores | NotApplicable:
         o, adaptive = self.options, view.threat.form == "adaptive"
-        own = Own.of(view)
-        wants_forest, wants_ridge = not adaptive or o.classifier != "ridge", adaptive and o.classifier != "forest"
-        shown: list[Tensor] = []
-        has: list[Tensor] = []
-        ridges: list[Tensor] = []
-        own_ridges: list[Tensor] = []
-        kinds: list[Tensor] = []
+        own = OwnBatches.of(view, o.match_classes, adaptive, rng.child("own"))
+        wanted = (FOREST,) if not adaptive else (FOREST, ROUND_FOREST, RIDGE) if o.classifier == "best" else ()
+        wanted = wanted or (o.classifier,)
+        found: dict[str, list[Asked]] = defaultdict(list)
+        shown: list[Shown] = []
         for i, seen in enumerate(view.observations):
-            stream = rng.child("property", i)
-            most = o.round_batches if wants_ridge else 0
-            lesson = own.lesson(seen, max(o.with_batches, most), max(o.without_batches, most), stream)
-            if wants_ridge:
-                target, x = flatten(seen.target), torch.stack([flatten(u) for u in lesson.updates])
-                told = round_ridge(x, lesson.has, target, seen.noise_std)
-                ridges.append(torch.tensor(told.target, dtype=torch.float64))
-                own_ridges.append(told.own)
-                kinds.append(lesson.has)
-            if wants_forest:
-                few = self._few(lesson)
-                noise = seen.noise_std if adaptive else 0.0
-                rows = [features(u, o.features) for u in self._noisy(few.updates, noise, stream)]
-                shown.append(torch.stack([*rows, features(seen.target, o.features)]))
-                has.append(few.has)
+            stream = rng.child("round", i)
+            noise = seen.noise_std if adaptive else 0.0
+            count = CHECKS if adaptive else 0
+            checks = own.lesson(seen, "check", count, count, stream)
+            asked = [*noisy(checks.updates, noise, stream.child("noise", "check")), seen.target]
+            if FOREST in wanted:
+                few = own.lesson(seen, "train", o.with_batches, o.without_batches, stream.child("few"))
+                shown.append(self._shown(few, asked, noise, stream.child("noise", "few")))
+            if ROUND_FOREST in wanted or RIDGE in wanted:
+                many = own.lesson(seen, "train", o.round_batches, o.round_batches, stream.child("many"))
+                for name, scores in self._in_round(wanted, many, asked, noise, stream).items():
+                    found[name].append(Asked.of(scores).standardised())
             progress((i + 1) / (len(view.observations) + 1), f"round {seen.round}")
-        found: dict[bool, Verdicts] = {}
-        if wants_ridge:
-            found[True] = Verdicts(torch.stack(ridges), auc(torch.cat(own_ridges), torch.cat(kinds)))
-        if wants_forest:
-            widths = {x.shape[1] for x in shown}
-            if len(widths) == 1 and widths != {0}:
-                found[False] = self._forest(shown, has, rng.child("forest"))
-            elif not wants_ridge:
-                return NotApplicable(
-                    "what was seen has no weights for features=code"
-                    if widths == {0}
-                    else "what was seen has another size in each round, which no one forest can be trained on"
-                )
-        by_round = max(found, key=lambda k: found[k].own_auc)
-        return PropertyScores(found[by_round].values, found[by_round].own_auc, by_round)
+        if FOREST in wanted:
+            over_rounds = over_all(shown, rng.child("forest"))
+            if isinstance(over_rounds, NotApplicable) and not found:
+                return over_rounds
+            if not isinstance(over_rounds, NotApplicable):
+                found[FOREST] = over_rounds
+        if not adaptive:
+            return PropertyScores(seen_scores(found[FOREST]), None, False)
+        return choose(found)
 
-    def _few(self, lesson: Lesson) -> Lesson:
-        """As many of either kind as the forest is given."""
-        o, order = self.options, lesson.has.to(torch.int64)
-        at = [*order.nonzero().flatten()[: o.with_batches], *(1 - order).nonzero().flatten()[: o.without_batches]]
-        index = torch.stack(at)
-        return Lesson([lesson.updates[int(k)] for k in index], lesson.has[index])
+    def _shown(self, lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng) -> Shown:
+        kind = self.options.features
+        x = torch.stack([features(u, kind) for u in noisy(lesson.updates, noise, rng)])
+        return Shown(x, lesson.has, torch.stack([features(u, kind).float() for u in asked]))
 
-    def _noisy(self, updates: Sequence[Tensors], std: float, rng: Rng) -> list[Tensors]:
-        """With noise as the protocol's."""
-        if not std:
-            return list(updates)
-        generator = rng.child("noise").torch()
-        return [
-            {n: t + std * torch.randn(t.shape, generator=generator).to(t) for n, t in update.items()}
-            for update in updates
-        ]
-
-    def _forest(self, shown: Sequence[Tensor], has: Sequence[Tensor], rng: Rng) -> Verdicts:
-        """Trained on the attacker's own batches of all rounds.
-
-        Args:
-            shown: features [batches + 1, f] of each round, what was seen last.
-        """
-        x, y = torch.cat([rows[:-1] for rows in shown]), torch.cat(list(has))
-        rounds = [i for i, kinds in enumerate(has) for _ in kinds]
-        own = held_out_votes(x, y, rounds, rng.child("held-out"))
-        made = forest(x, y, rng.child("all"))
-        return Verdicts(votes(made, torch.stack([rows[-1] for rows in shown])), auc(own, y))
+    def _in_round(
+        self, wanted: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng
+    ) -> dict[str, Tensor]:
+        """Scores of `asked` by classifiers of this round, by name."""
+        found: dict[str, Tensor] = {}
+        if RIDGE in wanted:
+            x, queries = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, asked))
+            scores = ridge_scores(x, lesson.has.to(x.device), queries, noise)
+            found |= {f"{RIDGE} {strength:g}": s.cpu() for strength, s in zip(STRENGTHS, scores, strict=True)}
+        if ROUND_FOREST in wanted:
+            shown = self._shown(lesson, asked, noise, rng.child("noise", "many"))
+            if shown.x.shape[1]:
+                found[ROUND_FOREST] = forest_scores(shown.x, shown.has, shown.asked, rng.child("forest"))
+        return found
 
 
 @dataclass(frozen=True)
-class Own:
-    """The attacker's own samples.
+class Shown:
+    """Features of one round's updates.
 
     Attributes:
-        population: all of them. y: their labels, as a simulator takes them.
-        having, lacking: indices of those with the property and without it.
+        x: of own batches [n, f]. has: which of them have the property. asked: of those to be scored, [m, f].
     """
 
-    population: Population
-    y: Tensor
-    having: Tensor
-    lacking: Tensor
-
-    @classmethod
-    def of(cls, view: View) -> Own:
-        """From a view, whose population knows the one attribute that is asked for."""
-        held = view.population
-        assert held is not None, "the harness gives a population to an attack that knows_population"
-        (has,) = held.attributes.values()
-        y = F.one_hot(held.y, view.n_classes).to(held.x) if view.n_classes else held.y
-        return cls(held, y, has.eq(1).nonzero().flatten(), has.eq(0).nonzero().flatten())
-
-    @torch.no_grad()
-    def lesson(self, seen: Observation, having: int, lacking: int, rng: Rng) -> Lesson:
-        """Simulated updates of so many batches with the property and without it."""
-        kinds = torch.arange(having + lacking) < having
-        updates = [self._simulated(seen, bool(kind), rng.child("batch", k)) for k, kind in enumerate(kinds)]
-        return Lesson(updates, kinds)
-
-    def _simulated(self, seen: Observation, having: bool, rng: Rng) -> Tensors:
-        generator, names = rng.torch(), tuple(seen.target)
-        index = drawn(self.lacking, seen.images, generator)
-        if having:
-            # Clients hold about equally many samples, which lie one client after the other.
-            part = seen.images // len(seen.clients)
-            first = part * (rng.child("whose").integer(16) % len(seen.clients))
-            index[first : first + part] = drawn(self.having, part, generator)
-        found = same_names(seen.simulate(self.population.x[index], self.y[index]), names)
-        return {name: t.detach().float() for name, t in found.items()}
+    x: Tensor
+    has: Tensor
+    asked: Tensor
 
 
-def auc(values: Tensor, has: Tensor) -> float:
-    """How well values tell batches that have the property from the others."""
-    return membership_metrics([Scores(values)], [has])["auc"]
+def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
+    """One forest for all rounds."""
+    widths = {s.x.shape[1] for s in shown}
+    if widths == {0}:
+        return NotApplicable("what was seen has no weights, and features=code shows nothing else")
+    if len(widths) > 1:
+        return NotApplicable("what was seen has another size in each round, and one forest for all cannot be trained")
+    x, has = torch.cat([s.x for s in shown]), torch.cat([s.has for s in shown])
+    scores = forest_scores(x, has, torch.cat([s.asked for s in shown]), rng)
+    return [Asked.of(part) for part in scores.split([len(s.asked) for s in shown])]
+
+
+def choose(found: Mapping[str, Sequence[Asked]]) -> PropertyScores | NotApplicable:
+    """The classifier that does best on what was held back."""
+    if not found:
+        return NotApplicable("what was seen has no weights, and features=code shows nothing else")
+    has = torch.arange(2 * CHECKS) < CHECKS
+    reached = {
+        name: membership_metrics([Scores(torch.cat([a.checks for a in asked]))], [has.repeat(len(asked))])["auc"]
+        for name, asked in found.items()
+    }
+    best = max(reached, key=lambda name: reached[name])
+    return PropertyScores(seen_scores(found[best]), reached[best], best != FOREST)
+
+
+def seen_scores(asked: Sequence[Asked]) -> Tensor:
+    """Of what was seen, [observations]."""
+    return torch.tensor([a.seen for a in asked], dtype=torch.float64)
+
+
+def noisy(updates: Sequence[Tensors], std: float, rng: Rng) -> list[Tensors]:
+    """With noise as the protocol's."""
+    if not std:
+        return list(updates)
+    generator = rng.torch()
+    return [{n: t + std * torch.randn(t.shape, generator=generator).to(t) for n, t in u.items()} for u in updates]

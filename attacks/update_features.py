@@ -1,17 +1,20 @@
-"""What of an update a classifier is shown.
+"""What of an update a forest is shown.
 
-    plain   its entries as they are
-    code    as in the published code of Melis et al. (2019): |entries|; biases left out, and convolutions of more than
-            5,000 kernels; each other kernel by its largest entry, each dense layer of more than 5,000 weights by the
-            largest weight of every input; all of it brought to length 1
+    margins   of each weight the mean magnitude by output and by input; of each bias the magnitudes
+    plain     its entries as they are
+    code      as in the published code of Melis et al. (2019): magnitudes without biases and without convolutions of
+              more than 5,000 kernels; of each other kernel the largest, of each dense layer of more than 5,000 weights
+              the largest by input; all of it brought to length 1
 
-The code standardises each feature over the samples afterwards. A forest splits by order and sees nothing of that.
+Few samples teach a forest more by few features that average over many entries than by all entries, of which some
+tell the very samples apart. The code standardises each feature over the samples, which no forest sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -26,14 +29,24 @@ def features(update: Mapping[str, Tensor], kind: str) -> Tensor:
 
     Args:
         update: tensors in the shapes of a network's parameters, weights [out, in, ...].
-        kind: `plain` or `code`.
+        kind: `margins`, `plain` or `code`.
     """
     if kind == "plain":
         return flatten(update)
+    if kind == "margins":
+        return torch.cat([margins(t.abs()) for t in update.values()])
     shown = {name: pooled(t.abs()) for name, t in update.items() if t.dim() > 1 and not _too_many(t)}
     if not shown:
         return next(iter(update.values())).new_zeros(0)
     return F.normalize(flatten(shown), dim=0)
+
+
+def margins(magnitudes: Tensor) -> Tensor:
+    """Means by output and by input of a weight [out, in, ...], one after the other; a vector as it is."""
+    if magnitudes.dim() < 2:
+        return magnitudes
+    kernels = magnitudes.flatten(2).mean(2) if magnitudes.dim() > 2 else magnitudes
+    return torch.cat([kernels.mean(1), kernels.mean(0)])
 
 
 def pooled(weight: Tensor) -> Tensor:

@@ -149,12 +149,13 @@ class PropertyScores:
 
     Attributes:
         values: [observations], in order; higher: more likely. Only their order counts.
-        own_auc: the AUC that the attacker reaches on batches of its own which its classifier was not trained on.
+        own_auc: the AUC that the attacker reaches on samples of its own which its classifier was not trained on; None:
+            it did not try.
         by_round: whether it classifies within each round; else by one classifier for all rounds.
     """
 
     values: Tensor
-    own_auc: float
+    own_auc: float | None
     by_round: bool
 
 

@@ -20,7 +20,7 @@ from fedarena.batch import Batch
 from fedarena.cards import did_you_mean
 from fedarena.defense import Reading
 from fedarena.errors import UserError
-from fedarena.goals.goal import Challenge, Draw, Goal, Sights, Wording, auc, average, given_of_readings, span, values
+from fedarena.goals.goal import Challenge, Draw, Goal, Sights, Wording, auc, given_of_readings, span, values
 from fedarena.goals.membership import ranking
 from fedarena.membership import membership_metrics
 from fedarena.population import drawn
@@ -115,16 +115,19 @@ class PropertyOfBatch(Goal):
     def lines(self, cell: Cell) -> list[str]:
         told = ranking(cell)
         if "by_round" in cell.metrics:
-            told.append(f"{'ridge' if cell.metrics['by_round'].value > 0.5 else 'forest'}")
+            told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
+        if "own_auc" in cell.metrics:
+            told.append(f"on own samples {cell.metrics['own_auc'].value:.2f}")
         return told
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "rounds_attacked"):
             return []
         having = span(values(records, "rounds_with_property"))
-        told = f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
-        expected = average(records, "own_auc")
-        return [f"{told}, {having} of them with the property. On its own batches the attacker has AUC {expected:.2f}."]
+        told = (
+            f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
+        )
+        return [f"{told}, {having} of them with the property."]
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
@@ -243,9 +246,9 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
 
     Returns:
         What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
-        `own_auc`, what the attacker expected, and `by_round`, 1 where it classified within rounds. Where the ranking is
-        perfect, which leaves no spread to estimate, the interval ends at the chance c with which all k rounds of the
-        rarer kind come out right at 2.5 %: c = 0.025^(1/k).
+        `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds. Where
+        the ranking is perfect, which leaves no spread to estimate, the interval ends at the chance c with which all k
+        rounds of the rarer kind come out right at 2.5 %: c = 0.025^(1/k).
 
     Raises:
         ValueError: not one score per observation, or observations of one kind only.
@@ -260,5 +263,5 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
         found["auc_low"] = 1 - margin
     if found["auc"] == 0.0:
         found["auc_high"] = margin
-    told = {"own_auc": answer.own_auc, "by_round": float(answer.by_round)}
+    told = {"by_round": float(answer.by_round)} | ({} if answer.own_auc is None else {"own_auc": answer.own_auc})
     return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}
