@@ -22,7 +22,7 @@ class Options:
     )
     features: str = option(
         "margins",
-        "what a forest is shown of an update: mean magnitudes by output and by input, all entries (plain), or as in the "
+        "what a forest is shown of an update: mean magnitudes by output and input, all entries (plain), or as in the "
         "authors' code the largest magnitudes by kernel and input",
         choices=("margins", "plain", "code"),
     )
