@@ -1,0 +1,128 @@
+"""Inverting Gradients on images, by this library's attack of that name, at initial parameters.
+
+The paper (Geiping et al. 2020, Sections 5 and 6) shows single images of CIFAR-10 and larger from one gradient, from
+several local steps, and batches in part. Here the networks are smaller, and an image counts as recovered when its SSIM
+is at least 0.9. The server's rate is so small that every upload is made at the initial parameters. Labels are inferred.
+Beside the attack stands the training image nearest to each victim, an upper bound on any guess that copies one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedarena import registry, trial
+from fedarena.attacks.cards.inverting_gradients import Options
+from fedarena.figures import Strip, gallery
+from fedarena.problem import ProblemSpec
+from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec, MethodSpec
+from fedarena.threat import Threat
+
+SETTING = "inverting-gradients as the server of an undefended federation, initial parameters, labels inferred"
+MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "nearest_ssim", "cpu_seconds")
+PICTURES = ("originals", "guesses")
+STILL = 1e-9
+"""The server's rate: parameters stay where they start."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Uploads to invert.
+
+    Attributes:
+        title: what `--only` picks it by. victims: how many uploads. attack: options.
+        batch: samples behind an upload. steps: local steps, all on the same samples; 0: one gradient.
+    """
+
+    title: str
+    dataset: str
+    model: str
+    victims: int
+    attack: Options
+    batch: int = 1
+    steps: int = 0
+
+
+CASES = (
+    Case("MNIST, lenet-dlg, single images, one gradient", "mnist", "lenet-dlg", 8, Options(restarts=4)),
+    Case("CIFAR-10, cnn-cifar10, single images, one gradient", "cifar10", "cnn-cifar10", 8, Options()),
+    Case("MNIST, lenet-dlg, single images, 5 local steps", "mnist", "lenet-dlg", 4, Options(iterations=800), steps=5),
+    Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, Options(restarts=4), batch=4),
+    Case("CIFAR-10, cnn-cifar10, batches of 4, one gradient", "cifar10", "cnn-cifar10", 1, Options(), batch=4),
+)
+PIECES = tuple(case.title for case in CASES)
+
+
+def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+    """One row."""
+    (case,) = (case for case in CASES if case.title == piece)
+    return [measure(case, data_dir, seed, lambda share, text: progress(share, f"{case.title}: {text}"))]
+
+
+def measure(case: Case, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    """How much comes back of one case's uploads, and the pictures as bytes."""
+    o = {**vars(case.attack), "victims": case.victims, "window": case.victims + 1}
+    schedule = Schedule(
+        rounds=case.victims + 1,
+        batch_size=case.batch,
+        local_epochs=case.steps,
+        local_samples=case.batch if case.steps else None,
+        lr=0.1,
+        server_lr=STILL,
+    )
+    model, iid = registry.find("model", case.model).parse({}), registry.find("partition", "iid").parse({})
+    problem = ProblemSpec(case.dataset, case.model, "iid", 1, model, iid, schedule)
+    attack = MethodSpec("inverting-gradients", Options(**o))
+    spec = GroupSpec(problem, MethodSpec("fedavg"), attack, (Threat("server", "adaptive"),), seed, data_dir=data_dir)
+    (cell,) = trial.prepare(spec)
+    began = time.process_time()
+    record, pictures = trial.attack(cell, progress)
+    if pictures is None:
+        raise RuntimeError(record["reason"])
+    m = record["metrics"]
+    return {
+        "images": case.title,
+        "iterations": case.attack.iterations,
+        "starts": case.attack.restarts,
+        "count": int(m["images"]),
+        "recovered": m["recovered"],
+        "ssim": m["ssim"],
+        "psnr": m["psnr"],
+        "label_accuracy": m["label_accuracy"],
+        "nearest_ssim": m["prior_nearest_ssim"],
+        "cpu_seconds": time.process_time() - began,
+        "originals": as_bytes(pictures.originals),
+        "guesses": as_bytes(pictures.guesses),
+    }
+
+
+def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """All but the pictures."""
+    return [{name: value for name, value in row.items() if name not in PICTURES} for row in rows], []
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Originals above guesses, case by case; of the first seed."""
+    strips = []
+    for row in (r for r in rows if r["seed"] == rows[0]["seed"]):
+        strips.append(Strip(row["images"].replace(", ", ",\n", 1), as_images(row["originals"]), gap=True))
+        strips.append(Strip(f"recovered {100 * row['recovered']:.0f} %", as_images(row["guesses"])))
+    gallery(strips, "Inverting Gradients, initial parameters: originals, and what the server reads", path)
+
+
+def as_bytes(images: Tensor) -> list[Any]:
+    """Images [n, channels, height, width] in [0, 1] → nested lists of 0 to 255."""
+    found: list[Any] = (255 * images.clamp(0, 1)).round().to(torch.uint8).tolist()
+    return found
+
+
+def as_images(stored: Sequence[Any]) -> Tensor:
+    """Undoes `as_bytes`."""
+    return torch.tensor(stored, dtype=torch.uint8).float() / 255
