@@ -1,12 +1,15 @@
 """Model inversion, MI-Face (Fredrikson, Jha & Ristenpart, CCS 2015, Section 5): what a class looks like to a model.
 
-For every class k, descend the cost of an image that starts without any feature of anybody:
+For every class k, descend a cost of an image that starts without any feature of anybody:
 
-    c(x) = 1 − f_k(x), or −log f_k(x)          f_k: the model's confidence in class k
-    x ← Process(clip(x − λ ∇c(x), 0, 1))       Process: nothing, or a share of a 3×3 smoothing
+    c(x) = 1 − f_k(x)              cost=confidence; f: what the model says of x, with cross-entropy softmax
+         = −log f_k(x)             cost=loss, where the model is trained for cross-entropy
+         = ½ ‖f(x) − e_k‖²         cost=loss, where it is trained for squared errors to one-hot labels e_k
 
-until α steps are taken, or c has not fallen for β steps, or f_k(x) ≥ γ; the image with the least cost is the answer.
-All classes go side by side, and leave when they are done.
+    x ← Process(clip(x − λ ∇c(x), 0, 1))        Process: nothing, or a share of a 3×3 smoothing
+
+until α steps are taken, or c has not fallen for β steps, or c is as low as for f_k = γ and all else 0; the image with
+the least cost is the answer. All classes go side by side, and leave when they are done.
 
 In clear, ∇c comes from the model. Of a model that only answers, it is measured along m random orthonormal directions u
 drawn anew at every step, by central differences:
@@ -15,12 +18,14 @@ drawn anew at every step, by central differences:
 
 exact to O(h²) where m reaches D, the number of pixels; below, unbiased, since a random m-dimensional subspace holds on
 average the share m/D of any vector. Then the rest of each step is noise, and what the model does not see of it stays in
-the answer.
+the answer. Square blocks of pixels that are moved as one make D smaller, and the picture coarser.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -29,15 +34,13 @@ from torch import Tensor
 
 from fedarena.attack import GoalName, Inference, Portraits, Progress, Watch
 from fedarena.attacks.cards.model_inversion import Options
-from fedarena.errors import UserError
 from fedarena.predictor import BlackBox, WhiteBox
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
-from fedarena.threat import NotApplicable
 from fedarena.view import View
 
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(images [n, *input_shape], their classes [n]) → confidences f_k(x) [n] and gradients −∇c(x), shaped as the images."""
+"""(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""
 
 
 class ModelInversion(Inference):
@@ -54,46 +57,43 @@ class ModelInversion(Inference):
         """No round: the model in the end is all that it reads."""
         return Watch(0, -1, ())
 
-    def run(self, view: View, rng: Rng, progress: Progress) -> Portraits | NotApplicable:
+    def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"
-        if self.options.denoise and len(view.input_shape) != 3:
-            raise UserError(
-                f"attack model-inversion: option 'denoise' is {self.options.denoise}, allowed: 0 for inputs of shape "
-                f"{view.input_shape}, which are no images"
-            )
-        model, start = view.model, self._start(view)
-        log = self.options.cost == "log" and view.loss == "cross-entropy"
-        measure = in_clear(model, log) if isinstance(model, WhiteBox) else self._asked(model, log, rng)
-        images, steps = self._descend(measure, start, progress)
+        model, cost = view.model, Cost(self.options.cost, view.loss)
+        measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._asked(model, cost, rng)
+        device = next(model.task.model.parameters()).device
+        images, steps = self.descend(measure, self._start(view).to(device), cost.of(self.options.confidence), progress)
         return Portraits(images, steps, 0 if isinstance(model, WhiteBox) else model.queries)
 
     def _start(self, view: View) -> Tensor:
         """[classes, *input_shape]."""
-        shape = view.input_shape
         if view.population is not None:
             one = view.population.x.mean(0)
         else:
-            one = torch.full(shape, 0.0 if self.options.start == "zeros" else 0.5)
-        assert view.model is not None
-        device = next(view.model.task.model.parameters()).device
-        return one.to(device).expand(view.n_classes, *shape).clone()
+            one = torch.full(view.input_shape, 0.0 if self.options.start == "zeros" else 0.5)
+        return one.expand(view.n_classes, *view.input_shape).clone()
 
-    def _descend(self, measure: Measure, x: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
-        """The best image of each class, and how many steps were taken for it."""
+    def descend(self, measure: Measure, x: Tensor, low: float, progress: Progress) -> tuple[Tensor, Tensor]:
+        """The best image of each class, and how many steps were taken for it.
+
+        Args:
+            x: where they begin, [classes, *input_shape].
+            low: the cost at which a class is taken as found.
+        """
         o = self.options
-        best, reached = x.clone(), torch.full((len(x),), -torch.inf, dtype=torch.float64, device=x.device)
+        best, reached = x.clone(), torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
         steps, idle = (torch.zeros(len(x), dtype=torch.int64, device=x.device) for _ in range(2))
-        active = torch.arange(len(x), device=x.device)
-        for i in range(o.iterations + 1):  # the last round measures only
-            confidence, gradient = measure(x[active], active)
-            better = confidence > reached[active]  # false where it is not a number
-            reached[active[better]], best[active[better]] = confidence[better], x[active[better]]
+        x, active = x.clone(), torch.arange(len(x), device=x.device)
+        for i in range(o.iterations + 1):  # the last time measures only
+            cost, gradient = measure(x[active], active)
+            better = cost < reached[active]  # false where it is not a number
+            reached[active[better]], best[active[better]] = cost[better], x[active[better]]
             idle[active] = torch.where(better, 0, idle[active] + 1)
-            going = (reached[active] < o.confidence) & (idle[active] < o.patience)
+            going = (reached[active] > low) & (idle[active] < o.patience)
             active, gradient = active[going], gradient[going]
             if not len(active) or i == o.iterations:
                 break
-            x[active] = self._process((x[active] + o.lr * gradient.nan_to_num()).clamp(0, 1))
+            x[active] = self._process((x[active] - o.lr * gradient.nan_to_num()).clamp(0, 1))
             steps[active] += 1
             if i % 100 == 0:
                 progress(i / o.iterations, f"step {i}, {len(active)} classes open")
@@ -103,38 +103,74 @@ class ModelInversion(Inference):
         share = self.options.denoise
         return x if share == 0 else (1 - share) * x + share * smooth(x)
 
-    def _asked(self, model: BlackBox, log: bool, rng: Rng) -> Measure:
+    def _asked(self, model: BlackBox, cost: Cost, rng: Rng) -> Measure:
         o, generator = self.options, rng.child("directions").torch()
 
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-            pixels = x[0].numel()
-            count = min(o.directions, pixels)
-            # Orthonormal rows; of fewer than all pixels a uniformly random subspace.
-            u = torch.linalg.qr(torch.randn(pixels, count, generator=generator)).Q.T.to(x)
-            confidence = model.confidences(x).gather(1, classes[:, None])[:, 0]
-            gradients = []
+            u, share = directions(tuple(x.shape[1:]), o.directions, o.block, generator)
+            u, gradients = u.to(x), []
             for image, k in zip(x, classes, strict=True):
                 ends = torch.cat([image.flatten() + o.difference * u, image.flatten() - o.difference * u])
-                found = model.confidences(ends.reshape(-1, *image.shape))[:, k]
-                up, down = (found.log() if log else found).chunk(2)
+                up, down = cost(model.confidences(ends.reshape(-1, *image.shape)), k.expand(len(ends))).chunk(2)
                 slopes = ((up - down) / (2 * o.difference)).to(x)
-                gradients.append((slopes @ u * pixels / count).reshape(image.shape))
-            return confidence, torch.stack(gradients)
+                gradients.append((slopes @ u / share).reshape(image.shape))
+            return cost(model.confidences(x), classes), torch.stack(gradients)
 
         return measure
 
 
-def in_clear(model: WhiteBox, log: bool) -> Measure:
-    """Confidences and gradients of a model whose parameters are known."""
+@dataclass(frozen=True)
+class Cost:
+    """c, as a function of what the model says.
+
+    Attributes:
+        kind: the option `cost`. loss: what the model is trained for.
+    """
+
+    kind: str
+    loss: str
+
+    def __call__(self, said: Tensor, classes: Tensor) -> Tensor:
+        """What the model says [n, classes] and the classes wanted [n] → [n]."""
+        own = said.gather(1, classes[:, None])[:, 0]
+        if self.kind == "confidence":
+            return 1 - own
+        if self.loss == "cross-entropy":
+            return -own.log()
+        return 0.5 * (said - F.one_hot(classes, said.shape[1])).square().sum(1)
+
+    def of(self, confidence: float) -> float:
+        """The cost where the class has this confidence and all others 0."""
+        said = torch.tensor([[confidence, 0.0]], dtype=torch.float64)
+        return float(self(said, torch.zeros(1, dtype=torch.int64)))
+
+
+def in_clear(model: WhiteBox, cost: Cost) -> Measure:
+    """Costs and gradients of a model whose parameters are known."""
 
     def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         leaf = x.detach().requires_grad_()
-        confidence = model.confidences(leaf).gather(1, classes[:, None])[:, 0]
+        costs = cost(model.confidences(leaf), classes)
         # Rows do not mix, so the gradient of the sum holds every row's own.
-        (gradient,) = torch.autograd.grad((confidence.log() if log else confidence).sum(), leaf)
-        return confidence.detach(), gradient
+        (gradient,) = torch.autograd.grad(costs.sum(), leaf)
+        return costs.detach(), gradient
 
     return measure
+
+
+def directions(shape: tuple[int, ...], count: int, block: int, generator: torch.Generator) -> tuple[Tensor, float]:
+    """At most `count` random orthonormal directions [m, pixels], each constant on blocks, and m's share of all blocks.
+
+    Args:
+        shape: of one image, [channels, height, width]; a block has one channel. Those at the border may be cut.
+    """
+    channels, height, width = shape
+    grid = (channels, -(-height // block), -(-width // block))
+    blocks = math.prod(grid)
+    m = min(count, blocks)
+    coarse = torch.linalg.qr(torch.randn(blocks, m, generator=generator)).Q.T.reshape(m, *grid)
+    fine = coarse.repeat_interleave(block, 2).repeat_interleave(block, 3)[..., :height, :width] / block
+    return fine.reshape(m, -1), m / blocks
 
 
 def smooth(x: Tensor) -> Tensor:

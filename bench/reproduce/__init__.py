@@ -20,6 +20,7 @@ TABLES = {
     "inference/epsilon": "fedarena.reproduce.inference_epsilon",
     "inversion/images": "fedarena.reproduce.inversion_images",
     "membership/lira": "fedarena.reproduce.membership_lira",
+    "inversion/faces": "fedarena.reproduce.inversion_faces",
     "pbpfl/precision": "fedarena.reproduce.pbpfl_precision",
     "pbpfl/table1": "fedarena.reproduce.pbpfl_table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl_table2",
