@@ -30,7 +30,7 @@ from fedarena.reproduce.membership_picture import Line, Panel, draw_panels
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec
-from fedarena.threat import NotApplicable, Party, Threat
+from fedarena.threat import FORMS, NotApplicable, Party, Threat
 
 Progress = Callable[[float, str], None]
 
@@ -71,7 +71,8 @@ ROUNDS = 200
 _CASES = {f"{data.name}, {title}": (data, title) for data in DATA for title in DEFENSES}
 PIECES = tuple(_CASES)
 
-ATTACKS: tuple[tuple[Party, str], ...] = (("outsider", "loss"), ("outsider", "lira"), ("client", "lira"))
+PARTIES: tuple[Party, ...] = ("outsider", "client")
+LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -84,32 +85,32 @@ def measure(
     data: Data, title: str, data_dir: Path | None, seed: int, progress: Progress, shadows: int = SHADOWS
 ) -> list[dict[str, Any]]:
     """One row for every attack and form."""
-    cases = [(p, s, f) for p, s in ATTACKS for f in (("paper", "adaptive") if s == "lira" else ("paper",))]
+    lira = compose.parse_attack("membership-inference", {"shadows": str(shadows)})
+    threats = tuple(Threat(party, form) for party in PARTIES for form in FORMS)
+    cells = trial.prepare(GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, data_dir=data_dir))
+    cases = [(LOSS, cells[0]), *((lira, cell) for cell in cells)]
     found = []
-    for i, (party, statistic, form) in enumerate(cases):
-        options = {"statistic": statistic, "shadows": str(shadows)}
-        attack = compose.parse_attack("membership-inference", options)
-        group = GroupSpec(problem_of(data), defense_of(title), attack, (Threat(party, form),), seed, data_dir=data_dir)
-        (cell,) = trial.prepare(group)
-        assert cell.challenge is not None, cell.record["reason"]
-        assert cell.challenge.view is not None
+    for i, (method, cell) in enumerate(cases):
+        challenge, threat = cell.challenge, cell.threat
+        assert threat is not None
+        assert challenge is not None, cell.record["reason"]
+        assert challenge.view is not None
 
         def tell(share: float, text: str, i: int = i) -> None:
             progress((i + share) / len(cases), text)
 
-        answer: Any = trial.load_attack(attack)(cell.challenge.view, Rng(seed).child("attack"), tell)
+        answer: Any = trial.load_attack(method)(challenge.view, Rng(seed).child("attack"), tell)
         assert not isinstance(answer, NotApplicable), answer.reason
-        metrics = goals.find("training-membership").judge(answer, cell.challenge) | cell.challenge.metrics
-        curve = roc(answer[0], cell.challenge.answers)
+        metrics = goals.find("training-membership").judge(answer, challenge) | challenge.metrics
         found.append(
             {
                 "data": data.name,
                 "defense": title,
-                "party": party,
-                "form": "-" if statistic == "loss" else form,
-                "statistic": statistic,
+                "party": threat.party,
+                "form": "-" if method is LOSS else threat.form,
+                "statistic": method.options.statistic,
                 "auc": metrics["auc"],
-                **dict(zip(COLUMNS, curve, strict=True)),
+                **dict(zip(COLUMNS, roc(answer[0], challenge.answers), strict=True)),
                 "on_members": metrics["member_accuracy"],
                 "on_strangers": metrics["stranger_accuracy"],
             }
