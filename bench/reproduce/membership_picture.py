@@ -45,7 +45,7 @@ def draw_panels(panels: Sequence[Panel], path: Path) -> None:
         axes.grid(alpha=0.3)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(3, wide), fontsize=8)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     write_atomically(path, buffer.getvalue())
