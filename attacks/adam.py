@@ -32,7 +32,7 @@ def adam(
         iterations: by which the learning rate is scheduled.
         first, last: which of them, counted from 1, are gone through here; None: to the end.
         signed: the moments are those of the gradient's sign.
-        project: brings points [r, D] back to where they may be, after every step.
+        project: brings points [r, D] back to where they may be, after every step; it may change them in place.
     """
     x, m, v = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
     best, best_value = start.clone(), start.new_full((start.shape[0],), torch.inf)
@@ -41,8 +41,8 @@ def adam(
         value, gradient = evaluate(x)
         spent += x.shape[0]
         better = value < best_value  # false where not finite
-        best[better], best_value[better] = x[better], value[better]
-        if bool((best_value <= target).any()):
+        best, best_value = torch.where(better[:, None], x, best), torch.where(better, value, best_value)
+        if target > -torch.inf and bool((best_value <= target).any()):
             break
         gradient, t = gradient.sign() if signed else gradient, i - first + 1
         m, v = b1 * m + (1 - b1) * gradient, b2 * v + (1 - b2) * gradient.square()

@@ -68,11 +68,12 @@ class InvertingGradients(Matching):
             pixels = objective.pixels
 
             def project(points: Tensor, pixels: int = pixels) -> Tensor:
-                return torch.cat([points[:, :pixels].clamp(0, 1), points[:, pixels:]], 1)
+                points[:, :pixels].clamp_(0, 1)
+                return points
 
             found = adam(
                 objective.evaluate,
-                project(start),
+                project(start.clone()),
                 o.iterations,
                 o.lr,
                 -torch.inf,

@@ -47,5 +47,5 @@ CARD = Card(
         ("model", "mlp and the like; n/a where the first layer is convolutional or has no bias"),
         ("knows", "with prior=population half of the held-out data"),
     ),
-    usual=(("model", "mlp"),),
+    usual=(("model", "mlp"), ("lr", "0.05")),
 )
