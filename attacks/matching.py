@@ -136,6 +136,7 @@ class Matching(Inference):
         return spread(self.name, self.options, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
+        self.weight_of_variation(view)  # options that do not fit are refused first
         for seen in view.observations:
             if reason := self.reason(view, seen):
                 return NotApplicable(reason)
@@ -146,7 +147,7 @@ class Matching(Inference):
         return guess
 
     def reason(self, view: View, seen: Observation) -> str:
-        """Why an observation cannot be attacked; empty if it can. Raises UserError for options that do not fit."""
+        """Why an observation cannot be attacked; empty if it can."""
         if seen.images > self.options.max_batch:
             return (
                 f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch="

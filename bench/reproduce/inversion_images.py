@@ -50,11 +50,13 @@ class Case:
     steps: int = 0
 
 
+QUICK = Options(iterations=800)
+
 CASES = (
-    Case("MNIST, lenet-dlg, single images, one gradient", "mnist", "lenet-dlg", 8, Options(restarts=4)),
-    Case("CIFAR-10, cnn-cifar10, single images, one gradient", "cifar10", "cnn-cifar10", 8, Options()),
-    Case("MNIST, lenet-dlg, single images, 5 local steps", "mnist", "lenet-dlg", 4, Options(iterations=800), steps=5),
-    Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, Options(restarts=4), batch=4),
+    Case("MNIST, lenet-dlg, single images, one gradient", "mnist", "lenet-dlg", 6, QUICK),
+    Case("CIFAR-10, cnn-cifar10, single images, one gradient", "cifar10", "cnn-cifar10", 4, Options()),
+    Case("MNIST, lenet-dlg, single images, 5 local steps", "mnist", "lenet-dlg", 3, QUICK, steps=5),
+    Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, QUICK, batch=4),
     Case("CIFAR-10, cnn-cifar10, batches of 4, one gradient", "cifar10", "cnn-cifar10", 1, Options(), batch=4),
 )
 PIECES = tuple(case.title for case in CASES)
