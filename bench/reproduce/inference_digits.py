@@ -39,6 +39,10 @@ SHORT: Mapping[str, Settings] = {
     "last-layer-label": {"training": {"rounds": "60"}},
     "model-extraction": {"training": {"rounds": "200"}},
     "gradient-estimate": {"attack": {"rounds": "30"}, "training": {"rounds": "100"}},
+    "property-inference": {"model": {"widths": "32"}, "attack": {"rounds": "50"}, "training": {"rounds": "61"}},
+    "membership-inference": {"model": {"widths": "32"}, "attack": {"shadows": "4"}},
+    "inverting-gradients": {"attack": {"victims": "2", "iterations": "400"}, "training": {"rounds": "31"}},
+    "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
 }
 """Attack → options and schedule in place of the usual ones, so that no pairing takes more than a minute or so."""
 

@@ -43,8 +43,12 @@ class Case:
 
 CASES = (
     Case("membership, uploads", "joint-membership", {"training": {"rounds": "100"}, "attack": {"rounds": "100"}}),
-    Case("membership, model", "membership-inference"),
-    Case("property", "property-inference"),
+    Case("membership, model", "membership-inference", {"model": {"widths": "32"}, "attack": {"shadows": "8"}}),
+    Case(
+        "property",
+        "property-inference",
+        {"model": {"widths": "32"}, "attack": {"rounds": "100"}, "training": {"rounds": "111"}},
+    ),
     Case(
         "samples",
         "dlg",
