@@ -42,6 +42,9 @@ from fedarena.view import View
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""
 
+ASKED = 2000
+"""Queries that are put together, at least those of one class."""
+
 
 class ModelInversion(Inference):
     """The attack; see the module's docstring and `fedarena.attacks.cards.model_inversion.Options`."""
@@ -109,12 +112,15 @@ class ModelInversion(Inference):
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
             u, share = directions(tuple(x.shape[1:]), o.directions, o.block, generator)
             u, gradients = u.to(x), []
-            for image, k in zip(x, classes, strict=True):
-                ends = torch.cat([image.flatten() + o.difference * u, image.flatten() - o.difference * u])
-                up, down = cost(model.confidences(ends.reshape(-1, *image.shape)), k.expand(len(ends))).chunk(2)
+            together = max(1, ASKED // (2 * len(u)))
+            for images, wanted in zip(x.split(together), classes.split(together), strict=True):
+                centres = images.flatten(1)[:, None]
+                ends = torch.cat([centres + o.difference * u, centres - o.difference * u], 1)  # [n, 2m, pixels]
+                said = model.confidences(ends.reshape(-1, *x.shape[1:]))
+                up, down = cost(said, wanted.repeat_interleave(2 * len(u))).reshape(len(images), -1).chunk(2, 1)
                 slopes = ((up - down) / (2 * o.difference)).to(x)
-                gradients.append((slopes @ u / share).reshape(image.shape))
-            return cost(model.confidences(x), classes), torch.stack(gradients)
+                gradients.append((slopes @ u / share).reshape(images.shape))
+            return cost(model.confidences(x), classes), torch.cat(gradients)
 
         return measure
 

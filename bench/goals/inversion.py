@@ -202,7 +202,7 @@ def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
         (images.ssim(a.expand_as(x), x).max(), images.psnr(a.expand_as(x), x).max())
         for a, x in zip(found, sitters.examples, strict=True)
     ]
-    said = sitters.model.confidences(found.to(answer.images))
+    said = sitters.model.confidences(found.float())
     metrics = {f"top{k}": sitters.evaluator.top(found, classes, k) for k in (1, 5) if k < len(classes)}
     return metrics | {
         "ssim": float(images.ssim(found, means).mean()),
