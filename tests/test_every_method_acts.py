@@ -256,6 +256,16 @@ def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
         assert record["scores"]["privacy"] < 0.5
 
 
+@pytest.mark.parametrize("name", BY_GOAL["inversion"])
+def test_an_attack_shows_the_classes_of_an_undefended_model(name: str) -> None:
+    """To whoever has it in clear: the published form, as there is nothing to adapt to."""
+    attack, threats = MethodSpec(name, registry.find("attack", name).parse({})), (Threat("client", "paper"),)
+    spec = GroupSpec(attacked("mlp", rounds=200, batch_size=32), MethodSpec("fedavg"), attack, threats, 0)
+    (record,) = run_groups([spec], 1)[0].records
+    assert record["metrics"]["top1"] > record["metrics"]["prior_top1"] + 0.4
+    assert record["scores"]["privacy"] < 0.6
+
+
 @pytest.mark.parametrize("name", BY_GOAL["extraction"])
 def test_an_attack_takes_an_undefended_model(name: str) -> None:
     """From a client; the server holds its own."""

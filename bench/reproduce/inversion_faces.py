@@ -191,23 +191,30 @@ def compact(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
 
 
 def masked(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """In words, how PBPFL's release compares with FedAvg's model of the same loss."""
+    """In words, how what clients are given under PBPFL compares with its server's own model, and with FedAvg's."""
     told = []
     for row in rows:
-        if row["defense"] != "pbpfl" or row["recognised"] is None:
+        if row["defense"] != "pbpfl" or row["party"] != "client" or row["recognised"] is None:
             continue
-        same = ("seed", "federation", "attack", "party")
-        (plain,) = [r for r in rows if r["defense"] == "fedavg" and all(r[k] == row[k] for k in same)] or [None]
-        if plain is None or plain["recognised"] is None:
-            continue
-        apart = abs(unpacked(row["portraits"]) - unpacked(plain["portraits"])).max()
-        equal = "the same" if row["recognised"] == plain["recognised"] else "not the same"
-        told.append(
-            f"{row['federation']}, seed {row['seed']}, {row['party']}: PBPFL's model gives {equal} as FedAvg's, "
-            f"{row['recognised']:.0%} against {plain['recognised']:.0%} recognised, SSIM {row['ssim']:.3f} against "
-            f"{plain['ssim']:.3f}; the pictures drawn differ by at most {apart:.2f} in a pixel."
-        )
+        like = [r for r in rows if all(r[k] == row[k] for k in ("seed", "federation", "attack")) and r["recognised"]]
+        own = [r for r in like if (r["defense"], r["party"]) == ("pbpfl", "server")]
+        plain = [r for r in like if (r["defense"], r["party"]) == ("fedavg", "client")]
+        told.append(f"{row['federation']}, seed {row['seed']}: {against(row, own, 'the server has without masks')}")
+        told[-1] += f"; {against(row, plain, 'FedAvg trains')}."
     return told
+
+
+def against(row: Mapping[str, Any], others: Sequence[Mapping[str, Any]], whose: str) -> str:
+    """The model that PBPFL's clients are given beside another, in words."""
+    if not others:
+        return f"nothing to set beside it of the model that {whose}"
+    other = others[0]
+    apart = float((unpacked(row["portraits"]) - unpacked(other["portraits"])).abs().mean())
+    equal = "the same" if row["recognised"] == other["recognised"] else "not quite the same"
+    return (
+        f"PBPFL's release gives {equal} as the model that {whose}, {row['recognised']:.0%} recognised against "
+        f"{other['recognised']:.0%}, SSIM {row['ssim']:.3f} against {other['ssim']:.3f}, pixels apart by {apart:.1g}"
+    )
 
 
 def packed(images: Tensor) -> dict[str, Any]:
