@@ -1,7 +1,9 @@
 """The harness's judgement of what an attack guessed. Attacks never judge themselves.
 
 Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
-squared error is least. Metrics are means over all images of all observations; none is left out.
+squared error is least. Metrics are means over all images of all observations; none is left out. Where a client drew its
+samples by chance, there may be fewer than were guessed, and guesses are left over, or more: then what is not guessed is
+mid-grey, and its label wrong.
 
 Rows of a table, inputs [N, D], are judged like images, but for SSIM, which compares neighbouring pixels: it is left
 out, and a row counts as recovered by its squared error alone.
@@ -46,8 +48,11 @@ class Pool(Protocol):
         """The stored value that means 1.0."""
 
 
-def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, float]:
+def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
     """How much was read.
+
+    Args:
+        sizes: how many images were to be guessed for each observation; as many as there are, where not given.
 
     Returns:
         mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9; of rows
@@ -56,16 +61,19 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth]) -> dict[str, f
         distances: where it is tiny and the images are wrong, what was observed does not determine them.
 
     Raises:
-        ValueError: a guess that has not one reconstruction per observation, or not one image per sample.
+        ValueError: a guess that has not one reconstruction per observation, or not as many images as were to be
+            guessed.
     """
     if len(guess) != len(truths):
         raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
     originals = torch.cat([x for x, _ in truths])
     images_, labels = [], []
-    for one, (x, _) in zip(guess, truths, strict=True):
+    for one, (x, y), size in zip(guess, truths, sizes or [len(x) for x, _ in truths], strict=True):
+        if len(one.images) != size or len(one.labels) != size:
+            raise ValueError(f"{len(one.images)} images and {len(one.labels)} labels for {size} samples")
         order = assign(one.images, x)
-        images_.append(one.images[order])
-        labels.append(one.labels[order])
+        images_.append(_picked(one.images, order, 0.5))
+        labels.append(_picked(one.labels, order, 0.5 if y.is_floating_point() else -1))
     metrics = _likeness(torch.cat(images_), originals)
     metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
     metrics["images"] = float(len(originals))
@@ -96,23 +104,33 @@ def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
 
 def matched(guess: Tensor, originals: Tensor) -> Tensor:
     """Guessed images as they are scored: clipped, in the order of the originals."""
-    return images.valid(guess)[assign(guess, originals)].to(originals)
+    return _picked(images.valid(guess), assign(guess, originals), 0.5).to(originals)
 
 
 def assign(guess: Tensor, originals: Tensor) -> Tensor:
     """Which guessed image belongs to each original: the assignment with the least total MSE, [n] (int64).
 
+    −1 for originals that are left over where more than were guessed.
+
     Raises:
-        ValueError: shapes that differ.
+        ValueError: shapes of images that differ.
     """
-    if guess.shape != originals.shape:
+    if guess.shape[1:] != originals.shape[1:]:
         raise ValueError(f"guessed images of shape {tuple(guess.shape)} for originals of {tuple(originals.shape)}")
     from scipy.optimize import linear_sum_assignment
 
-    a, b = originals.double().flatten(1), images.valid(guess).flatten(1)
-    cost = (a[:, None] - b[None]).square().mean(-1)
-    _, columns = linear_sum_assignment(cost.cpu().numpy())
-    return torch.from_numpy(columns).to(guess.device)
+    found = torch.full((len(originals),), -1)
+    if len(guess) and len(originals):
+        a, b = originals.double().flatten(1), images.valid(guess).flatten(1)
+        cost = (a[:, None] - b[None]).square().mean(-1)
+        rows, columns = linear_sum_assignment(cost.cpu().numpy())
+        found[torch.from_numpy(rows)] = torch.from_numpy(columns)
+    return found.to(guess.device)
+
+
+def _picked(guess: Tensor, order: Tensor, missing: float) -> Tensor:
+    """guess[order], and `missing` where the order says −1."""
+    return torch.cat([guess, guess.new_full((1, *guess.shape[1:]), missing)])[order]
 
 
 def mean_image(pool: Pool) -> Tensor:

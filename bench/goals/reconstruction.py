@@ -47,12 +47,16 @@ class Reconstructions(Goal):
         made = []
         for reading in readings:
             truths = [book.truth(o) for o in reading.observations]
+            if not any(len(y) for _, y in truths):
+                made.append(Challenge(reading.name, None, reason="no batch attacked held a sample"))
+                continue
             known = book.estimate_metrics(reading.observations) | judge.prior_metrics(truths, book.problem)
             made.append(Challenge(reading.name, book.view(sights.threat, attack, reading, truths), truths, known))
         return made
 
     def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
-        return judge.reconstruction_metrics(answer, challenge.answers)
+        assert challenge.view is not None
+        return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from fedarena.records import VOLATILE, canonical
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, threats
-from fedarena.threat import FORMS, PARTIES, Form, Party
+from fedarena.threat import FORMS, PARTIES, Form, Party, Threat
 
 MEMBERSHIP = ("joint-membership", "marginal-membership")
 NEW = (*MEMBERSHIP, "last-layer-label")
@@ -156,3 +156,17 @@ def test_leak_is_the_advantage_over_guessing() -> None:
     assert scores.privacy("labels", {**told, "label_accuracy": 0.1})["leak"] == 0
     assert scores.privacy("labels", {"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
     assert scores.privacy("reconstruction", {"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
+
+
+def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there() -> None:
+    """A Poisson batch of one expected sample may hold none, or several."""
+    problem = replace(groups("last-layer-label")[0].problem, schedule=Schedule(rounds=12, batch_size=1))
+    attack = compose.parse_attack("analytic", {"victims": "12"})
+    names, whom = ("dp-sgd", "fedavg"), (Threat("server", "paper"),)
+    made = [GroupSpec(problem, compose.parse_defense(name), attack, whom, 0) for name in names]
+    (record,) = run_groups(made, 1)[0].records
+    assert record["status"] == "ok", record["reason"]
+    held = [len(y) for _, y in trial.prepare(made[0])[0].challenge.answers]  # type: ignore[union-attr]
+    assert 0 in held
+    assert max(held) > 1
+    assert record["metrics"]["images"] == sum(held)

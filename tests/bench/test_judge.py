@@ -100,6 +100,24 @@ def test_a_perfect_guess_in_another_order_scores_full_marks() -> None:
     assert torch.equal(judge.matched(x[order], x), x)
 
 
+def test_guesses_that_are_left_over_do_not_count() -> None:
+    x, y = rand(4, 3, 1, 8, 8), torch.tensor([3, 1, 4])
+    order = torch.tensor([2, 0, 1])
+    metrics = judge.reconstruction_metrics([guess(x[order], y[order])], [(x[:2], y[:2])], [3])
+    assert (metrics["images"], metrics["recovered"], metrics["label_accuracy"]) == (2, 1, 1)
+    none = judge.reconstruction_metrics([guess(x, y)] * 2, [(x[:0], y[:0]), (x, y)], [3, 3])
+    assert (none["images"], none["recovered"]) == (3, 1)
+
+
+def test_samples_that_were_not_guessed_count_as_grey_and_their_labels_as_wrong() -> None:
+    x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
+    metrics = judge.reconstruction_metrics([guess(x[[1, 0]], y[[1, 0]])], [(x, y)], [2])
+    assert (metrics["images"], metrics["recovered"], metrics["label_accuracy"]) == (4, 0.5, 0.5)
+    grey = float(images.mse(torch.full_like(x[2:], 0.5), x[2:]).mean())
+    assert metrics["mse"] == pytest.approx(grey / 2)
+    assert torch.equal(judge.matched(x[:2], x)[2:], torch.full_like(x[2:], 0.5))
+
+
 def test_metrics_are_means_over_the_images_of_all_observations() -> None:
     x, y = rand(6, 3, 1, 8, 8), torch.tensor([0, 1, 2])
     wrong = 1 - x[2:]
@@ -154,7 +172,7 @@ def test_a_missing_reconstruction_is_an_error() -> None:
     x, y = rand(11, 2, 1, 8, 8), torch.tensor([0, 0])
     with pytest.raises(ValueError, match="1 reconstructions for 2"):
         judge.reconstruction_metrics([guess(x)], [(x, y), (x, y)])
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match="1 images and 1 labels for 2 samples"):
         judge.reconstruction_metrics([guess(x[:1])], [(x, y)])
 
 
