@@ -1,13 +1,17 @@
 """What of an update a forest is shown.
 
-    margins   of each weight the mean magnitude by output and by input; of each bias the magnitudes
+    margins   of each weight the mean magnitude by output, and over the bias's; by input, and each input's share; of
+              each bias the magnitudes
     plain     its entries as they are
     code      as in the published code of Melis et al. (2019): magnitudes without biases and without convolutions of
               more than 5,000 kernels; of each other kernel the largest, of each dense layer of more than 5,000 weights
               the largest by input; all of it brought to length 1
 
-Few samples teach a forest more by few features that average over many entries than by all entries, of which some
-tell the very samples apart. The code standardises each feature over the samples, which no forest sees.
+Few samples teach a forest more by few features, each of which averages over many entries, than by all entries, some of
+which tell one sample from another. A gradient of a dense layer is ∂L/∂W = Σ_j δ_j x_jᵀ and that of its bias Σ_j δ_j, so
+that by output their ratio says how large the layer's inputs were, whatever the errors δ_j, and the shares by input
+which inputs were large: a forest, which compares one feature at a time, makes no ratios. The code standardises each
+feature over the samples, which no forest sees.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ LARGE = 5000
 """Kernels of a convolution, or weights of a dense layer, beyond which the code shows less of it."""
 
 
+LARGEST = 1e30
+"""Ratios beyond are cut off: single precision ends soon after."""
+
+
 def features(update: Mapping[str, Tensor], kind: str) -> Tensor:
     """One vector; empty where `code` leaves nothing, as of an update of biases alone.
 
@@ -34,19 +42,22 @@ def features(update: Mapping[str, Tensor], kind: str) -> Tensor:
     if kind == "plain":
         return flatten(update)
     if kind == "margins":
-        return torch.cat([margins(t.abs()) for t in update.values()])
+        return torch.cat([part for name, t in update.items() for part in margins(update, name, t.abs())])
     shown = {name: pooled(t.abs()) for name, t in update.items() if t.dim() > 1 and not _too_many(t)}
     if not shown:
         return next(iter(update.values())).new_zeros(0)
     return F.normalize(flatten(shown), dim=0)
 
 
-def margins(magnitudes: Tensor) -> Tensor:
-    """Means by output and by input of a weight [out, in, ...], one after the other; a vector as it is."""
+def margins(update: Mapping[str, Tensor], name: str, magnitudes: Tensor) -> list[Tensor]:
+    """Of one tensor: a vector as it is; of a weight [out, in, ...] means by output and by input, and ratios."""
     if magnitudes.dim() < 2:
-        return magnitudes
+        return [magnitudes]
     kernels = magnitudes.flatten(2).mean(2) if magnitudes.dim() > 2 else magnitudes
-    return torch.cat([kernels.mean(1), kernels.mean(0)])
+    tiny, by_output, by_input = torch.finfo(magnitudes.dtype).tiny, kernels.mean(1), kernels.mean(0)
+    found = [by_output, by_input, by_input / by_input.mean().clamp(min=tiny)]
+    bias = update.get(name.removesuffix("weight") + "bias")
+    return found if bias is None else [*found, (by_output / bias.abs().clamp(min=tiny)).clamp(max=LARGEST)]
 
 
 def pooled(weight: Tensor) -> Tensor:

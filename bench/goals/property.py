@@ -186,12 +186,12 @@ def batch_of(problem: Problem, client: int, pool: Tensor, rng: Rng) -> Batch:
 
 
 def population_of(book: Book, threat: Threat, attack: Inference) -> Population | NotApplicable:
-    """The attacker's own samples: the half of the held-out data, and a client's shard; of their attributes the one."""
-    from fedarena.population import population
+    """The attacker's own samples: the held-out data, and a client's shard; of their attributes the one.
 
+    All of the held-out data, because no question is asked about any of it.
+    """
     problem, name = book.problem, asked(book.problem, attack)
-    held = population(problem, book.spec.seed)
-    x, y, known = held.x, held.y, held.attributes[name]
+    x, y, known = problem.x_test.float() / problem.scale, problem.y_test, problem.attributes[name][1]
     if threat.sight.own:
         shard = problem.shards[threat.client]
         x, y = torch.cat([x, problem.inputs(shard)]), torch.cat([y, problem.y[shard]])
