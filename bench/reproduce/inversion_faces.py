@@ -230,15 +230,15 @@ def unpacked(text: Mapping[str, Any]) -> Tensor:
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A row of pictures for each row of the first seed, below the mean images of the classes."""
+    """Rows of pictures, of the first seed's clients and outsiders, below the mean images of the classes."""
     strips: list[Strip] = []
     before = ""
     for row in rows:
-        if row["seed"] != rows[0]["seed"] or "portraits" not in row:
+        if row["seed"] != rows[0]["seed"] or "portraits" not in row or row["party"] == "server":
             continue
         if row["federation"] != before:
             before = row["federation"]
-            strips.append(Strip(f"{before}: class means", unpacked(row["originals"]), gap=bool(strips)))
+            strips.append(Strip(f"{before}\nclass means", unpacked(row["originals"]), gap=bool(strips)))
         title = f"{row['defense']}, {row['party']}\n{row['attack']}: {row['recognised']:.0%} recognised"
         strips.append(Strip(title, unpacked(row["portraits"])))
     gallery(strips, f"model inversion, seed {rows[0]['seed']}", path, SHOWN)

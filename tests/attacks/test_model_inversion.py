@@ -216,6 +216,7 @@ def test_the_same_seed_gives_the_same_pictures() -> None:
 
 
 def test_as_published_it_takes_the_steps_of_the_adversarial_robustness_toolbox() -> None:
+    """Without stopping: there a class goes on as long as its cost is below the threshold, and stops above it."""
     art = pytest.importorskip("art.attacks.inference.model_inversion.mi_face")
     estimators = pytest.importorskip("art.estimators.classification")
     network = nn.Sequential(task().model, nn.Softmax(1))
@@ -223,7 +224,7 @@ def test_as_published_it_takes_the_steps_of_the_adversarial_robustness_toolbox()
     classifier = estimators.PyTorchClassifier(
         network, loss=nn.NLLLoss(), input_shape=SHAPE, nb_classes=CLASSES, clip_values=(0, 1), device_type="cpu"
     )
-    theirs = art.MIFace(classifier, max_iter=50, window_length=100, threshold=0.99, learning_rate=0.1, verbose=False)
+    theirs = art.MIFace(classifier, max_iter=50, window_length=100, threshold=1.0, learning_rate=0.1, verbose=False)
     start, classes = torch.zeros(CLASSES, *SHAPE).numpy(), torch.arange(CLASSES).numpy()
-    ours = invert(Options(cost="confidence", start="zeros", iterations=50))
+    ours = invert(Options(cost="confidence", start="zeros", iterations=50, confidence=1.0))
     assert torch.allclose(ours.images, torch.from_numpy(theirs.infer(start, classes)), atol=1e-4)
