@@ -42,13 +42,15 @@ class Book:
 
     def truth(self, observation: Observation) -> tuple[Tensor, Tensor]:
         """The samples and labels behind an observation (of the first local epoch, where there are several)."""
-        r, images, labels = self.round(observation.round), [], []
-        for client in observation.clients:
-            x, y = r.batches[r.participants.index(client)].images()
-            n = images_behind(self.problem.task, client)
-            images.append(x[:n])
-            labels.append(y[:n])
-        return torch.cat(images), torch.cat(labels)
+        parts = [self._samples(observation.round, client) for client in observation.clients]
+        return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
+
+    def _samples(self, t: int, client: int) -> tuple[Tensor, Tensor]:
+        """What one client worked on in a round: its whole batch, or of local epochs the first."""
+        r, task = self.round(t), self.problem.task
+        x, y = r.batches[r.participants.index(client)].images()
+        n = len(y) if task.schedule.fedsgd else images_behind(task, client)
+        return x[:n], y[:n]
 
     def view(
         self,
@@ -110,9 +112,9 @@ class Book:
         task = self.problem.task
         gradients = []
         for client in observation.clients:
-            x, y = r.batches[r.participants.index(client)].images()
-            n = images_behind(task, client)
-            gradients.append(torch.func.grad(task.loss)(r.params, x[:n], y[:n]))
+            x, y = self._samples(observation.round, client)  # a batch drawn by chance may be empty: it has gradient 0
+            zero = {name: torch.zeros_like(p) for name, p in r.params.items()}
+            gradients.append(torch.func.grad(task.loss)(r.params, x, y) if len(y) else zero)
         sizes = weights(task.sizes, observation.clients).to(self.problem.device)
         return same_names(weighted_mean(stack(gradients), sizes), names)
 
