@@ -6,7 +6,8 @@ iterations: 1.0 without sketches, with them 0.5 for a client and 0.726 for the s
 iteration on 2 gradients with the property and 8 without it.
 
 Here 1,000 iterations of which 150 are attacked, a fifth of them with the property. The paper form is run with the
-features of the attack's published code and with the usual ones here, and two readings are added that the paper has not. `in clear` looks at the biases and the output layer alone, which DBCL does not sketch: no estimate is needed for
+features of the attack's published code and with the usual ones here, and two readings are added that the paper has
+not. `in clear` looks at the biases and the output layer alone, which DBCL does not sketch: no estimate is needed for
 these. The adaptive form knows the protocol: the server simulates Γ itself, and a client takes Γ from all broadcasts by
 a smoother.
 
