@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from fedarena import goals
@@ -39,6 +39,7 @@ class Cell:
         reading: the reading with the largest leak, which is the one shown.
         metrics: means over the seeds that are ok.
         keys: the records that the cell is made of, worst reading only.
+        beside: what the other readings say, by name.
     """
 
     goal: str
@@ -47,6 +48,7 @@ class Cell:
     reading: str
     metrics: dict[str, Mean]
     keys: tuple[str, ...]
+    beside: tuple[tuple[str, Cell], ...] = ()
 
     def value(self, name: str) -> float | None:
         """A metric's mean, or None."""
@@ -77,7 +79,10 @@ def cell(records: Iterable[Record]) -> Cell | None:
     without = [r for r in rows if not r["reading"]]
     names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
     cells = [_one_reading(name, [r for r in rows if name and r["reading"] == name] + without) for name in names]
-    return max(cells, key=_severity) if len(cells) > 1 else next(iter(cells), None)
+    if len(cells) < 2:
+        return next(iter(cells), None)
+    worst = max(cells, key=_severity)
+    return replace(worst, beside=tuple((c.reading, c) for c in cells if c is not worst))
 
 
 def _one_reading(reading: str, rows: list[Record]) -> Cell:

@@ -118,6 +118,7 @@ class PropertyOfBatch(Goal):
             told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
         if "own_auc" in cell.metrics:
             told.append(f"on own samples {cell.metrics['own_auc'].value:.2f}")
+        told += [f"{name}: {auc(other)}" for name, other in cell.beside if "auc" in other.metrics]
         return told
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
