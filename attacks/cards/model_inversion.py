@@ -67,5 +67,5 @@ CARD = Card(
         ),
     ),
     form="paper",
-    usual=(("model", "mlp"), ("rounds", "500"), ("batch_size", "32"), ("lr", "0.3")),
+    usual=(("model", "mlp"), ("rounds", "500"), ("batch_size", "32"), ("lr", "0.05")),
 )
