@@ -285,6 +285,13 @@ def test_an_attack_finds_the_gradient_of_an_undefended_batch(name: str) -> None:
         assert record["scores"]["privacy"] < 0.1
 
 
+@pytest.mark.parametrize("name", BY_GOAL["property"])
+def test_an_attack_tells_undefended_batches_with_a_property(name: str) -> None:
+    for record in read(name, attacked("mlp", rounds=60, batch_size=64, lr=0.1)):
+        assert record["metrics"]["auc_low"] > 0.5
+        assert record["scores"]["privacy"] < 0.5
+
+
 def attacked(model: str = "lenet-dlg", model_options: Any = None, **schedule: Any) -> ProblemSpec:
     options = model_options or registry.find("model", model).parse({})
     return ProblemSpec("digits", model, "iid", 2, options, schedule=Schedule(**{"rounds": 8, **schedule}))
