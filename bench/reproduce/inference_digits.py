@@ -37,6 +37,7 @@ SHORT: Mapping[str, Settings] = {
     "joint-membership": {"training": {"rounds": "60"}},
     "marginal-membership": {"training": {"rounds": "60"}},
     "last-layer-label": {"training": {"rounds": "60"}},
+    "model-inversion": {"model": {"widths": "32"}},
     "model-extraction": {"training": {"rounds": "200"}},
     "gradient-estimate": {"attack": {"rounds": "30"}, "training": {"rounds": "100"}},
     "property-inference": {"model": {"widths": "32"}, "attack": {"rounds": "50"}, "training": {"rounds": "61"}},
