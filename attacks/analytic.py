@@ -42,7 +42,8 @@ class Analytic(Inference):
         self.knows_population = options.prior == "population"
 
     def watch(self, schedule: Schedule) -> Watch:
-        return spread("analytic", self.options, schedule)
+        o = self.options
+        return spread("analytic", o.victims, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         law: Law = Least()

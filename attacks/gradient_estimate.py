@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from fedarena.attack import GoalName, GradientEstimate, Inference, Progress, Watch
 from fedarena.attacks.cards.gradient_estimate import Options
-from fedarena.errors import UserError
+from fedarena.attacks.victims import spread
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.threat import NotApplicable
@@ -27,18 +27,8 @@ class GradientEstimates(Inference):
     goal: ClassVar[GoalName] = "estimate"
 
     def watch(self, schedule: Schedule) -> Watch:
-        """`rounds` rounds spread evenly from `start` over the window; its last round is never one of them, because a
-        client learns an update from the broadcast that follows it."""
         o = self.options
-        if o.start >= schedule.rounds:
-            raise UserError(
-                f"attack gradient-estimate: option 'start' is {o.start}, allowed: at most {schedule.rounds - 1} with "
-                f"{schedule.rounds} rounds"
-            )
-        last = min(o.start + o.window, schedule.rounds) - 1
-        usable = max(1, last - o.start)
-        count = min(o.rounds, usable)
-        return Watch(o.start, last, tuple(o.start + i * usable // count for i in range(count)))
+        return spread("gradient-estimate", o.rounds, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[GradientEstimate] | NotApplicable:
         found = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]

@@ -26,7 +26,6 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedarena.attack import Guess, Inference, Progress, Reconstruction, Watch
-from fedarena.attacks import victims
 from fedarena.attacks.lbfgs import Evaluate, Minima
 from fedarena.attacks.victims import spread
 from fedarena.errors import UserError
@@ -44,9 +43,15 @@ Distance = Callable[[Tensors], Tensor]
 """What a candidate gives → how far that is from what was seen, a number; differentiable."""
 
 
-class Options(victims.Options, Protocol):
+class Options(Protocol):
     """What the options of every such attack have."""
 
+    @property
+    def victims(self) -> int: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def window(self) -> int: ...
     @property
     def restarts(self) -> int: ...
     @property
@@ -133,7 +138,8 @@ class Matching(Inference):
 
     def watch(self, schedule: Schedule) -> Watch:
         """See `fedarena.attacks.victims.spread`."""
-        return spread(self.name, self.options, schedule)
+        o = self.options
+        return spread(self.name, o.victims, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         self.weight_of_variation(view)  # options that do not fit are refused first

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.cards.searching import Victims
 from fedarena.cards import Card, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Victims):
     """Options of the analytic reconstruction."""
 
     prior: str = option(
@@ -15,9 +16,6 @@ class Options:
         "the attacker's own",
         choices=("none", "population"),
     )
-    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
-    start: int = option(0, "first round attacked", low=0)
-    window: int = option(60, "rounds written down for parties that need several", low=2)
 
 
 CARD = Card(

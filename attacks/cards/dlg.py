@@ -2,33 +2,19 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.cards.searching import LeastSquares
 from fedarena.cards import Card, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(LeastSquares):
     """Options of DLG."""
 
-    optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
-    iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)
-    lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
-    restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
     labels: str = option(
         "optimized",
         "optimized with the image (DLG), inferred from the output bias (iDLG), or given to the attacker",
         choices=("optimized", "inferred", "given"),
     )
-    tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
-    init: str = option(
-        "dark",
-        "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
-        choices=("dark", "normal", "uniform"),
-    )
-    tolerance: float = option(3e-8, "relative squared distance at which the match is taken as exact", low=0)
-    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
-    start: int = option(0, "first round attacked", low=0)
-    window: int = option(60, "rounds written down for parties that need several", low=2)
-    max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 
 
 CARD = Card(

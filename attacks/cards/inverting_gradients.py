@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.cards.searching import Victims
 from fedarena.cards import Card, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Victims):
     """Options of Inverting Gradients."""
 
     iterations: int = option(2400, "steps of signed Adam per victim", low=1)
@@ -23,9 +24,6 @@ class Options:
         "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("normal", "uniform", "dark"),
     )
-    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
-    start: int = option(0, "first round attacked", low=0)
-    window: int = option(60, "rounds written down for parties that need several", low=2)
     max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 
 

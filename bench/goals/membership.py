@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedarena.attack import Inference, Scores
 from fedarena.candidates import Question, ask, how_many
 from fedarena.defense import Reading
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, auc, given_of_readings, span, values
-from fedarena.membership import RATES, membership_metrics
-from fedarena.percent import number, percent
+from fedarena.goals.goal import Challenge, Sights, given_of_readings, span, values
+from fedarena.goals.ranking import Ranking
+from fedarena.membership import membership_metrics
 from fedarena.rng import Rng
 from fedarena.threat import NotApplicable
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from fedarena.judge import Truth
     from fedarena.problem import Problem
     from fedarena.records import Record
-    from fedarena.summary import Cell
 
 
-class BatchMembership(Goal):
+class BatchMembership(Ranking):
     """Answers are a `fedarena.attack.Scores` per observation, held against which candidates were members."""
+
+    tells = "who was in a batch"
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
@@ -52,29 +53,10 @@ class BatchMembership(Goal):
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(answer, challenge.answers)
 
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
-        return metrics["advantage"]
-
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "auc",
-            "auc",
-            "Without a defense {attack} tells who was in a batch with",
-            "{attack} tells who was in a batch under {defense} with",
-            auc,
-        )
-
-    def lines(self, cell: Cell) -> list[str]:
-        return ranking(cell)
-
     def baseline(self, records: Sequence[Record]) -> list[str]:
         asked = values(records, "candidates")
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
         return [told] if asked else []
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         def candidates(readings: Sequence[Reading]) -> str:
@@ -82,12 +64,3 @@ class BatchMembership(Goal):
             return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"
 
         return given_of_readings(defense, sights, attack, candidates)
-
-
-def ranking(cell: Cell) -> list[str]:
-    """How well candidates were ranked."""
-    if "auc" not in cell.metrics:
-        return []
-    told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
-    having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-    return told + [f"finds {percent(cell.metrics[name])} at {100 * rate:g} % FPR" for name, rate in having]

@@ -8,7 +8,7 @@ known are in none of these batches. In rounds that are not attacked everybody dr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,8 @@ from fedarena.batch import Batch
 from fedarena.cards import did_you_mean
 from fedarena.defense import Reading
 from fedarena.errors import UserError
-from fedarena.goals.goal import Challenge, Draw, Goal, Sights, Wording, auc, given_of_readings, span, values
-from fedarena.goals.membership import ranking
+from fedarena.goals.goal import Challenge, Draw, Sights, auc, given_of_readings, span, values
+from fedarena.goals.ranking import Ranking
 from fedarena.membership import membership_metrics
 from fedarena.population import drawn
 from fedarena.rng import Rng
@@ -40,8 +40,10 @@ IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
 
 
-class PropertyOfBatch(Goal):
+class PropertyOfBatch(Ranking):
     """The answer is a `fedarena.attack.PropertyScores`, held against whether each observation's samples had it."""
+
+    tells = "batches with the property from others"
 
     def refuse(self, problem: Problem, attack: Inference) -> None:
         asked(problem, attack)
@@ -97,23 +99,10 @@ class PropertyOfBatch(Goal):
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
         return property_metrics(answer, challenge.answers)
 
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
-        return metrics["advantage"]
-
     # -- in words --------------------------------------------------------------------------------------
 
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "auc",
-            "auc",
-            "Without a defense {attack} tells batches with the property from others with",
-            "{attack} tells batches with the property from others under {defense} with",
-            auc,
-        )
-
     def lines(self, cell: Cell) -> list[str]:
-        told = ranking(cell)
+        told = super().lines(cell)
         if "by_round" in cell.metrics:
             told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
         if "own_auc" in cell.metrics:
@@ -129,9 +118,6 @@ class PropertyOfBatch(Goal):
             f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
         )
         return [f"{told}, {having} of them with the property."]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         name = asked(problem, attack)

@@ -19,8 +19,8 @@ from fedarena import registry
 from fedarena.attack import Inference, Scores
 from fedarena.candidates import Question
 from fedarena.defense import Reading
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, auc, span, values
-from fedarena.goals.membership import ranking
+from fedarena.goals.goal import Challenge, Sights, span, values
+from fedarena.goals.ranking import Ranking
 from fedarena.membership import membership_metrics
 from fedarena.percent import number
 from fedarena.population import halves
@@ -40,11 +40,13 @@ MOST = 5000
 """Members asked about at most, and as many strangers."""
 
 
-class TrainingMembership(Goal):
+class TrainingMembership(Ranking):
     """The answer is one `fedarena.attack.Scores`, held against which candidates are members."""
 
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
     undefended: ClassVar[Form] = "paper"
+    tells = "who was in the training set"
+    adaptive: ClassVar[str] = "shadows trained through the protocol"
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         held, problem, seed = model_of(book, sights.threat), book.problem, book.spec.seed
@@ -72,22 +74,8 @@ class TrainingMembership(Goal):
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(answer, [challenge.answers], grouped=False)
 
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
-        return metrics["advantage"]
-
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "auc",
-            "auc",
-            "Without a defense {attack} tells who was in the training set with",
-            "{attack} tells who was in the training set under {defense} with",
-            auc,
-            "shadows trained through the protocol",
-        )
-
     def lines(self, cell: Cell) -> list[str]:
-        told = ranking(cell)
+        told = super().lines(cell)
         if told and "member_accuracy" in cell.metrics:
             inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
             told.append(f"the model itself: {inside} on members, {outside} on strangers")
@@ -97,9 +85,6 @@ class TrainingMembership(Goal):
         asked = values(records, "candidates")
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
         return [told] if asked else []
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         threat = sights.threat

@@ -1,0 +1,32 @@
+"""Options that attacks share which look for the samples behind uploads."""
+
+from dataclasses import dataclass
+
+from fedarena.cards import option
+
+
+@dataclass(frozen=True)
+class Victims:
+    """Which uploads are attacked (`fedarena.attacks.victims`)."""
+
+    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
+    start: int = option(0, "first round attacked", low=0)
+    window: int = option(60, "rounds written down for parties that need several", low=2)
+
+
+@dataclass(frozen=True)
+class LeastSquares(Victims):
+    """How a squared distance is minimised (`fedarena.attacks.least_squares`)."""
+
+    optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
+    iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)
+    lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
+    restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
+    tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
+    init: str = option(
+        "dark",
+        "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
+        choices=("dark", "normal", "uniform"),
+    )
+    tolerance: float = option(3e-8, "relative squared distance at which the match is taken as exact", low=0)
+    max_batch: int = option(8, "most samples behind one upload that are tried", low=1)

@@ -1,0 +1,51 @@
+"""What goals have in common whose answers are rankings: half of what is asked is so and half is not, or some of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from fedarena.goals.goal import Goal, Wording, auc
+from fedarena.membership import RATES
+from fedarena.percent import number, percent
+
+if TYPE_CHECKING:
+    from fedarena.records import Record
+    from fedarena.summary import Cell
+
+
+class Ranking(Goal):
+    """Answers are judged by the area under the ROC curve."""
+
+    @property
+    @abstractmethod
+    def tells(self) -> str:
+        """What an attack does, as 'who was in a batch', and after a defense's name 'from others', if anything."""
+
+    adaptive: ClassVar[str] = "matched through the protocol"
+    """What sets the adaptive form apart."""
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """2·AUC − 1."""
+        return metrics["advantage"]
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            "auc",
+            "auc",
+            f"Without a defense {{attack}} tells {self.tells} with",
+            f"{{attack}} tells {self.tells} under {{defense}} with",
+            auc,
+            self.adaptive,
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        if "auc" not in cell.metrics:
+            return []
+        told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
+        having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
+        return told + [f"finds {percent(cell.metrics[name])} at {100 * rate:g} % FPR" for name, rate in having]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
