@@ -10,7 +10,9 @@ for one sample more or less, at the δ of the defense (N^-1.1); each attack trai
 share ε and not σ. At ε = ∞ uploads are clipped and not noised. Bars are 95 % intervals over seeds (Student's t).
 
 ε promises nothing of a property that many samples share, and the membership that it speaks of is that of one sample in
-the whole training: a line may fall slower or faster than another without contradicting it.
+the whole training: a line may fall slower or faster than another without contradicting it. Of an upload it is asked for
+the very batch, whose sampling by chance is part of what ε promises. Uploads are attacked from the first round on, and
+their trainings are too short for a good model: what ε costs is told by the other lines.
 """
 
 from __future__ import annotations
@@ -59,6 +61,9 @@ PIECES = tuple(f"{case.title}, ε = {shown}" for case in CASES for shown in EPSI
 METRICS = ("auc", "recovered", "ssim", "prior_mean_ssim", "psnr", "prior_mean_psnr")
 MEASURED = (*METRICS, "accuracy", "sigma", "cpu_seconds")
 SETTING = "dp-sgd on digits: what inference attacks reach as the server, adaptive form, against ε; 95 % intervals"
+
+MEAN = "the mean training image"
+"""What images are held beside in the picture: a guess that sees nothing."""
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -125,31 +130,29 @@ def _text(m: Mean | None) -> str:
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """AUC, likeness of images, their PSNR, and accuracy, over ε from ∞ on the left."""
+    """AUC, images that came back, accuracy, and how like the images are, over ε from ∞ on the left."""
     found, titles = grouped(rows), list(dict.fromkeys(r["inference"] for r in rows))
-
-    def line(title: str, name: str, called: str) -> list[Line]:
-        """None where nothing was measured."""
-        means = [(i, over_seeds(found.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
-        points = [(float(i), m) for i, m in means if m is not None]
-        bars = [m.half or 0.0 for _, m in points]
-        return [Line(called, [i for i, _ in points], [m.value for _, m in points], error=bars)] if points else []
-
-    def lines(*asked: tuple[str, str]) -> list[Line]:
-        """(measurement, what it is called after the kind of inference) of every kind that has it."""
-        return [one for title in titles for name, called in asked for one in line(title, name, f"{title}{called}")]
-
     places = {float(i): shown for i, shown in enumerate(EPSILONS)}
-    chance = Line("chance", list(places), [0.5] * len(places))
 
-    def panel(title: str, y: str, drawn: Sequence[Line], unit: bool) -> Panel:
-        return Panel(title, drawn, "ε", y, unit=unit, ticks=places)
+    def lines(name: str, called: str = "") -> list[Line]:
+        """A measurement of every kind of inference that has it, under its own name unless told otherwise."""
+        drawn = []
+        for title in titles:
+            means = [(i, over_seeds(found.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
+            points = [(float(i), m) for i, m in means if m is not None]
+            bars = [m.half or 0.0 for _, m in points]
+            if points:
+                drawn.append(Line(called or title, [i for i, _ in points], [m.value for _, m in points], error=bars))
+        return drawn
 
-    likeness = lines(("recovered", ", recovered"), ("ssim", ", SSIM"), ("prior_mean_ssim", ", SSIM of the mean image"))
-    psnr = lines(("psnr", ", PSNR"), ("prior_mean_psnr", ", PSNR of the mean image"))
-    auc = lines(("auc", ""))
-    upper = [panel("who and what", "AUC", [*auc, chance], True)] if auc else []
-    upper += [panel("images", "share, SSIM", likeness, True)] if likeness else []
-    lower = [panel("images", "PSNR in dB", psnr, False)] if psnr else []
-    lower += [panel("what it costs", "accuracy", lines(("accuracy", ", accuracy")), True)]
-    panels([upper, lower], "dp-sgd on digits, server, adaptive form; bars: 95 % intervals over seeds", path)
+    def panel(title: str, y: str, drawn: Sequence[Line], unit: bool = True) -> list[Panel]:
+        return [Panel(title, drawn, "ε", y, unit=unit, ticks=places)] if drawn else []
+
+    auc = lines("auc")
+    chance = [Line("chance", list(places), [0.5] * len(places))] if auc else []
+    upper = panel("members and properties", "AUC", [*auc, *chance]) + panel("images", "recovered", lines("recovered"))
+    upper += panel("what it costs", "accuracy", lines("accuracy"))
+    likeness = panel("images", "SSIM", lines("ssim") + lines("prior_mean_ssim", MEAN))
+    likeness += panel("images", "PSNR in dB", lines("psnr") + lines("prior_mean_psnr", MEAN), unit=False)
+    heading = "dp-sgd on digits, server, adaptive form; bars: 95 % intervals over seeds"
+    panels([row for row in (upper, likeness) if row], heading, path)
