@@ -18,7 +18,7 @@ def record(defense: str, knows: str, accuracy: float | None, seed: int = 0, clea
     none = {"status": "n/a", "reason": "there is nothing to do", "metrics": {}}
     made = {"defense": defense, "knows": knows, "reading": "", "seed": seed, "key": f"{defense}{knows}{seed}"}
     made |= none if knows and accuracy is None else ok
-    return {**made, "options": {}, "utility": {"clean_accuracy": clean, "chance": 0.1}, **more}
+    return {**made, "goal": "", "options": {}, "utility": {"clean_accuracy": clean, "chance": 0.1}, **more}
 
 
 def told(*records: Record) -> str:
