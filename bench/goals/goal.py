@@ -154,12 +154,17 @@ class Goal(ABC):
 
 
 def given_of_readings(
-    defense: Defense, sights: Sights, attack: Inference, more: Callable[[Sequence[Reading]], str] = lambda r: ""
+    defense: Defense,
+    sights: Sights,
+    attack: Inference,
+    more: Callable[[Sequence[Reading]], str] = lambda r: "",
+    owned: str = "the half of the held-out data",
 ) -> str:
     """`Goal.given` of goals that work on readings.
 
     Args:
         more: a further line about the readings.
+        owned: where the samples of an attack that has some come from.
     """
     readings = defense.readings(sights.threat, sights.seen, sights.victims)
     if isinstance(readings, NotApplicable):
@@ -167,7 +172,7 @@ def given_of_readings(
     told = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
     told.append(f"({FORM_MEANING[sights.threat.form]})")
     told += ["and the victims' labels"] if attack.knows_labels else []
-    told += ["and samples of its own, from the half of the held-out data"] if attack.knows_population else []
+    told += [f"and samples of its own, from {owned}"] if attack.knows_population else []
     return "\n".join([*told, *([line] if (line := more(readings)) else [])])
 
 

@@ -125,7 +125,8 @@ class PropertyOfBatch(Ranking):
         def bits(readings: Sequence[Reading]) -> str:
             return f"and asks of each of {attack.options.rounds} rounds whether its samples are '{name}'"
 
-        return given_of_readings(defense, sights, attack, bits)
+        shard = ", and its shard" if sights.threat.sight.own else ""
+        return given_of_readings(defense, sights, attack, bits, f"the held-out data{shard}")
 
 
 # -- the experiment -------------------------------------------------------------------------------------
