@@ -63,7 +63,7 @@ RUN = ("run", "--defense=dbcl", "--attack=dlg")
 
 BAD = {
     "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl"),
-    "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg?"),
+    "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg or idlg?"),
     "unknown dataset": ((*RUN, "--dataset=mnits"), "unknown dataset 'mnits'; did you mean mnist"),
     "unknown model": ((*RUN, "--model=lenet-dgl"), "unknown model 'lenet-dgl'; did you mean lenet-dlg"),
     "unknown partition": ((*RUN, "--partition=idd"), "unknown partition 'idd'; did you mean iid?"),
