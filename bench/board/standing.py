@@ -1,0 +1,231 @@
+"""A board's cells → each defense's scores and rank.
+
+All scores are in [0, 1], higher is better for the defender:
+
+    utility    mean over problems of clean accuracy / FedAvg's
+    integrity  the worst case over poisoning attacks of what the attack leaves of what was learned
+    privacy    the worst case over inference attacks of 1 − leak
+    overall    the mean of the three
+
+The worst case is the cell with the lowest mean over seeds; its interval is that cell's own, so that a worst case chosen
+among many carries no allowance for the choice. An attacker who adapts may still do what the paper tried: `paper` columns
+look at cells in paper form alone, all others at cells of either form, and ranks use these. Overall is worked out seed by
+seed, over seeds that all three have, and ties are broken by cost.
+
+A defense is ranked only if it has all three, and has met every attack and threat that is asked about: a worst case over
+fewer attacks is no worst case. n/a counts as met (there was nothing that the attack could start from), failed and missing
+do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from fedarena.board.board import Board, BySeed, Cell
+from fedarena.errors import UserError
+from fedarena.summary import Mean, mean
+from fedarena.threat import EVERYONE, KNOWLEDGE
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The threats that a reader has.
+
+    Attributes:
+        parties: curious parties whose inference counts; () for none.
+        knows: what corrupted clients may know; () for none.
+        problems: names of problems; () for all.
+    """
+
+    parties: tuple[str, ...] = EVERYONE
+    knows: tuple[str, ...] = KNOWLEDGE
+    problems: tuple[str, ...] = ()
+
+    def has(self, cell: Cell) -> bool:
+        """Whether the cell counts."""
+        if self.problems and cell.problem not in self.problems:
+            return False
+        return cell.knows in self.knows if cell.axis == "integrity" else cell.party in self.parties
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The scores that make the overall one: what nobody threatens does not count."""
+        found = ["utility", *(["integrity"] if self.knows else []), *(["privacy"] if self.parties else [])]
+        return tuple(found)
+
+    @property
+    def told(self) -> str:
+        """In words; empty for all threats."""
+        told = []
+        if self.parties != EVERYONE:
+            told.append(f"curious {' or '.join(self.parties)}" if self.parties else "nobody is curious")
+        if self.knows != KNOWLEDGE:
+            what = f"corrupted clients ({' or '.join(self.knows)})" if self.knows else "nobody is corrupted"
+            told.append(what)
+        if self.problems:
+            told.append(f"problems {', '.join(self.problems)}")
+        return "; ".join(told)
+
+
+def read_cut(text: str | None, problems: Sequence[str] = ()) -> Cut:
+    """A cut from words such as "server,own": curious parties, and what corrupted clients know. Raises UserError.
+
+    Naming a party alone means that nobody is corrupted, and the other way round.
+    """
+    if text is None:
+        return Cut(problems=tuple(problems))
+    words = [w.strip() for w in text.split(",") if w.strip()]
+    for word in words or [text]:
+        if word not in (*EVERYONE, *KNOWLEDGE):
+            allowed = ", ".join((*EVERYONE, *KNOWLEDGE))
+            raise UserError(f"option 'threats' is '{word}', allowed: {allowed}")
+    return Cut(tuple(p for p in EVERYONE if p in words), tuple(k for k in KNOWLEDGE if k in words), tuple(problems))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean over seeds, and the cell that it is of.
+
+    Attributes:
+        value: None where there is nothing to score.
+        by_seed: as far as there is one.
+        worst: the cell, of worst cases.
+        average: the mean over all cells that have a score, of worst cases.
+        cells: how many have one.
+    """
+
+    value: Mean | None
+    by_seed: BySeed = field(default_factory=dict)
+    worst: Cell | None = None
+    average: float | None = None
+    cells: int = 0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One defense's row.
+
+    Attributes:
+        rank: from 1; None where it is not ranked, `unranked` says why.
+        overall, utility, integrity, privacy: against attackers of either form.
+        paper_integrity, paper_privacy: against attacks in paper form alone.
+        by_party: privacy against each curious party that the cut has.
+        bytes: up and down per client and round, over FedAvg's; mean over problems. seconds: training time over
+            FedAvg's.
+        counts: cells by status, of those that the cut has.
+    """
+
+    defense: str
+    rank: int | None
+    unranked: str
+    overall: Score
+    utility: Score
+    integrity: Score
+    privacy: Score
+    paper_integrity: Score
+    paper_privacy: Score
+    by_party: dict[str, Score]
+    bytes: float | None
+    seconds: float | None
+    counts: dict[str, int]
+
+
+def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
+    """Every defense's row, ranked ones first."""
+    cut = cut or Cut()
+    rows = [_row(board, defense, cut) for defense in board.defenses]
+
+    def order(row: Standing) -> tuple[bool, float, float, float]:
+        value = row.overall.value.value if row.overall.value else 0.0
+        # Equal to three digits is a tie, which is what a reader sees.
+        return (bool(row.unranked), -round(value, 3), row.bytes or math.inf, row.seconds or math.inf)
+
+    ordered = sorted(rows, key=order)
+    ranked = [row for row in ordered if not row.unranked]
+    return [Standing(**{**vars(row), "rank": i}) for i, row in enumerate(ranked, 1)] + ordered[len(ranked) :]
+
+
+def worst(cells: Sequence[Cell]) -> Score:
+    """The cell with the lowest mean score."""
+    scored = [c for c in cells if c.scores]
+    if not scored:
+        return Score(None)
+    found = min(scored, key=lambda c: fmean(c.scores.values()))
+    average = fmean(fmean(c.scores.values()) for c in scored)
+    return Score(mean(list(found.scores.values())), found.scores, found, average, len(scored))
+
+
+def _row(board: Board, defense: str, cut: Cut) -> Standing:
+    mine = [c for c in board.cells if c.defense == defense and cut.has(c)]
+    utility = _utility(board, defense, cut)
+    axis = {name: [c for c in mine if c.axis == name] for name in ("integrity", "privacy")}
+    scores = {"utility": utility, **{name: worst(cells) for name, cells in axis.items()}}
+    paper = {name: worst([c for c in cells if c.form == "paper"]) for name, cells in axis.items()}
+    overall = _overall([scores[name] for name in cut.axes])
+    counts: dict[str, int] = {}
+    for c in mine:
+        counts[c.status] = counts.get(c.status, 0) + 1
+    up_and_down, seconds = _cost(board, defense, cut)
+    return Standing(
+        defense,
+        None,
+        _unranked(board, cut, mine, {name: scores[name] for name in cut.axes}),
+        overall,
+        utility,
+        scores["integrity"],
+        scores["privacy"],
+        paper["integrity"],
+        paper["privacy"],
+        {p: worst([c for c in axis["privacy"] if c.party == p]) for p in cut.parties},
+        up_and_down,
+        seconds,
+        counts,
+    )
+
+
+def _utility(board: Board, defense: str, cut: Cut) -> Score:
+    """Mean over problems, seed by seed, over seeds that every problem has."""
+    parts = [
+        h.utility for h in board.honest if h.defense == defense and (not cut.problems or h.problem in cut.problems)
+    ]
+    parts = [part for part in parts if part]
+    return _together(parts)
+
+
+def _overall(scores: Sequence[Score]) -> Score:
+    if not scores or any(s.value is None for s in scores):
+        return Score(None)
+    return _together([s.by_seed for s in scores])
+
+
+def _together(parts: Sequence[BySeed]) -> Score:
+    seeds = sorted(set.intersection(*(set(p) for p in parts))) if parts else []
+    by_seed = {s: fmean(p[s] for p in parts) for s in seeds}
+    return Score(mean(list(by_seed.values())), by_seed, cells=len(parts)) if by_seed else Score(None)
+
+
+def _cost(board: Board, defense: str, cut: Cut) -> tuple[float | None, float | None]:
+    plain = {h.problem: h for h in board.honest if h.defense == "fedavg"}
+    mine = [h for h in board.honest if h.defense == defense and (not cut.problems or h.problem in cut.problems)]
+    shares = [
+        (h.bytes_up + h.bytes_down) / (plain[h.problem].bytes_up + plain[h.problem].bytes_down)
+        for h in mine
+        if h.problem in plain and plain[h.problem].bytes_up + plain[h.problem].bytes_down > 0 and h.keys
+    ]
+    seconds = [h.relative_seconds for h in mine if h.relative_seconds is not None]
+    return (fmean(shares) if shares else None), (fmean(seconds) if seconds else None)
+
+
+def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Score]) -> str:
+    """Why a defense has no rank; empty where it has one."""
+    lacking = [name for name, score in scores.items() if score.value is None]
+    if lacking:
+        return f"no {' and no '.join(lacking)} score"
+    asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c)}
+    met = {(c.problem, c.attack, c.party, c.knows) for c in mine if c.status in ("ok", "n/a", "diverged", "mixed")}
+    if asked - met:
+        return f"{len(asked - met)} of {len(asked)} attacks and threats not met"
+    return ""
