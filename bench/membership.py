@@ -39,8 +39,8 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
         if answer.values.shape != truth.shape:
             raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} candidates")
     pairs = [(a.values.double().cpu(), m.cpu()) for a, m in zip(answers, members, strict=True)]
-    inside = [_ranked(v[m]) for v, m in pairs]
-    outside = [_ranked(v[~m]) for v, m in pairs]
+    inside = [ranked(v[m]) for v, m in pairs]
+    outside = [ranked(v[~m]) for v, m in pairs]
     positives, negatives = torch.cat(inside), torch.cat(outside)
     if not len(positives) or not len(negatives):
         raise ValueError("no candidates to judge")
@@ -62,8 +62,8 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
     return metrics
 
 
-def _ranked(values: Tensor) -> Tensor:
-    """NaN as the least likely."""
+def ranked(values: Tensor) -> Tensor:
+    """Scores as they are compared: NaN as the least likely."""
     return values.nan_to_num(-torch.inf, torch.inf, -torch.inf)
 
 

@@ -118,7 +118,8 @@ class Goal(ABC):
         return None
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
-        """What is worth keeping of each round, as [round, value] by name; part of the record."""
+        """What is worth keeping beside the metrics, as [x, y] by name, x the round where nothing else is said; part of
+        the record."""
         return {}
 
     def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
 from fedarena.attack import Inference, Scores
 from fedarena.candidates import Question, ask, how_many
 from fedarena.defense import Reading
@@ -51,7 +53,10 @@ class BatchMembership(Ranking):
         return [ask(book.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(answer, challenge.answers)
+        return membership_metrics(*self.pooled(answer, challenge))
+
+    def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        return answer, challenge.answers
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         asked = values(records, "candidates")

@@ -99,6 +99,9 @@ class PropertyOfBatch(Ranking):
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
         return property_metrics(answer, challenge.answers)
 
+    def pooled(self, answer: PropertyScores, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        return [Scores(answer.values)], [challenge.answers]
+
     # -- in words --------------------------------------------------------------------------------------
 
     def lines(self, cell: Cell) -> list[str]:

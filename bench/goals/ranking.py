@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedarena.goals.goal import Goal, Wording, auc
+from torch import Tensor
+
+from fedarena.attack import Scores
+from fedarena.goals.goal import Challenge, Goal, Wording, auc
 from fedarena.membership import RATES
 from fedarena.percent import number, percent
+from fedarena.roc import roc
 
 if TYPE_CHECKING:
     from fedarena.records import Record
@@ -25,6 +29,14 @@ class Ranking(Goal):
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
+
+    @abstractmethod
+    def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
+
+    def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
+        """`roc`: [false positive rate, true positive rate], see `fedarena.roc`."""
+        return {"roc": roc(*self.pooled(answer, challenge))}
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """2·AUC − 1."""

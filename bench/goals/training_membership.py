@@ -72,7 +72,10 @@ class TrainingMembership(Ranking):
         return [Challenge(held.reading, view, question.members, known)]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(answer, [challenge.answers], grouped=False)
+        return membership_metrics(*self.pooled(answer, challenge), grouped=False)
+
+    def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        return answer, [challenge.answers]
 
     def lines(self, cell: Cell) -> list[str]:
         told = super().lines(cell)
