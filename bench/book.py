@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fedarena import federation, judge, registry
 from fedarena.attack import Inference
-from fedarena.cards import Kind
 from fedarena.defense import Defense, Reading
+from fedarena.identity import identity, origins_of, trial_key
 from fedarena.observe import images_behind
 from fedarena.population import population
 from fedarena.positive_scaling import canonical, plan
@@ -131,29 +129,20 @@ class Book:
     ) -> Record:
         """One record; `utility.fedavg_accuracy` and what follows from it are filled in when FedAvg's run is known."""
         spec, run, problem = self.spec, self.run, self.problem
-        attack = spec.attack
         poisons = threat is not None and threat.knows is not None
         curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve]
+        who = identity(spec, threat, problem.provenance)
         record: Record = {
             "schema": SCHEMA,
             "key": "",
-            "problem": {
-                "dataset": spec.problem.dataset,
-                "data": asdict(problem.provenance),
-                "model": spec.problem.model,
-                "partition": spec.problem.partition,
-                "clients": spec.problem.clients,
-                "corrupted": spec.problem.corrupted,
-                "corrupted_data": spec.problem.corrupted_data,
-                "belief": problem.task.belief,
-                "device": spec.device,
-            },
-            "defense": spec.defense.label,
-            "attack": attack.label if attack else "none",
-            "goal": goal_of(attack),
-            "party": threat.party if threat else "",
-            "form": threat.form if threat else "",
-            "knows": (threat.knows or "") if threat else "",
+            "trial": {"key": "", "records": 1},
+            "problem": who["problem"],
+            "defense": who["defense"],
+            "attack": who["attack"],
+            "goal": goal_of(spec.attack),
+            "party": who["party"],
+            "form": who["form"],
+            "knows": who["knows"],
             "reading": reading,
             "seed": spec.seed,
             "status": status,
@@ -175,21 +164,16 @@ class Book:
                 "bytes_up": run.bytes_up,
                 "bytes_down": run.bytes_down,
                 "seconds": run.seconds,
+                "attack_seconds": 0.0,
                 "peak_bytes": run.peak_bytes,
             },
-            "options": {
-                **options_of("defense", spec.defense),
-                **options_of("attack", attack),
-                **spec.problem.options(),
-            },
-            "versions": {
-                **versions_of("defense", spec.defense),
-                **versions_of("attack", attack),
-                **{kind: card.version for kind, card in spec.problem.cards().items()},
-            },
+            "options": who["options"],
+            "versions": who["versions"],
+            "origins": origins_of(spec),
             "environment": environment(),
         }
         record["key"] = key_of(record)
+        record["trial"]["key"] = trial_key(spec, threat, problem.provenance)
         return record
 
 
@@ -199,18 +183,3 @@ def goal_of(attack: MethodSpec | None) -> str:
         return ""
     found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
     return found
-
-
-def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
-    """Options of a method under its kind, and those of its further parts under `kind+name`."""
-    if method is None:
-        return {}
-    return {kind: asdict(method.options), **{f"{kind}+{p.name}": asdict(p.options) for p in method.rest}}
-
-
-def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
-    if method is None:
-        return {}
-    part = registry.find_part if kind == "defense" else partial(registry.find, kind)
-    further = {f"{kind}+{p.name}": part(p.name).version for p in method.rest}
-    return {kind: registry.find(kind, method.name).version, **further}

@@ -173,6 +173,11 @@ def knowledge(spec: MethodSpec) -> tuple[Knowledge, ...]:
     return made if "omniscient" in made or not more else (*made, "omniscient")
 
 
+def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
+    """The attack, if it has a trigger that can be tried on a model that it has not poisoned."""
+    return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
+
+
 def make_poisoning(spec: MethodSpec, ground: Ground) -> Poisoning:
     """The corrupted clients' attack with its wrappers."""
     *around, (last, made) = zip((spec, *spec.rest), attack_classes(spec), strict=True)

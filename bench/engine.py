@@ -1,34 +1,75 @@
-"""Runs groups of trials in parallel worker processes on this machine.
+"""Runs groups of trials: federations first, then what reads them, wherever there is room.
 
-First all federations, then all inference attacks, each in whichever process is free. A run that nothing is left to do
-with, such as a poisoned one, is complete as soon as the runs are there that it is measured against. Results do not
-depend on the number of workers: every piece is a pure function of its spec, computed with one thread.
+Groups that can read one training run share it. What reads a finished run goes before the next federation, so that no
+more runs are held in memory than there are workers. A group starts when the runs are done that it is measured against,
+and a trial is handed on, complete, as soon as it is: whatever kills this process loses at most what is under way.
+Results do not depend on where and in which order the work is done: every piece is a pure function of its spec, computed
+with one thread.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from queue import Queue
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fedarena.errors import UserError
+from fedarena.executors import Executor, WorkerDied, executor, one_thread
+from fedarena.mailbox import Address, mailbox, post
 from fedarena.records import Record
-from fedarena.scores import Clean, add_reference, references
+from fedarena.scores import add_reference
+from fedarena.sharing import Training, given_by, references, shared
 from fedarena.spec import GroupSpec
-from fedarena.trial import Gallery, GroupResult, Prepared, attack, gather, prepare
+from fedarena.trial import Gallery, GroupResult, Prepared, attack, gather, prepare_together
 
 Report = Callable[[int, float, str], None]
 """(index of the group, share done, what it is doing)."""
-News = Callable[[tuple[int, int, float, str]], None]
-"""Takes (group, piece of the group, share of the group that this piece has done, what it is doing)."""
-Call = tuple[Callable[..., Any], tuple[Any, ...]]
+Done = tuple[Record, Gallery | None]
 
 TRAINING = 0.1
 """Share of a group's time that the training is taken to need, for progress."""
+TRIES = 3
+"""How often a piece of work may lose its worker before it is given up."""
+
+
+@dataclass
+class Events:
+    """What a caller wants to be told of.
+
+    Attributes:
+        report: progress of groups.
+        finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
+        lost: a group that was given up or refused, and why.
+        skip: asked before a federation starts: the group's trials that somebody else has finished meanwhile.
+    """
+
+    report: Report = lambda i, share, text: None
+    finished: Callable[[int, int, list[Record], list[Gallery]], object] = lambda i, k, records, galleries: None
+    lost: Callable[[int, str], object] | None = None
+    skip: Callable[[int], bool] = lambda i: False
+
+
+@dataclass
+class _Piece:
+    """A training run or one attack, and how often it lost its worker."""
+
+    groups: tuple[int, ...]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    cell: int | None = None
+    died: int = 0
+
+
+@dataclass
+class _Group:
+    """What is known of a group."""
+
+    cells: list[Prepared] = field(default_factory=list)
+    done: dict[int, Done] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
 
 
 def run_groups(
@@ -37,88 +78,209 @@ def run_groups(
     report: Report = lambda i, share, text: None,
     finished: Callable[[Record], object] = lambda record: None,
 ) -> list[GroupResult]:
-    """Every group's result, in order.
+    """Every group's result, in order, on this machine.
 
     Args:
         groups: FedAvg on the same problem and seed must be among them for every defended run, and the unattacked
             run of the same defense for every poisoned one.
         jobs: worker processes; 1 runs in this process.
         report: called from this process as groups progress.
-        finished: called from this process with each record as soon as it is complete.
+        finished: called from this process with each record as soon as its trial is complete.
+
+    Raises:
+        UserError: input that cannot run.
     """
-    with _workers(jobs, report) as (run, news):
-        trained: dict[int, list[Prepared]] = {}
-        clean: Clean = {}
-        waiting: list[tuple[int, int]] = []
-        done: dict[tuple[int, int], tuple[Record, Gallery | None]] = {}
-        calls: list[Call] = []
-        for group, cells in run([(_prepare, (i, group, news)) for i, group in enumerate(groups)]):
-            trained[group] = cells
-            clean |= {references(cell.record)[0]: cell.record for cell in cells if not cell.record["knows"]}
-            waiting += [(group, j) for j in range(len(cells))]
-            for i, j in [w for w in waiting if clean.keys() >= set(references(trained[w[0]][w[1]].record))]:
-                waiting.remove((i, j))
-                cell, part = trained[i][j], (1 - TRAINING) / len(trained[i])
-                add_reference(cell.record, clean)
-                if cell.challenge is not None:
-                    calls.append((_attack, (i, j, cell, part, news)))
-                    continue
-                done[i, j] = cell.record, None
-                finished(cell.record)
-                news((i, j, part, "done"))
-        if waiting:
+    results: dict[tuple[int, int], list[Done]] = {}
+
+    def keep(i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
+        pictures = {gallery.key: gallery for gallery in galleries}
+        results[i, k] = [(record, pictures.get(record["key"])) for record in records]
+        for record in records:
+            finished(record)
+
+    with executor("local", jobs) as place:
+        run(groups, place, Events(report, keep))
+    return [
+        gather(group, [done for k in range(max(1, len(group.threats))) for done in results[i, k]])
+        for i, group in enumerate(groups)
+    ]
+
+
+def run(
+    groups: Sequence[GroupSpec], place: Executor, events: Events, known: Mapping[Training, Record] | None = None
+) -> None:
+    """Run groups, telling the caller of every trial.
+
+    Args:
+        known: records of runs that are done already and stand as references.
+
+    Raises:
+        UserError: input that cannot run, where the caller does not want to be told of lost groups.
+        WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
+        ValueError: a group whose references are neither known nor among the groups.
+    """
+    tally = _Tally(events.report)
+    with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
+        _Run(groups, place, events, dict(known or {}), tally, address).run()
+
+
+class _Run:
+    def __init__(
+        self,
+        groups: Sequence[GroupSpec],
+        place: Executor,
+        events: Events,
+        clean: dict[Training, Record],
+        tally: _Tally,
+        address: Address | None,
+    ) -> None:
+        self.groups, self.place, self.events, self.clean = groups, place, events, clean
+        self.tally, self.address = tally, address
+        # News of work in this process needs no post.
+        self.near: Callable[[Any], object] | None = tally if place.slots <= 1 and place.near else None
+        self.state = [_Group() for _ in groups]
+        self.waiting = deque(
+            _Piece(tuple(indices), _prepare, (tuple(indices), [groups[i] for i in indices], address))
+            for indices in shared(groups)
+        )
+        self.attacks: deque[_Piece] = deque()
+        self.under_way: dict[Future[Any], _Piece] = {}
+
+    def run(self) -> None:
+        while self.waiting or self.attacks or self.under_way:
+            while len(self.under_way) < self._room() and (piece := self._next()) is not None:
+                self.under_way[self._start(piece)] = piece
+            if not self.under_way:
+                self._stuck()
+                continue
+            for future in wait(self.under_way, return_when=FIRST_COMPLETED).done:
+                self._take(future, self.under_way.pop(future))
+
+    def _room(self) -> int:
+        """As many as there are slots; a piece that has lost its worker is tried alone, so that it harms no other."""
+        suspects = [p for p in (*self.under_way.values(), *self.attacks, *self.waiting) if p.died]
+        return 1 if suspects else self.place.slots
+
+    def _next(self) -> _Piece | None:
+        """The next piece that can start; suspects first."""
+        for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
+            (self.attacks if piece.cell is not None else self.waiting).remove(piece)
+            return piece
+        if self.attacks:
+            return self.attacks.popleft()
+        for piece in list(self.waiting):
+            if all(self.events.skip(i) for i in piece.groups):
+                self.waiting.remove(piece)
+            elif self._ready(piece):
+                self.waiting.remove(piece)
+                return piece
+        return None
+
+    def _ready(self, piece: _Piece) -> bool:
+        """Whether every reference is there, or comes from this very run."""
+        own = {run for i in piece.groups for run in given_by(self.groups[i])}
+        return all(run in self.clean or run in own for i in piece.groups for run in references(self.groups[i]))
+
+    def _start(self, piece: _Piece) -> Future[Any]:
+        if self.near is not None:
+            return self.place.submit(piece.function, *piece.args[:-1], self.near)
+        return self.place.submit(piece.function, *piece.args)
+
+    def _stuck(self) -> None:
+        """Nothing runs and nothing can start: what is left waits for references that never come."""
+        if not (self.waiting or self.attacks):
+            return
+        if self.events.lost is None:
             raise ValueError("a defended run without FedAvg's, or a poisoned one without the same run unattacked")
-        for where, result in run(calls):
-            done[where] = result
-            finished(result[0])
-    return [gather(g, [done[i, j] for j in range(len(trained[i]))]) for i, g in enumerate(groups)]
+        for piece in self.waiting:
+            for i in piece.groups:
+                self.events.lost(i, "the run that it is measured against is not there")
+        self.waiting.clear()
 
-
-def one_thread() -> None:
-    """One torch thread in this process: trials are the unit of parallelism, and a second OpenMP thread on a
-    busy machine costs far more than it gives."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def _workers(jobs: int, report: Report) -> Iterator[tuple[Callable[[Sequence[Call]], Iterable[Any]], News]]:
-    """(run calls and yield their results as they come, where calls send their news)."""
-    tally = _Tally(report)
-    if jobs <= 1:
-        one_thread()
-        yield (lambda calls: (function(*args) for function, args in calls)), tally
-        return
-    import joblib
-
-    with multiprocessing.get_context("spawn").Manager() as manager:
-        news: Queue[Any] = manager.Queue()
-        listener = threading.Thread(target=_listen, args=(news, tally), daemon=True)
-        listener.start()
-        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+    def _take(self, future: Future[Any], piece: _Piece) -> None:
         try:
-            yield (lambda calls: parallel(joblib.delayed(function)(*args) for function, args in calls)), news.put
-        finally:
-            news.put(None)
-            listener.join()
+            result = future.result()
+        except WorkerDied as error:
+            piece.died += 1
+            if piece.died < TRIES:
+                (self.attacks if piece.cell is not None else self.waiting).append(piece)
+            else:
+                self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
+            return
+        except UserError as error:
+            self._lose(piece, error, str(error))
+            return
+        if piece.cell is None:
+            for i, cells in zip(piece.groups, result, strict=True):
+                self._prepared(i, cells)
+        else:
+            self._attacked(piece.groups[0], piece.cell, result)
+
+    def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
+        if self.events.lost is None:
+            raise error
+        for i in piece.groups:
+            self.events.lost(i, why)
+
+    def _prepared(self, i: int, cells: list[Prepared]) -> None:
+        group, state = self.groups[i], self.state[i]
+        state.cells = cells
+        # Own runs stand as references before anything is measured against them.
+        self.clean |= {run: cells[0].record for run in given_by(group) if cells and run not in self.clean}
+        for j, cell in enumerate(cells):
+            if cell.challenge is None:
+                state.done[j] = cell.record, None
+                self.tally((i, j, (1 - TRAINING) / len(cells), "done"))
+            else:
+                part = (1 - TRAINING) / len(cells)
+                self.attacks.append(_Piece((i,), _attack, (i, j, cell, part, self.address), j))
+        self._tell(i)
+
+    def _attacked(self, i: int, j: int, done: Done) -> None:
+        self.state[i].done[j] = done
+        self.state[i].cells[j] = replace(self.state[i].cells[j], challenge=None)  # what was attacked can be large
+        self._tell(i)
+
+    def _tell(self, i: int) -> None:
+        """Hand on the trials of a group that are complete now."""
+        state, group = self.state[i], self.groups[i]
+        for k, threat in enumerate(group.threats or (None,)):
+            mine = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
+            if k in state.told or not mine or not all(j in state.done for j in mine):
+                continue
+            state.told.add(k)
+            own, plain = (self.clean[run] for run in references(group))
+            records = [state.done[j][0] for j in mine]
+            for record in records:
+                add_reference(record, own, plain)
+            self.events.finished(i, k, records, [g for j in mine if (g := state.done[j][1]) is not None])
 
 
-def _prepare(group: int, spec: GroupSpec, news: News) -> tuple[int, list[Prepared]]:
+News = Address | Callable[[Any], object] | None
+
+
+def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
     one_thread()
-    return group, prepare(spec, lambda share, text: news((group, -1, TRAINING * share, text)))
+
+    def tell(share: float, text: str) -> None:
+        for i in indices:
+            _send(news, (i, -1, TRAINING * share, text))
+
+    return prepare_together(specs, tell)
 
 
-def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Any:
+def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
     one_thread()
-    done = attack(cell, lambda share, text: news((group, piece, part * share, text)))
-    news((group, piece, part, "attacking"))
-    return (group, piece), done
+    done = attack(cell, lambda share, text: _send(news, (group, piece, part * share, text)))
+    _send(news, (group, piece, part, "attacking"))
+    return done
+
+
+def _send(news: News, item: tuple[int, int, float, str]) -> None:
+    if callable(news):
+        news(item)
+    else:
+        post(news, item)
 
 
 class _Tally:
@@ -133,8 +295,3 @@ class _Tally:
         self._done[group][piece] = share
         total = sum(self._done[group].values())
         self._report(group, min(total, 1.0), "done" if total > 0.9999 else text)
-
-
-def _listen(news: Queue[Any], tally: _Tally) -> None:
-    while (item := news.get()) is not None:
-        tally(item)

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from fedarena import compose, federation
 from fedarena.adversary import Adversary, ground_of, why_not
-from fedarena.book import Book, options_of
+from fedarena.book import Book
 from fedarena.defense import Defense
 from fedarena.errors import UserError
+from fedarena.identity import options_of
 from fedarena.integrity import by_round, means_over_rounds, shares, success_rate
 from fedarena.judge import only_finite
 from fedarena.poisoning import Poisoning
 from fedarena.problem import Problem
-from fedarena.records import Record, describe, key_of
+from fedarena.records import Record, describe
 from fedarena.rng import Rng
 from fedarena.spec import GroupSpec
 from fedarena.tensors import finite
@@ -23,21 +24,22 @@ from fedarena.tuning import tune
 Progress = Callable[[float, str], None]
 
 
+def honest(book: Book) -> Record:
+    """The record of a run in which nobody is corrupted; with a probe, how often its trigger works on the model."""
+    spec, run = book.spec, book.run
+    told = ("ok", "") if run.diverged_at is None else ("diverged", run.why)
+    metrics = means_over_rounds(shares(run.verdicts, frozenset()))
+    probe = compose.trigger_of(spec.probe)
+    if probe is not None and book.problem.corrupted:
+        trigger = compose.make_poisoning(probe, ground_of(book.problem, book.defense, "own"))
+        metrics |= success_rate(trigger, book.problem, run.params)
+    return book.record(None, "", *told, only_finite(metrics))
+
+
 def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
     """Train and judge one run. An attack that cannot start, or breaks, gives a record that says so."""
+    assert spec.attack is not None
     rng = Rng(spec.seed).child("federation")
-    if spec.attack is None:
-        run = federation.run(defense, problem, rng, progress=lambda share: progress(share, "training"))
-        book = Book(spec, problem, defense, run)
-        made = book.record(None, "", *_status(run), only_finite(means_over_rounds(shares(run.verdicts, frozenset()))))
-        if spec.probe is not None and problem.corrupted:
-            trigger = compose.make_poisoning(spec.probe, ground_of(problem, defense, "own"))
-            if rate := success_rate(trigger, problem, run.params):
-                # The record depends on the trigger then, and its name says so.
-                made["metrics"] |= rate
-                made["options"] |= options_of("probe", spec.probe)
-                made["key"] = key_of(made)
-        return made
     (threat,) = spec.threats
     ground = ground_of(problem, defense, threat.knows or "own")
     # A seed of its own, from which the run's seed cannot be computed back.
@@ -72,7 +74,7 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
 def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
     run, problem = book.run, book.problem
     # A model that the attack drove out of the floating-point numbers is a result: it predicts one class.
-    reason = _status(run)[1]
+    reason = "" if run.diverged_at is None else run.why
     rounds = shares(run.verdicts, frozenset(problem.corrupted))
     metrics = {
         "accuracy": run.accuracy,
@@ -82,7 +84,3 @@ def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
     made = book.record(threat, "", "ok", reason, only_finite(metrics))
     made["attacked"]["by_round"] = by_round(rounds)
     return made
-
-
-def _status(run: federation.Run) -> tuple[str, str]:
-    return ("ok", "") if run.diverged_at is None else ("diverged", run.why)

@@ -1,8 +1,10 @@
 """Records: one JSON object a trial, named by the hash of its fully resolved configuration.
 
-Schema 3. Keys, in order:
+Schema 4. Keys, in order:
 
     schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
+    trial                         key of the trial: the same without `reading`; and how many records the trial gave, one
+                                  for each reading, without all of which it counts for nothing
     problem                       data set, its checksum and provenance, model, partition, clients, how many of
                                   them are corrupted when attacked, how many the server expects
     defense, attack, goal         what met what; goal is what an inference attack is after, attack `none` is a run in
@@ -11,7 +13,8 @@ Schema 3. Keys, in order:
                                   what corrupted clients know
     seed, status, reason          status is ok, n/a, diverged or failed; the last three carry a reason
     metrics                       what the judge measured
-    series                        by name, what it measured round by round: [round, value]
+    series                        by name, what it measured round by round: [round, value]; and `roc`, of rankings:
+                                  [false positive rate, true positive rate]
     scores                        leak and privacy, or integrity, in [0, 1]
     utility                       accuracy of the defended, unattacked model and of FedAvg on the same problem
     attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round
@@ -19,8 +22,10 @@ Schema 3. Keys, in order:
                                   the attack's options of the run, where `options` holds those that were given
     marks                         what must stand beside every number, such as that something was simulated
     guarantees                    what the protocol promises, such as epsilon and delta
-    cost                          bytes_up, bytes_down per client and round, seconds, peak_bytes
+    cost                          bytes_up, bytes_down per client and round; seconds of the training, attack_seconds of
+                                  the attack and its judgement; peak_bytes
     options, versions             every option, resolved; version of every method
+    origins                       of methods that are not this package's own, who they come from
     environment                   package, Python and library versions, machine, commit
 
 The identity is everything that determines the result: problem, defense, attack, party, form, knows, reading,
@@ -46,11 +51,11 @@ from typing import Any
 from fedarena import __version__
 from fedarena.errors import UserError
 
-SCHEMA = 3
+SCHEMA = 4
 IDENTITY = (
     *("schema", "problem", "defense", "attack", "party", "form", "knows", "reading", "seed", "options", "versions"),
 )
-VOLATILE = ("cost.seconds", "cost.relative_seconds", "environment")
+VOLATILE = ("cost.seconds", "cost.attack_seconds", "cost.relative_seconds", "environment")
 """What may differ between two runs of one configuration."""
 
 Record = dict[str, Any]

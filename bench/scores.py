@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from fedarena import goals, integrity
 from fedarena.records import Record
 
-Clean = dict[tuple[str, int], Record]
-"""Runs that nobody poisoned, by (defense, seed)."""
-
 
 def privacy(goal: str, metrics: Mapping[str, float]) -> dict[str, float]:
     """leak and privacy = 1 − leak of one trial that was attacked; leak is the advantage over guessing, as the goal
@@ -18,19 +15,16 @@ def privacy(goal: str, metrics: Mapping[str, float]) -> dict[str, float]:
     return {"leak": leak, "privacy": 1.0 - leak}
 
 
-def references(record: Record) -> tuple[tuple[str, int], tuple[str, int]]:
-    """(defense, seed) of the two unattacked runs that a record is measured against: its own defense's, and FedAvg's."""
-    return (record["defense"], record["seed"]), ("fedavg", record["seed"])
-
-
-def add_reference(record: Record, clean: Clean) -> None:
-    """Set a run beside its `references`.
+def add_reference(record: Record, own: Record, plain: Record) -> None:
+    """Set a run beside those that it is measured against (`fedarena.sharing.references`).
 
     A defended run beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, cut to [0, 1], and
     `cost.relative_seconds`. A poisoned run beside the same federation with nobody corrupted: accuracy drops and
     the score, and its accuracy as `utility.clean_accuracy`.
+
+    Args:
+        own: the same defense's run that nobody poisoned. plain: FedAvg's.
     """
-    own, plain = (clean[name] for name in references(record))
     utility, cost = record["utility"], record["cost"]
     if record["knows"]:
         utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}

@@ -6,8 +6,9 @@ process. All inference attacks on one (problem, defense, seed) read the same run
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -73,28 +74,57 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
 
     Raises UserError for input that cannot run.
     """
-    held = compose.auxiliary(spec.defense)
-    problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, held)
-    defense = compose.make_defense(spec.defense, problem.task)
-    if spec.attack is None or issubclass(compose.attack_class(spec.attack), Poisoning):
-        record = poisoned.record(spec, problem, defense, progress)
-        return [Prepared(spec, threat, None, record) for threat in spec.threats or (None,)]
-    attack = load_attack(spec.attack)
-    goal, watch = goals.find(attack.goal), attack.watch(problem.task.schedule)
+    return prepare_together([spec], progress)[0]
+
+
+def prepare_together(specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None) -> list[list[Prepared]]:
+    """The same for several groups that share a training run (`fedarena.sharing.Training`); each as if it were alone.
+
+    Raises UserError for input that cannot run.
+    """
+    first = specs[0]
+    problem = build(first.problem, first.seed, first.data_dir, first.device, compose.auxiliary(first.defense))
+    defense = compose.make_defense(first.defense, problem.task)
+    if first.attack is not None and issubclass(compose.attack_class(first.attack), Poisoning):
+        if len(specs) > 1:
+            raise ValueError("a poisoned run is nobody else's")
+        made = poisoned.record(first, problem, defense, progress)
+        return [[Prepared(first, threat, None, made) for threat in first.threats]]
+    attacks = [None if spec.attack is None else load_attack(spec.attack) for spec in specs]
+    watches = [None if attack is None else attack.watch(problem.task.schedule) for attack in attacks]
+    draw = None
+    if attacks[0] is not None and watches[0] is not None:
+        rng = Rng(first.seed).child("draws")
+        draw = goals.find(attacks[0].goal).draws(problem, attacks[0], watches[0], rng)
     run = federation.run(
         defense,
         problem,
-        Rng(spec.seed).child("federation"),
-        watch=watch.written,
+        Rng(first.seed).child("federation"),
+        watch={t for watch in watches if watch is not None for t in watch.written},
         progress=lambda share: progress(share, "training"),
-        draw=goal.draws(problem, attack, watch, Rng(spec.seed).child("draws")) or (lambda t, client: None),
+        draw=draw or (lambda t, client: None),
     )
-    book = Book(spec, problem, defense, run)
-    victims = [t for t in watch.victims if t < problem.task.schedule.rounds]
-    return [cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack)]
+    found = []
+    for spec, attack, watch in zip(specs, attacks, watches, strict=True):
+        # What others wanted to be written down is not for this attack to see.
+        wanted = () if watch is None else watch.written
+        book = Book(spec, problem, defense, replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted)))
+        if attack is None or watch is None:
+            found.append([Prepared(spec, None, None, poisoned.honest(book))])
+            continue
+        victims = [t for t in watch.victims if t < problem.task.schedule.rounds]
+        found.append([cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack)])
+    return found
 
 
 def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
+    cells = _challenged(book, threat, victims, attack)
+    for cell in cells:
+        cell.record["trial"]["records"] = len(cells)
+    return cells
+
+
+def _challenged(book: Book, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
     """A cell for every challenge that a threat meets.
 
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
@@ -136,6 +166,7 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
         return cell.record, None
     where = f"{cell.threat.party}, {cell.threat.form} form"
     progress(0.0, where)
+    began = time.process_time()
     try:
         method = load_attack(cell.spec.attack)
         goal = goals.find(method.goal)
@@ -149,7 +180,8 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
     judged = {"metrics": metrics, "series": series, "scores": scores.privacy(method.goal, metrics)}
-    record = {**cell.record, **judged}
+    spent = {"cost": {**cell.record["cost"], "attack_seconds": time.process_time() - began}}
+    record = {**cell.record, **judged, **spent}
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 

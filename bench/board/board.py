@@ -1,7 +1,7 @@
 """A board: records of a suite or a folder, put together cell by cell.
 
-It is the published form of results (`board.json`): what leaderboards, reports and the regression gate read. Everything in
-it comes from records; nothing is computed that could not be computed anew from them.
+It is the published form of results (`board.json`): what leaderboards, reports and the regression gate read. Everything
+in it comes from records; nothing is computed that could not be computed anew from them.
 """
 
 from __future__ import annotations

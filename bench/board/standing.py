@@ -8,20 +8,20 @@ All scores are in [0, 1], higher is better for the defender:
     overall    the mean of the three
 
 The worst case is the cell with the lowest mean over seeds; its interval is that cell's own, so that a worst case chosen
-among many carries no allowance for the choice. An attacker who adapts may still do what the paper tried: `paper` columns
-look at cells in paper form alone, all others at cells of either form, and ranks use these. Overall is worked out seed by
-seed, over seeds that all three have, and ties are broken by cost.
+among many carries no allowance for the choice. An attacker who adapts may still do what the paper tried: `paper`
+columns look at cells in paper form alone, all others at cells of either form, and ranks use these. Overall is worked
+out seed by seed, over seeds that all three have, and ties are broken by cost.
 
 A defense is ranked only if it has all three, and has met every attack and threat that is asked about: a worst case over
-fewer attacks is no worst case. n/a counts as met (there was nothing that the attack could start from), failed and missing
-do not.
+fewer attacks is no worst case. n/a counts as met (there was nothing that the attack could start from), failed and
+missing do not. Where every attack is n/a the worst case is 1 and no cell's: nothing of that kind can be started.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from fedarena.board.board import Board, BySeed, Cell
@@ -94,7 +94,7 @@ class Score:
         by_seed: as far as there is one.
         worst: the cell, of worst cases.
         average: the mean over all cells that have a score, of worst cases.
-        cells: how many have one.
+        cells: how many have one; 0 beside a value: no attack could start.
     """
 
     value: Mean | None
@@ -148,11 +148,25 @@ def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
     return [Standing(**{**vars(row), "rank": i}) for i, row in enumerate(ranked, 1)] + ordered[len(ranked) :]
 
 
+def within(board: Board, cut: Cut) -> Board:
+    """The board with nothing but the cells that count, and the problems that are asked about."""
+    return replace(
+        board,
+        arenas=tuple(a for a in board.arenas if not cut.problems or a.name in cut.problems),
+        honest=tuple(h for h in board.honest if not cut.problems or h.problem in cut.problems),
+        cells=tuple(c for c in board.cells if cut.has(c)),
+    )
+
+
 def worst(cells: Sequence[Cell]) -> Score:
-    """The cell with the lowest mean score."""
+    """The cell with the lowest mean score; 1 where there are cells and each is n/a."""
     scored = [c for c in cells if c.scores]
     if not scored:
-        return Score(None)
+        seeds = set.intersection(*(set(c.statuses) for c in cells)) if cells else set()
+        if not seeds or any(c.status != "n/a" for c in cells):
+            return Score(None)
+        untouched = dict.fromkeys(sorted(seeds), 1.0)
+        return Score(mean(list(untouched.values())), untouched)
     found = min(scored, key=lambda c: fmean(c.scores.values()))
     average = fmean(fmean(c.scores.values()) for c in scored)
     return Score(mean(list(found.scores.values())), found.scores, found, average, len(scored))

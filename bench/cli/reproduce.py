@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from importlib import import_module
 
     from fedarena.cli.reproduce_output import progress_line, show
-    from fedarena.engine import cores
+    from fedarena.executors import cores
     from fedarena.records import environment, prepare_folder, write_atomically
 
     module = import_module(TABLES[args.table])
@@ -112,7 +112,7 @@ def _measure(
 ) -> tuple[tuple[int, int], list[dict[str, Any]]]:
     from importlib import import_module
 
-    from fedarena.engine import one_thread
+    from fedarena.executors import one_thread
 
     one_thread()
     return place, import_module(module).rows(piece, folder, seed, tell)

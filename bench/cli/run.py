@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
-    from fedarena.engine import cores, run_groups
+    from fedarena.engine import run_groups
+    from fedarena.executors import cores
     from fedarena.records import prepare_folder, save
 
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)

@@ -16,7 +16,7 @@ from fedarena.registry import find
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Knowledge, Threat
-from fedarena.trial import prepare
+from fedarena.trial import prepare_together
 
 MODEL = find("model", "mlp").parse({"widths": "32"})
 
@@ -139,22 +139,22 @@ def test_a_poisoned_run_is_complete_when_its_federation_is(monkeypatch: pytest.M
     made, written = groups("krum", "sign-flip", rounds=4), []
     calls: list[int] = []
 
-    def refusing(spec: GroupSpec, *more: Any) -> Any:
+    def refusing(specs: list[GroupSpec], *more: Any) -> Any:
         calls.append(len(calls))
         if len(calls) == 4:
             raise UserError("no")
-        return prepare(spec, *more)
+        return prepare_together(specs, *more)
 
-    monkeypatch.setattr(engine, "prepare", refusing)
+    monkeypatch.setattr(engine, "prepare_together", refusing)
     made = [made[2], made[1], made[0], made[3]]  # FedAvg, krum attacked, krum, FedAvg attacked: the second one waits
     with pytest.raises(UserError, match="no"):
         run_groups(made, 1, finished=written.append)
     assert [(r["defense"], r["attack"]) for r in written] == [
         ("fedavg", "none"),
-        ("krum", "sign-flip"),
         ("krum", "none"),
+        ("krum", "sign-flip"),
     ]
-    assert "integrity" in written[1]["scores"]
+    assert "integrity" in written[2]["scores"]
     assert all(r["utility"]["fedavg_accuracy"] == written[0]["utility"]["clean_accuracy"] for r in written)
 
 

@@ -1,0 +1,173 @@
+"""Where work is done: in this process, in joblib's worker processes on this machine, or on a Ray cluster.
+
+Each is a `concurrent.futures` executor as far as `submit` goes, so that the engine knows nothing of the difference.
+What a call gives does not depend on where it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import contextmanager
+from typing import Any
+
+from fedarena.errors import UserError
+from fedarena.mailbox import end_with_parent
+
+ENGINES = ("local", "ray")
+
+
+class WorkerDied(Exception):
+    """The process or machine that was at it is gone: killed, out of memory, cut off. It may be tried again."""
+
+
+class Executor(ABC):
+    """Takes calls.
+
+    Attributes:
+        slots: how many calls are worth having under way at once.
+        near: whether calls run on this machine, so that they can reach it by a local socket.
+    """
+
+    slots: int = 1
+    near: bool = True
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a call. Its future raises `WorkerDied` where its worker did."""
+
+    def stop(self) -> None:  # noqa: B027  (nothing to stop where nothing was started)
+        """Abandon what is under way."""
+
+
+class Here(Executor):
+    """One call after another, in this process."""
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Local(Executor):
+    """Joblib's worker processes (loky)."""
+
+    def __init__(self, jobs: int) -> None:
+        self.slots = jobs
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        # Asked for each time: where a worker died this is a new pool.
+        try:
+            inner = self._pool().submit(_call, os.getpid(), function, args)
+        except BrokenExecutor:
+            inner = self._pool().submit(_call, os.getpid(), function, args)
+        return _translated(inner, lambda error: isinstance(error, BrokenExecutor))
+
+    def _pool(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(max_workers=self.slots, timeout=300)
+
+    def stop(self) -> None:
+        self._pool().shutdown(wait=False, kill_workers=True)
+
+
+class Ray(Executor):
+    """Tasks on a Ray cluster; the package must be installed on every node."""
+
+    near = False
+
+    def __init__(self, address: str | None, jobs: int | None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise UserError("option 'engine' is ray, which is not installed: pip install \"fedarena[ray]\"") from None
+        self._ray = ray
+        try:
+            # Without an address a cluster of this machine alone.
+            ray.init(address=address, num_cpus=None if address else jobs, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            told = " ".join(str(error).split())[:200]
+            raise UserError(f"option 'address' is '{address}', where no Ray cluster answers ({told})") from None
+        whole = int(ray.cluster_resources().get("CPU", 1))
+        self.slots = min(jobs or whole, whole)
+        self._remote = ray.remote(num_cpus=1, max_retries=0)(_call)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        from ray.exceptions import RayError, RayTaskError
+
+        def died(error: BaseException) -> bool:
+            return isinstance(error, RayError) and not isinstance(error, RayTaskError)
+
+        return _translated(self._remote.remote(None, function, args).future(), died)
+
+    def stop(self) -> None:
+        self._ray.shutdown()
+
+
+def _call(parent: int | None, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    if parent is not None:
+        end_with_parent(parent)
+    return function(*args)
+
+
+def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
+    """The same future, which raises `WorkerDied` in place of the library's own word, and what a call raised as it was."""
+    outer: Future[Any] = Future()
+
+    def pass_on(done: Future[Any]) -> None:
+        if done.cancelled():
+            outer.set_exception(WorkerDied("cancelled"))
+            return
+        error = done.exception()
+        if error is None:
+            outer.set_result(done.result())
+        elif died(error):
+            outer.set_exception(WorkerDied(" ".join(str(error).split())[:200]))
+        else:
+            outer.set_exception(getattr(error, "cause", None) or error)
+
+    inner.add_done_callback(pass_on)
+    return outer
+
+
+@contextmanager
+def executor(engine: str, jobs: int | None, address: str | None = None) -> Iterator[Executor]:
+    """An executor for the time of a run; what is under way when an exception ends it is abandoned.
+
+    Args:
+        jobs: how many calls at once; None: one a core.
+
+    Raises:
+        UserError: a cluster that does not answer, or is not to be had.
+    """
+    made = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
+    try:
+        yield made
+    except BaseException:
+        made.stop()
+        raise
+    if engine == "ray":
+        made.stop()
+
+
+def _near(jobs: int) -> Executor:
+    return Local(jobs) if jobs > 1 else Here()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_thread() -> None:
+    """One torch thread in this process: trials are the unit of parallelism, and a second OpenMP thread on a
+    busy machine costs far more than it gives."""
+    import torch
+
+    torch.set_num_threads(1)

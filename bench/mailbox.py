@@ -1,0 +1,90 @@
+"""Small news from worker processes on this machine to the process that started them.
+
+A queue of `multiprocessing.Manager` would need a further process, which goes on when its parent is killed. This is a
+socket: where the parent is gone, the worker's next word fails, and the worker ends.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from typing import Any
+
+Address = tuple[Any, bytes]
+"""Where to, and the key."""
+
+_open: dict[Address, Connection] = {}
+"""This process's connections: one a mailbox, for as long as the process lives."""
+
+WATCH = 1.0
+"""Seconds between two looks at whether the parent is still there."""
+
+
+@contextmanager
+def mailbox(read: Callable[[Any], object]) -> Iterator[Address]:
+    """An address to `post` to; `read` is called with every item, from threads, one at a time."""
+    key, one = secrets.token_bytes(16), threading.Lock()
+    listener = Listener(("localhost", 0), authkey=key, backlog=64)
+    closing = threading.Event()
+
+    def listen(connection: Connection) -> None:
+        with connection, suppress(EOFError, OSError):
+            while True:
+                item = connection.recv()
+                with one:
+                    read(item)
+
+    def accept() -> None:
+        while not closing.is_set():
+            with suppress(EOFError, OSError, AuthenticationError):
+                connection = listener.accept()
+                threading.Thread(target=listen, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.address, key
+    finally:
+        closing.set()
+        with suppress(OSError), Client(listener.address, authkey=key):
+            pass  # wakes the thread that accepts
+        listener.close()
+
+
+def post(address: Address | None, item: Any) -> None:
+    """Send an item; to nobody where the address is None, or where nobody listens any more."""
+    if address is None:
+        return
+    try:
+        if address not in _open:
+            _open[address] = Client(address[0], authkey=address[1])
+        _open[address].send(item)
+    except (OSError, EOFError):
+        _open.pop(address, None)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this worker process soon after the one that started it is gone, in whatever it is busy with.
+
+    Args:
+        parent: the process that work is done for; nothing is watched where it is this process itself.
+    """
+    if parent == os.getpid() or parent in _watched:
+        return
+    _watched.add(parent)
+    started_by = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == started_by:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+_watched: set[int] = set()

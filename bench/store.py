@@ -1,0 +1,92 @@
+"""The records of a folder: read once, kept up to date, grouped by trial.
+
+A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one at once: every
+file is written whole or not at all, and two runs that measure the same trial write the same thing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena.records import SCHEMA, Record, key_of, save
+
+if TYPE_CHECKING:
+    from fedarena.trial import Gallery
+
+
+class Store:
+    """A folder's records.
+
+    Attributes:
+        folder: where they are.
+        damaged: files that are no record, with the reason; they count for nothing and are measured again.
+        outdated: how many are of another layout.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: dict[str, str] = {}
+        self.outdated = 0
+        self._seen: set[str] = set()
+        self._trials: dict[str, dict[str, Record]] = defaultdict(dict)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what has come since the last time."""
+        for path in sorted((self.folder / "records").glob("*.json")):
+            if path.name not in self._seen:
+                self._seen.add(path.name)
+                self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            record: Any = json.loads(path.read_text())
+            if record["schema"] != SCHEMA:
+                self.outdated += 1
+                return
+            if record["key"] != path.stem or key_of(record) != record["key"]:
+                raise ValueError("its name is not that of its content")
+            self._trials[record["trial"]["key"]][record["key"]] = record
+        except OSError as error:
+            self.damaged[path.name] = str(error.strerror or error)
+        except KeyError as error:
+            self.damaged[path.name] = f"it has no {error}"
+        except (ValueError, TypeError) as error:
+            self.damaged[path.name] = " ".join(str(error).split())[:120] or type(error).__name__
+
+    def trial(self, key: str) -> list[Record]:
+        """A trial's records in the order of their readings; [] unless all of them are there."""
+        found = self._trials.get(key, {})
+        records = sorted(found.values(), key=lambda r: str(r["reading"]))
+        return records if records and len(records) == records[0]["trial"]["records"] else []
+
+    def keys(self) -> list[str]:
+        """Trials that are complete."""
+        return [key for key in self._trials if self.trial(key)]
+
+    def add(self, records: Iterable[Record], galleries: Iterable[Gallery] = ()) -> None:
+        """Write a trial, pictures first, so that a record's are there when it is. Raises UserError."""
+        from fedarena.board import gallery as pictures
+
+        for gallery in galleries:
+            pictures.save(gallery, self.folder)
+        for record in records:
+            path = save(record, self.folder / "records")
+            self._seen.add(path.name)
+            self.damaged.pop(path.name, None)
+            self._trials[record["trial"]["key"]][record["key"]] = record
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the files."""
+        told = []
+        if self.damaged:
+            name, why = next(iter(self.damaged.items()))
+            more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
+            told.append(f"damaged records count for nothing: records/{name} ({why}){more}")
+        if self.outdated:
+            told.append(f"{self.outdated} records of another layout than {SCHEMA} count for nothing")
+        return told
