@@ -1,0 +1,140 @@
+"""A board's numbers as a reader sees them: scores with intervals, worst cases, counts, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedarena.board.board import Arena, Board
+from fedarena.board.standing import Cut, Score, Standing
+from fedarena.summary import Mean
+from fedarena.threat import EVERYONE, KNOWLEDGE
+
+NOTHING = "–"
+"""Where there is no number."""
+
+HOW = (
+    "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's, "
+    "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
+    "privacy the worst case over inference attacks of 1 − the attacker's advantage over guessing, and overall the"
+    " mean of those that are asked about.",
+    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
+    "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
+    "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers"
+    " tried them.",
+    "n/a is an attack that could not start, which counts as withstood; a defense that failed at an attack, or did"
+    " not meet one that another met, has no rank; equal to three digits is a tie, which goes to fewer bytes, then"
+    " to less time.",
+)
+"""How scores are made, in three sentences."""
+
+STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
+
+
+def interval(m: Mean | None) -> str:
+    """ "0.43 ± 0.05", or "0.98 (0.91 to 1.00)" where the interval leaves [0, 1], or "0.43" of one seed."""
+    if m is None:
+        return NOTHING
+    if m.half is None:
+        return f"{m.value:.2f}"
+    low, high = m.value - m.half, m.value + m.half
+    if low < 0 or high > 1:
+        return f"{m.value:.2f} ({max(0.0, low):.2f} to {min(1.0, high):.2f})"
+    return f"{m.value:.2f} ± {m.half:.2f}"
+
+
+def score(s: Score) -> str:
+    """A score with its interval; n/a where no attack could start."""
+    return "n/a" if s.value is not None and not s.cells else interval(s.value)
+
+
+def average(s: Score) -> str:
+    """The mean over all cells, beside a worst case."""
+    return NOTHING if s.average is None else f"{s.average:.2f}"
+
+
+def case(s: Score, several: bool) -> str:
+    """Whose the worst case is: attack, who, form, and the problem where there are several."""
+    if s.worst is None:
+        return "no attack could start" if s.value is not None and not s.cells else NOTHING
+    return f"{s.worst.attack}: {s.worst.threat}{f', on {s.worst.problem}' if several else ''}"
+
+
+def times(x: float | None) -> str:
+    """A cost beside FedAvg's."""
+    return NOTHING if x is None else f"{x:.2f} ×"
+
+
+def counts(found: Mapping[str, int]) -> str:
+    """ "12 ok, 3 n/a"."""
+    told = [f"{found[name]} {name}" for name in (*STATUSES, *sorted(set(found) - set(STATUSES))) if found.get(name)]
+    return ", ".join(told) or "none"
+
+
+def parties(board: Board, cut: Cut) -> list[str]:
+    """Curious parties of the cut that the board has cells of."""
+    there = {c.party for c in board.cells if c.axis == "privacy"}
+    return [p for p in cut.parties if p in there]
+
+
+def several(board: Board) -> bool:
+    """Whether the problem must be named."""
+    return len({c.problem for c in board.cells} | {h.problem for h in board.honest}) > 1
+
+
+def seeds(board: Board) -> str:
+    """Which seeds, and what they can tell."""
+    if not board.seeds:
+        return "no seeds: nothing was measured"
+    if len(board.seeds) == 1:
+        return f"one seed ({board.seeds[0]}): no interval, and differences may be chance"
+    return f"{len(board.seeds)} seeds ({', '.join(map(str, board.seeds))}); intervals are 95 % over seeds"
+
+
+def asked(cut: Cut) -> str:
+    """The threats that count."""
+    return cut.told or "all threats on the board"
+
+
+def asked_problems(board: Board, cut: Cut) -> list[Arena]:
+    """The problems that count."""
+    return [a for a in board.arenas if not cut.problems or a.name in cut.problems]
+
+
+def unmeasured(board: Board, cut: Cut) -> list[str]:
+    """Threats that are asked about and that no attack of the board poses."""
+    mine = [c for c in board.cells if cut.has(c)]
+    who = {c.party for c in mine if c.axis == "privacy"}
+    knows = {c.knows for c in mine if c.axis == "integrity"}
+    return [f"a curious {p}" for p in EVERYONE if p in cut.parties and p not in who] + [
+        f"corrupted clients ({k})" for k in KNOWLEDGE if k in cut.knows and k not in knows
+    ]
+
+
+def notes(board: Board, cut: Cut) -> list[str]:
+    """What a reader must know first: the board's own notes, what is missing from data, marks, threats not measured."""
+    told = list(board.notes)
+    told += [f"{a.name}: a subset of the data, {a.subset}" for a in asked_problems(board, cut) if a.subset]
+    marked: dict[str, dict[str, None]] = {}
+    for h in board.honest:
+        if not cut.problems or h.problem in cut.problems:
+            for mark in h.marks:
+                marked.setdefault(mark, {})[h.defense] = None
+    told += [f"{', '.join(whom)}: {mark}" for mark, whom in marked.items()]
+    lacking = unmeasured(board, cut) if board.cells else []
+    told += [f"no attack on this board comes from {' or '.join(lacking)}"] if lacking else []
+    found = [c for c in board.cells if cut.has(c)]
+    by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
+    told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
+    return told
+
+
+def unranked(row: Standing) -> str:
+    """Why a defense has no rank; empty where it has one."""
+    return f"no rank: {row.unranked}" if row.unranked else ""
+
+
+def made(board: Board) -> str:
+    """By what and when."""
+    names = {"fedarena": "fedarena", "commit": "commit", "newest": "newest record"}
+    told = [f"{names.get(name, name)} {value}" for name, value in board.made.items() if value]
+    return ", ".join(told)

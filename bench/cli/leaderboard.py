@@ -1,0 +1,124 @@
+"""`bench leaderboard`: which defense stands where, as a table, markdown, JSON, CSV or a web page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedarena.errors import UserError
+
+if TYPE_CHECKING:
+    from fedarena.board.board import Board
+    from fedarena.board.standing import Cut
+
+FORMATS = ("table", "md", "json", "csv", "html")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "leaderboard",
+        help="rank the defenses of a suite's or a folder's records",
+        description="Rank defenses by what records say of them, and tell which to take against the threats you have.",
+        epilog='For "malicious clients, curious server": bench leaderboard smoke --threats own,server',
+    )
+    parser.add_argument(
+        "board",
+        nargs="?",
+        default="runs",
+        metavar="SUITE",
+        help="a suite, a folder of `bench run` or `bench suite run`, or a board.json (default: the folder runs)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="json is the published form, csv has one row a cell, html is a page of its own (default: what the name "
+        "after --out ends in, else table)",
+    )
+    parser.add_argument(
+        "--threats",
+        metavar="NAME,...",
+        help="only these: curious parties (server, client, eavesdropper, outsider) and what corrupted clients know "
+        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round",
+    )
+    parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--out", metavar="FILE", help="write to this file instead of printing")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the command. Raises UserError."""
+    from fedarena.board.load import find_folder, load_board
+    from fedarena.board.standing import read_cut
+    from fedarena.records import write_atomically
+
+    out = Path(args.out) if args.out else None
+    form = args.format or _form_of(out)
+    if form == "html" and out is None and sys.stdout.isatty():
+        raise UserError("option 'out' is not given, and a page is not for a terminal: add --out board.html")
+    read_cut(args.threats)  # bad input is told before anything is read
+    where = Path(args.board)
+    where = where if where.is_file() else find_folder(args.board)
+    board = load_board(where)
+    known = [a.name for a in board.arenas]
+    for name in args.problem:
+        if name not in known:
+            raise UserError(f"option 'problem' is '{name}', allowed: {', '.join(known) or 'none, the board is empty'}")
+    cut = read_cut(args.threats, args.problem)
+    if form == "table" and out is None:
+        from rich.console import Console
+
+        from fedarena.cli.leaderboard_output import show
+
+        show(board, cut, commands(args), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
+        return 0
+    text = _write(board, cut, form, where, commands(args))
+    if out is None:
+        print(text, end="")
+        return 0
+    write_atomically(out, text)
+    print(f"{len(board.defenses)} defenses, {len(board.cells)} cells: {out}")
+    return 0
+
+
+def commands(args: argparse.Namespace) -> list[str]:
+    """What makes this again, and what shows more."""
+    import shlex
+
+    words = ["bench", "leaderboard", args.board]
+    words += ["--threats", args.threats] if args.threats else []
+    words += [word for name in args.problem for word in ("--problem", name)]
+    this = shlex.join(words)
+    more = [f"{this} --format html --out board.html"]
+    return [this, *more]
+
+
+def _form_of(out: Path | None) -> str:
+    ending = out.suffix[1:].lower() if out else ""
+    return ending if ending in FORMATS else "table"
+
+
+def _write(board: Board, cut: Cut, form: str, where: Path, made_by: list[str]) -> str:
+    if form == "md":
+        from fedarena.board.markdown import page
+
+        return page(board, cut, made_by)
+    if form == "html":
+        from fedarena.board.html import page as web_page
+
+        return web_page(board, cut, where if where.is_dir() else where.parent, made_by)
+    from fedarena.board.standing import within
+
+    if form == "json":
+        from fedarena.board.board import to_json
+
+        return to_json(within(board, cut))
+    if form == "csv":
+        from fedarena.board.csv import to_csv
+
+        return to_csv(within(board, cut))
+    from fedarena.cli.leaderboard_output import plain
+
+    return plain(board, cut, made_by)
