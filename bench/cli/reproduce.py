@@ -1,13 +1,13 @@
-"""`bench reproduce`: a paper's table beside what is measured here."""
+"""`bench reproduce`: a paper's table beside what is measured here, or the numbers of all papers on one page."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedarena.cards import did_you_mean
 from fedarena.cli.problem_args import data_dir, read_seeds
@@ -15,21 +15,42 @@ from fedarena.errors import UserError
 from fedarena.reproduce import TABLES
 from fedarena.usual import read_integer
 
+if TYPE_CHECKING:
+    from fedarena.fidelity.parts import Asked, Part
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     known = ", ".join(TABLES)
     parser = commands.add_parser(
         "reproduce",
-        help="a paper's table beside what is measured here",
-        description=f"Measure a table or figure of a paper anew. Known: {known}.",
+        help="a paper's table beside what is measured here; --all: all of them on one page",
+        description="Measure a table or figure of a paper anew, or gather the numbers of all papers on one page. "
+        f"Known: {known}.",
     )
-    parser.add_argument("table", help=f"one of {known}")
-    parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds (default: 0)")
-    parser.add_argument("--only", metavar="TEXT", help="only the parts whose name begins with TEXT (such as usps)")
+    parser.add_argument("table", nargs="?", help=f"one of {known}")
+    parser.add_argument("--all", action="store_true", help="gather what was measured of all tables on one page")
+    parser.add_argument(
+        "--measure", action="store_true", help="of --all: measure what is missing first, cheapest first"
+    )
+    parser.add_argument("--within", metavar="MINUTES", help="of --measure: stop measuring then; the rest stays missing")
+    parser.add_argument(
+        "--report", metavar="FOLDER", help="of --all: where the page goes (default: reports/reproduction)"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N,...", help="seeds (default: 0; of --all: every seed that is there, 0 where none is)"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="TEXT",
+        help='only the parts whose name begins with TEXT (such as usps; of --all, such as "two-stage/table4: usps")',
+    )
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
     parser.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
-    parser.add_argument("--out", default="runs", metavar="FOLDER", help="the result goes here too (default: runs)")
+    parser.add_argument(
+        "--out", default="runs", metavar="FOLDER", help="what is measured is kept here, and read again (default: runs)"
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
@@ -37,16 +58,31 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
+    if args.all:
+        from fedarena.cli.reproduce_all import run_all
+
+        return run_all(args)
+    for name in ("measure", "within", "report"):
+        if getattr(args, name):
+            raise UserError(f"option '{name}' belongs to --all, which is not given")
+    if args.table is None:
+        raise UserError(f"name a table or give --all; tables: {', '.join(TABLES)}")
     if args.table not in TABLES:
         raise UserError(f"unknown table '{args.table}'{did_you_mean(args.table, TABLES)}")
+    return _run_table(args)
+
+
+def _run_table(args: argparse.Namespace) -> int:
     from importlib import import_module
 
     from fedarena.cli.reproduce_output import progress_line, show
     from fedarena.executors import cores
-    from fedarena.records import environment, prepare_folder, write_atomically
+    from fedarena.fidelity import parts
+    from fedarena.fidelity.measuring import measure
+    from fedarena.records import environment, prepare_folder
 
     module = import_module(TABLES[args.table])
-    seeds, folder, out = read_seeds(args.seeds), data_dir(args), Path(args.out)
+    seeds, folder, out = read_seeds(args.seeds or "0"), data_dir(args), Path(args.out)
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     pieces = [piece for piece in module.PIECES if piece.startswith(args.only or "")]
     if not pieces:
@@ -55,17 +91,23 @@ def run(args: argparse.Namespace) -> int:
     # A file of its own for each choice, so that one part does not overwrite another.
     suffix = f"-{re.sub(r'[^A-Za-z0-9.]+', '-', args.only).strip('-')}" if args.only else ""
     path = out / f"{args.table.replace('/', '-')}{suffix}.json"
-    result = {"table": args.table, "setting": module.SETTING, "rows": [], "environment": environment()}
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    result = {"table": args.table, "setting": module.SETTING, "rows": [], "parts": [], "environment": environment()}
+    wanted = [parts.Asked(args.table, piece, seed) for piece in pieces for seed in seeds]
+    done = {} if args.fresh else _there(out, args.table, wanted, module.SETTING)
+    todo, kept = [one for one in wanted if one not in done], len(done)
+    _write(path, result, wanted, done)
     with progress_line(args.quiet) as report:
-        for place, rows in measure(module, pieces, seeds, folder, jobs, report):
-            found[place] = [{"seed": seeds[place[1]], **row} for row in rows]
-            result["rows"] = [row for at in sorted(found) for row in found[at]]
-            write_atomically(path, json.dumps(result, indent=2, allow_nan=False) + "\n")  # nothing done is lost
+        for _, part in measure(todo, folder, jobs, report):
+            assert isinstance(part, parts.Part)  # without a limit of time, and raising what goes wrong
+            parts.save(out, part)  # nothing done is lost
+            done[part.asked] = part
+            _write(path, result, wanted, done)
     if args.json:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
         show(result, module.MEASURED, path, getattr(module, "compact", None))
+        if kept:
+            print(f"{kept} of {len(wanted)} parts were there already; --fresh measures them again")
     if hasattr(module, "draw"):
         picture = path.with_suffix(".png")
         module.draw(result["rows"], picture)
@@ -74,45 +116,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def measure(
-    module: Any,
-    pieces: Sequence[str],
-    seeds: Sequence[int],
-    folder: Path | None,
-    jobs: int,
-    report: Callable[[float, str], None],
-) -> Iterator[tuple[tuple[int, int], list[dict[str, Any]]]]:
-    """((piece, seed), its rows) as they are done; in worker processes when there is more than one thing to do."""
-    places = [(i, k) for i in range(len(pieces)) for k in range(len(seeds))]
-    if jobs == 1 or len(places) == 1:
-        for done, (i, k) in enumerate(places):
+def _there(out: Path, table: str, wanted: Sequence[Asked], setting: str) -> dict[Asked, Part]:
+    """Those of the wanted parts that are there and hold."""
+    from fedarena.fidelity import parts
 
-            def tell(share: float, text: str, done: int = done) -> None:
-                report((done + share) / len(places), text)
-
-            yield _measure(module.__name__, (i, k), pieces[i], seeds[k], folder, tell)
-        return
-    import joblib
-
-    calls = [joblib.delayed(_measure)(module.__name__, (i, k), pieces[i], seeds[k], folder) for i, k in places]
-    parallel = joblib.Parallel(n_jobs=min(jobs, len(places)), backend="loky", return_as="generator_unordered")
-    report(0.0, f"{len(places)} parts")
-    for done, one in enumerate(parallel(calls), 1):
-        report(done / len(places), pieces[one[0][0]])
-        yield one
+    found, _ = parts.load(out, table)
+    return {part.asked: part for part in found if part.asked in wanted and part.holds(setting)}
 
 
-def _measure(
-    module: str,
-    place: tuple[int, int],
-    piece: str,
-    seed: int,
-    folder: Path | None,
-    tell: Callable[[float, str], None] = lambda share, text: None,
-) -> tuple[tuple[int, int], list[dict[str, Any]]]:
-    from importlib import import_module
+def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:
+    """Put what is done into the result, in the order in which it was asked for, and write it."""
+    from fedarena.records import write_atomically
 
-    from fedarena.executors import one_thread
-
-    one_thread()
-    return place, import_module(module).rows(piece, folder, seed, tell)
+    own = [done[one] for one in wanted if one in done]
+    result["rows"] = [{"seed": part.asked.seed, **row} for part in own for row in part.rows]
+    result["parts"] = [
+        {
+            "piece": part.asked.piece,
+            "seed": part.asked.seed,
+            "cpu_seconds": part.cpu_seconds,
+            "fedarena": part.environment["fedarena"],
+            "commit": part.environment.get("commit"),
+        }
+        for part in own
+    ]
+    write_atomically(path, json.dumps(result, indent=2, allow_nan=False) + "\n")

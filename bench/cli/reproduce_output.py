@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from fedarena.fidelity.gather import Gathered
+    from fedarena.fidelity.parts import Asked
 
 Compact = Callable[[Sequence[dict[str, Any]]], tuple[list[dict[str, Any]], list[str]]]
 """All rows → the rows to be printed, and notes below them."""
@@ -52,6 +56,37 @@ def show(result: dict[str, Any], measured: Sequence[str], path: Path, compact: C
     for note in notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"Written to {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
+    """Print how many numbers of each table have which verdict, what is missing, and where the page is."""
+    from fedarena.fidelity.order import expected
+    from fedarena.fidelity.page import counts, missing
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    view = Table(box=box.SIMPLE_HEAD)
+    tallies = {table: counts(lines) for table, lines in found.lines.items()}
+    tallies["all"] = counts(found.all)
+    view.add_column("table")
+    view.add_column("numbers", justify="right")
+    for verdict in tallies["all"]:
+        view.add_column(verdict, justify="right")
+    for table, tally in tallies.items():
+        view.add_row(table, str(sum(tally.values())), *(str(n or "") for n in tally.values()))
+    console.print(view)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for asked, reason in failed.items():
+        say(f"{asked.name}: {reason}")
+    for complaint in found.complaints:
+        say(complaint)
+    if found.missing:
+        times = [expected(one, found.parts) for one in found.missing]
+        known = [t for t in times if t is not None]
+        say(f"{missing(len(times), known)} `bench reproduce --all --measure --within 30` measures for half an hour")
+    say(f"Written to {page}")
 
 
 def over_seeds(rows: Sequence[dict[str, Any]], measured: Sequence[str]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ SETTING                             one line
 PIECES                              names of parts that are measured independently of each other
 MEASURED                            columns that are averaged over seeds when shown; () shows every row
 rows(piece, data_dir, seed, progress)   the rows of one part for one seed
+PUBLISHED                           where there are some: the papers' numbers, and where ours stand (`published`)
 draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
 compact(rows)                           likewise: all rows in the form in which they are printed, and notes below them
 """

@@ -16,6 +16,7 @@ from typing import Any
 
 from fedarena import compose, registry
 from fedarena.problem import ProblemSpec
+from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.trial import prepare
@@ -59,6 +60,11 @@ class Cell:
     def name(self) -> str:
         """What `--only` picks it by."""
         return f"{self.data}, {self.model}, {self.title}"
+
+
+def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
+    """The paper's accuracies."""
+    return tuple(Published(c.name, c.paper, "accuracy", decimals=4) for c in cells if c.paper is not None)
 
 
 def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one, real
+from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one, published, real
 
 SETTING = "test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10"
 
@@ -44,6 +44,7 @@ CELLS = [cell for (data, model), paper in PAPER.items() for cell in _cells(data,
 CELLS += real(CELLS[0], rounds=2)
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -51,4 +52,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one
+from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one, published
 
 SETTING = "test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch"
 
@@ -28,6 +28,7 @@ CELLS = [
 ]
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -35,4 +36,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

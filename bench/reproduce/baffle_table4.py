@@ -17,6 +17,7 @@ from torch import nn
 from fedarena import layer_memory, registry
 from fedarena.batch import Batch
 from fedarena.models.mobilenet_head import fill
+from fedarena.reproduce.published import Published
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
@@ -37,6 +38,17 @@ PAPER = {"LeNet": (1680, 67, 174, 10.35), "WRN-10-2": (1878, 75, 196, 10.43), "M
 CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
 
 PIECES, MEASURED = tuple(PAPER), ()
+
+FRAMEWORK = "the paper's is the GPU's memory, framework included"
+PUBLISHED = tuple(
+    published
+    for model, (backprop, least, most, ratio) in PAPER.items()
+    for published in (
+        Published(model, backprop, "backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK),
+        Published(model, f"{least}~{most}", "layers", share=False, better="lower", apart=FRAMEWORK),
+        Published(model, ratio, "ratio_%", share=False, better="lower"),
+    )
+)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:

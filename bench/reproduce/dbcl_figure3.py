@@ -23,6 +23,7 @@ from fedarena.defenses.dbcl import DBCL
 from fedarena.defenses.dbcl_views import PSEUDO_INVERSE, SMOOTHER, TRANSPOSE, difference, hidden_update, smoothed
 from fedarena.judge import estimate_metrics
 from fedarena.problem import ProblemSpec, build
+from fedarena.reproduce.published import Published
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.tensors import Tensors, scale
@@ -78,6 +79,19 @@ CASES = (
 
 
 PIECES, MEASURED = tuple(case.title for case in CASES), ()
+
+ABOUT_0, FAR_ABOVE_1 = (-0.05, 0.05), (2.0, float("inf"))
+"""What the figure's words are taken to mean."""
+PUBLISHED = tuple(
+    published
+    for case in CASES[-2:]  # the paper's federation
+    for name, (cosine, error) in PAPER.items()
+    if cosine and error
+    for published in (
+        Published(case.title, cosine, "cosine", (("estimator", name),), better="", within=ABOUT_0),
+        Published(case.title, error, "error", (("estimator", name),), share=False, better="", within=FAR_ABOVE_1),
+    )
+)
 
 
 def rows(

@@ -26,8 +26,10 @@ from typing import Any
 
 from fedarena import registry, trial
 from fedarena.compose import parse_defense
+from fedarena.defenses.dbcl_views import PSEUDO_INVERSE, TRANSPOSE
 from fedarena.goals.property import IN_CLEAR
 from fedarena.problem import ProblemSpec
+from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec, threats
 from fedarena.threat import FORMS, Form, Party
@@ -91,6 +93,23 @@ FEATURES = ("code", USUAL := "margins")
 
 PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in DEFENSES)
 MEASURED = ("auc", "low", "high", "cosine", "accuracy")
+
+APART = {"digits": "digits in place of LFW", "LFW, narrow": "a narrower network than the paper's"}
+OPTIONS = {("dbcl", "client"): (TRANSPOSE, PSEUDO_INVERSE)}
+"""What a client of the paper estimates updates by."""
+PUBLISHED = tuple(
+    Published(
+        *(f"{case.title}: {defense}", paper, "auc"),
+        # Readings of the layers in clear have no number of the paper's.
+        (("attacker", party), ("features", USUAL), ("paper", paper), *((("reading", o),) if o else ())),
+        decimals=3 if paper == 0.726 else 1,
+        better="",
+        apart=APART.get(case.title, ""),
+    )
+    for case in CASES
+    for (defense, party), paper in PAPER.items()
+    for o in OPTIONS.get((defense, party), ("",))
+)
 
 
 def rows(

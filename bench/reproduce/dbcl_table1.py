@@ -19,6 +19,7 @@ from pathlib import Path
 from fedarena import federation, registry
 from fedarena.federation import Point
 from fedarena.problem import ProblemSpec, build
+from fedarena.reproduce.published import Published
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 
@@ -51,6 +52,19 @@ ROWS = (
 
 
 PIECES, MEASURED = ("all",), ()
+PUBLISHED = (
+    *(
+        Published("all", row.paper, "rounds", (("model", row.title),), decimals=0, share=False, better="lower")
+        for row in ROWS
+    ),
+    *(
+        Published(
+            "all", row.paper / PLAIN.paper, "ratio", (("model", row.title),), decimals=1, share=False, better="lower"
+        )
+        for row in ROWS
+        if row.defense == "dbcl"
+    ),
+)
 
 
 def rows(

@@ -24,6 +24,7 @@ from typing import Any
 from fedarena.federation import Point, Run
 from fedarena.problem import Problem
 from fedarena.reproduce.pbpfl import FEDAVG, MASKED, TRIVIAL, Progress, apart, digits_lost, in_epochs, spec, train
+from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 
 SETTING = (
@@ -82,6 +83,13 @@ CELLS = tuple(
     for shards in (("whole",) if k == 1 else ("disjoint", "copies"))
 )
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = tuple(
+    # The best epoch, which is what the released code reports.
+    Published(c.name, paper, "best", (("method", method),), decimals=3, share=False, better="lower")
+    for c in CELLS
+    for method in (FEDAVG, MASKED)
+    if (paper := c.paper(method)) is not None
+)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:

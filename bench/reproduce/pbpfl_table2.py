@@ -20,6 +20,7 @@ from typing import Any
 from fedarena.federation import Point, Run
 from fedarena.problem import Problem
 from fedarena.reproduce.pbpfl import FEDAVG, MASKED, TRIVIAL, Progress, apart, digits_lost, in_epochs, spec, train
+from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 
 SETTING = (
@@ -63,6 +64,12 @@ CELLS = tuple(
     Cell(k, epochs, skip) for epochs in RATES for k, skip in ((1, "add"), (1, "concat"), (5, "add"), (10, "add"))
 )
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = tuple(
+    Published(c.name, paper, "accuracy", (("method", method),), decimals=4, apart="2 classes here, 7 in the paper")
+    for c in CELLS
+    for method, paper in PAPER.items()
+    if c.k == 5
+)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from fedarena.defense import Broadcast, Cohort, Defense, State
 from fedarena.defenses.pbpfl import PBPFL
 from fedarena.forms.three_gradients import channels_last
 from fedarena.reproduce.pbpfl import FEDAVG, MASKED, Progress
+from fedarena.reproduce.published import Published
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
@@ -78,6 +79,17 @@ MASKS, UPDATE, SERVER = "server: masks", "server: recovery, update", "server: bo
 DOWN, UP = "bytes down", "bytes up"
 PAPER = {FORWARD: 1.00, STEP: 2.50, SERVER: 1.08, DOWN: 1.0, UP: 3.0}
 """Ratios of the paper's numbers."""
+PUBLISHED = tuple(
+    Published(
+        *(cell.title, ratio, "ratio", (("what", what),)),
+        share=False,
+        better="lower",
+        # Bytes do not depend on the network; what is computed does.
+        apart="" if what in (DOWN, UP) or cell is CELLS[-1] else "another network or smaller images than the paper's",
+    )
+    for cell in CELLS
+    for what, ratio in PAPER.items()
+)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:

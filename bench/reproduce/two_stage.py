@@ -15,6 +15,7 @@ from typing import Any
 
 from fedarena import compose, registry
 from fedarena.problem import ProblemSpec
+from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Knowledge, Threat
@@ -65,6 +66,8 @@ class Cell:
         rounds: fewer than the paper's, for cuts.
         partition: how the honest share the data out.
         model: options of the model beside those of its federation.
+        source: of the paper's accuracy, where that is not the paper. apart: why ours cannot be held against it.
+        decimals: that the paper prints.
     """
 
     data: str
@@ -80,12 +83,24 @@ class Cell:
     rounds: int | None = None
     partition: str = "iid"
     model: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    apart: str = ""
+    decimals: int = 2
 
     @property
     def name(self) -> str:
         """What `--only` picks it by."""
         noise = "∞" if self.epsilon is None else f"{self.epsilon:g}"
         return f"{self.data}, ε = {noise}, {self.title}, {self.byzantine:.0%} Byzantine"
+
+
+def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
+    """The paper's accuracies."""
+    return tuple(
+        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart)
+        for c in cells
+        if c.paper is not None
+    )
 
 
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Cell:

@@ -5,10 +5,11 @@ where they do. `released code` is the one-sample label flip against the rule of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -38,13 +39,14 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Cell:
     """One cell of a figure."""
     logged = LOGS[data].get(attack)
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
+    cell = Cell(data, attack, paper, share, epsilon, "label-flip", source="authors' logs", decimals=4)
     if attack == "gaussian":
-        return Cell(data, attack, paper, share, epsilon, "gaussian")
+        return replace(cell, attack="gaussian")
     if attack == "eq10":
-        return Cell(data, attack, paper, share, epsilon, "optimized", (("against", "eq10"),), "omniscient")
+        return replace(cell, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
     if attack == "label flip, released code":
-        return Cell(data, attack, paper, share, epsilon, "label-flip", (("samples", "one"),), settings=CODE)
-    return Cell(data, attack, paper, share, epsilon, "label-flip")
+        return replace(cell, options=(("samples", "one"),), settings=CODE)
+    return cell
 
 
 CELLS = [
@@ -59,6 +61,7 @@ CELLS = [
 
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -66,4 +69,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

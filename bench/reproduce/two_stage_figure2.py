@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -19,7 +19,12 @@ LOGS: dict[str, dict[float, float | None]] = {
 """Data set → ε → accuracy."""
 
 CELLS = [
-    Cell(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),), settings=settings)
+    Cell(
+        *(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),)),
+        settings=settings,
+        source="authors' logs",
+        decimals=4,
+    )
     for data, by_epsilon in LOGS.items()
     for epsilon, logged in by_epsilon.items()
     for form, samples, settings in (
@@ -30,6 +35,7 @@ CELLS = [
 
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -37,4 +43,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
 
 SETTING = "test accuracy at ε = 2, auxiliary data from a foreign data set (paper: KMNIST)"
 
@@ -32,6 +32,7 @@ CELLS = [
         attack=attack,
         knows="omniscient" if attack == "optimized" else "own",
         settings=(("aux_dataset", FOREIGN[data]), *((("variant", "code"),) if code else ())),
+        apart=f"the server's samples are {FOREIGN[data]}'s, the paper's KMNIST's",
     )
     for data in FOREIGN
     for (attack, share), papers in PAPER.items()
@@ -40,6 +41,7 @@ CELLS = [
 
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -47,4 +49,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

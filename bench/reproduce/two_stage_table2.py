@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
 from fedarena.threat import Knowledge
 
 SETTING = "test accuracy at ε = 2: rules under the same DP noise against ALIE and inner-product manipulation"
@@ -46,6 +46,7 @@ CELLS = [
 
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -53,4 +54,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

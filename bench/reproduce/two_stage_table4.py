@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, reference
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published, reference
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -52,6 +52,7 @@ TOWARDS_THE_CODE = [
 CELLS = PUBLISHED + TOWARDS_THE_CODE
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -59,4 +60,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

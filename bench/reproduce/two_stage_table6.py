@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one
+from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -40,6 +40,7 @@ CELLS = [
 ]
 
 PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -47,4 +48,4 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
     return one(CELLS, piece, data_dir, seed, progress)
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -1,0 +1,139 @@
+"""All published numbers of all tables, each with what was measured of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fedarena.fidelity.parts import Asked, Part, load
+from fedarena.fidelity.verdict import Verdict, difference, ours, verdict
+from fedarena.reproduce import TABLES
+from fedarena.reproduce.published import Published
+from fedarena.summary import Mean
+
+
+@dataclass(frozen=True)
+class Line:
+    """One published number.
+
+    Attributes:
+        found: ours, None where there is none.
+        verdict: see `fedarena.fidelity.verdict`.
+        seeds: that ours was measured with.
+        cpu_seconds: that its part took, all seeds together; the part may hold other lines, too.
+        reason: why a part gave no number, of parts that failed.
+    """
+
+    table: str
+    published: Published
+    found: Mean | str | None
+    verdict: Verdict
+    seeds: tuple[int, ...]
+    cpu_seconds: float | None
+    reason: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return difference(self.published, self.found)
+
+    @property
+    def command(self) -> str:
+        """Measures the line, and whatever else of the table begins with its name."""
+        only = "" if self.published.piece == "all" else f" --only {quoted(self.published.piece)}"
+        seeds = "" if self.seeds in ((), (0,)) else f" --seeds {','.join(map(str, self.seeds))}"
+        return f"bench reproduce {self.table}{only}{seeds}"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What there is.
+
+    Attributes:
+        lines: by table. settings: of the tables that have lines. without: tables that have none.
+        missing: parts that a line needs and that are not there, in the order of the tables.
+        parts: those that are there and hold; of tables with lines.
+        complaints: a line for every file that could not be used.
+    """
+
+    lines: Mapping[str, Sequence[Line]]
+    settings: Mapping[str, str]
+    without: Sequence[str]
+    missing: Sequence[Asked]
+    parts: Sequence[Part]
+    complaints: Sequence[str]
+
+    @property
+    def all(self) -> list[Line]:
+        """Lines of all tables."""
+        return [line for lines in self.lines.values() for line in lines]
+
+
+def gather(
+    out: Path,
+    seeds: Sequence[int] | None = None,
+    only: str = "",
+    failed: Mapping[Asked, str] | None = None,
+) -> Gathered:
+    """Read what is in the folder.
+
+    Args:
+        seeds: that count; None: all that are there, and seed 0 is missing where none is.
+        only: how the names "table: piece" begin.
+        failed: parts that were tried and went wrong, with the reason.
+    """
+    lines: dict[str, list[Line]] = {}
+    settings: dict[str, str] = {}
+    without, missing, parts, complaints = [], [], [], []
+    for table, module in TABLES.items():
+        # By its attributes, since a table is a module.
+        page: Any = import_module(module)
+        published = [p for p in getattr(page, "PUBLISHED", ()) if f"{table}: {p.piece}".startswith(only)]
+        if not published:
+            without += [] if hasattr(page, "PUBLISHED") else [table]
+            continue
+        found, damaged = load(out, table)
+        stale = [part for part in found if not part.holds(page.SETTING)]
+        complaints += damaged
+        complaints += [
+            f"{part.asked.name} was measured by version {part.environment['fedarena']} or in another setting; it "
+            "counts as not measured"
+            for part in stale
+        ]
+        holding = [p for p in found if p not in stale and (seeds is None or p.asked.seed in seeds)]
+        by_piece: dict[str, list[Part]] = {p.piece: [] for p in published}
+        for part in sorted(holding, key=lambda p: p.asked.seed):
+            if part.asked.piece in by_piece:
+                by_piece[part.asked.piece].append(part)
+                parts.append(part)
+        settings[table] = page.SETTING
+        lines[table] = [_line(table, p, by_piece[p.piece], failed or {}) for p in published]
+        for piece, there in by_piece.items():
+            done = {p.asked.seed for p in there}
+            wanted = seeds if seeds is not None else ((0,) if not done else ())
+            missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
+    return Gathered(lines, settings, without, missing, parts, complaints)
+
+
+def _line(table: str, published: Published, parts: Sequence[Part], failed: Mapping[Asked, str]) -> Line:
+    reasons = [why for asked, why in failed.items() if (asked.table, asked.piece) == (table, published.piece)]
+    if not parts:
+        return Line(table, published, None, "not measured", (), None, reasons[0] if reasons else "")
+    rows = [row for part in parts for row in part.rows if published.is_of(row)]
+    found = ours([row.get(published.column) for row in rows])
+    notes = dict.fromkeys(str(row["note"]) for row in rows if row.get("note"))
+    return Line(
+        *(table, published, found, verdict(published, found)),
+        tuple(part.asked.seed for part in parts),
+        sum(part.cpu_seconds for part in parts),
+        "; ".join([*notes, *reasons]),
+    )
+
+
+def quoted(text: str) -> str:
+    """For a shell, in double quotes where that is enough, which is easier to read."""
+    return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)

@@ -1,0 +1,94 @@
+"""Measures parts of tables, in this process or in several, and hands out each as soon as it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fedarena.fidelity.parts import Asked, Part
+from fedarena.reproduce import TABLES
+
+Report = Callable[[float, str], None]
+Done = tuple[int, Part | Exception | None]
+"""(place among those asked, the part, what went wrong, or None where time was over before it was done)."""
+
+
+class OutOfTime(Exception):
+    """Time is over."""
+
+
+def measure(
+    asked: Sequence[Asked],
+    folder: Path | None,
+    jobs: int,
+    report: Report,
+    *,
+    keep_going: bool = False,
+    until: float | None = None,
+) -> Iterator[Done]:
+    """Parts as they are done, with one job in the order of `asked`.
+
+    Args:
+        folder: with data files.
+        jobs: processes.
+        keep_going: hand out what goes wrong in place of the part; otherwise it is raised.
+        until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
+    """
+    if jobs == 1 or len(asked) == 1:
+        for i, one in enumerate(asked):
+
+            def tell(share: float, text: str, i: int = i) -> None:
+                report((i + share) / len(asked), text)
+
+            yield _one(i, one, TABLES[one.table], folder, keep_going, until, tell)
+        return
+    import joblib
+
+    calls = [
+        joblib.delayed(_one)(i, one, TABLES[one.table], folder, keep_going, until, _silent)
+        for i, one in enumerate(asked)
+    ]
+    parallel = joblib.Parallel(n_jobs=min(jobs, len(asked)), backend="loky", return_as="generator_unordered")
+    report(0.0, f"{len(asked)} parts")
+    for done, found in enumerate(parallel(calls), 1):
+        report(done / len(asked), asked[found[0]].piece)
+        yield found
+
+
+def _silent(share: float, text: str) -> None:
+    pass
+
+
+def _one(
+    place: int,
+    asked: Asked,
+    module: str,
+    folder: Path | None,
+    keep_going: bool,
+    until: float | None,
+    tell: Report,
+) -> Done:
+    from fedarena.engine import one_thread
+    from fedarena.records import environment
+
+    def report(share: float, text: str) -> None:
+        if until is not None and time.time() > until:
+            raise OutOfTime
+        tell(share, text)
+
+    one_thread()
+    began = time.process_time()
+    try:
+        report(0.0, asked.piece)
+        table: Any = import_module(module)
+        rows = table.rows(asked.piece, folder, asked.seed, report)
+    except OutOfTime:
+        return place, None
+    except Exception as error:
+        if not keep_going:
+            raise
+        return place, error
+    return place, Part(asked, table.SETTING, rows, time.process_time() - began, environment())

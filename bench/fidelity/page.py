@@ -1,0 +1,158 @@
+"""The page of fidelity, in markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fedarena import __version__, registry
+from fedarena.fidelity import words
+from fedarena.fidelity.gather import Gathered, Line
+from fedarena.fidelity.order import expected
+from fedarena.fidelity.parts import Asked
+from fedarena.fidelity.verdict import VERDICTS, WIDE
+
+RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point for \
+shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or take half \
+of its last printed digit, lies within our 95 % interval (Student's t over two seeds or more).
+- **open**: the latter, with an interval that reaches further than {WIDE:g} tolerances to either side: it decides nothing.
+- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not, or no side is the \
+better one.
+- **not comparable**: measured, but not on what the paper measured; the setting says what is different.
+- **no result**: measured, and no number came out. **not measured**: nothing is there.
+
+One seed has no interval: its verdict goes by the tolerance alone, and chance may account for it. What a paper says in \
+words has bounds, which the setting states; our mean lies within them (held) or it does not (differs). Differences are \
+ours less the paper's. Time is CPU time of the part that holds the number, of all seeds together; a part may hold several \
+numbers. A command measures its line, and whatever else of that table has a name that begins so."""
+
+
+def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
+    """The whole page.
+
+    Args:
+        picture: its file and its alt text; None where there is nothing to draw.
+        only: how the names begin to which the page is confined; "" where it is not.
+    """
+    lines = found.all
+    there = [line for line in lines if line.verdict != "not measured"]
+    confined = f" Only what begins with `{only}`: `bench reproduce --all` gathers all." if only else ""
+    parts = [
+        "# The papers' numbers, and ours",
+        f"{len(lines)} numbers that papers print, each beside what is measured here: {len(there)} are measured, "
+        f"{len(lines) - len(there)} are not.{confined} Written by",
+        _block("bench reproduce --all" + (f' --only "{only}"' if only else "")),
+        "from what is there; `--measure` measures what is not, and `--within MINUTES` as much of it as fits.",
+        _overview(found),
+        "## How verdicts come about",
+        RULE,
+    ]
+    if picture is not None:
+        parts.append(f"![{picture[1]}]({picture[0]})")
+    paper = ""
+    for table in found.lines:
+        if table.partition("/")[0] != paper:
+            paper = table.partition("/")[0]
+            parts.append(f"## {_citation(paper)}")
+        parts += _table(table, found)
+    parts += _rest(found)
+    return "\n\n".join(parts) + "\n"
+
+
+def counts(lines: Iterable[Line]) -> dict[str, int]:
+    """Verdict → how many lines have it, all verdicts in their order."""
+    tally = Counter(line.verdict for line in lines)
+    return {verdict: tally[verdict] for verdict in VERDICTS}
+
+
+def _overview(found: Gathered) -> str:
+    rows = []
+    for paper in dict.fromkeys(table.partition("/")[0] for table in found.lines):
+        own = [line for table, lines in found.lines.items() if table.startswith(f"{paper}/") for line in lines]
+        rows.append([paper, str(len(own)), *(str(n or "") for n in counts(own).values())])
+    rows.append(["all", str(len(found.all)), *(str(n or "") for n in counts(found.all).values())])
+    return markdown(["paper", "numbers", *VERDICTS], rows)
+
+
+def _citation(name: str) -> str:
+    card = registry.find("defense", name)
+    return f"{card.paper}. {card.authors}, {card.year} (`{name}`)"
+
+
+def _table(table: str, found: Gathered) -> list[str]:
+    lines = found.lines[table]
+    there = [line for line in lines if line.verdict != "not measured"]
+    lacking = [line for line in lines if line.verdict == "not measured"]
+    parts = [f"### {table}", found.settings[table]]
+    if there:
+        head = ["setting", "number", "paper", "ours", "95 % interval", "difference", "verdict", "seeds", "CPU time"]
+        rows = [
+            [
+                *(words.setting(line), line.published.column, line.published.shown, words.number(line)),
+                *(words.interval(line), words.difference(line), line.verdict, words.seeds(line)),
+                *(words.duration(line.cpu_seconds), f"`{line.command}`"),
+            ]
+            for line in there
+        ]
+        parts.append(markdown([*head, "command"], rows))
+    if lacking:
+        rows = [
+            [
+                *(words.setting(line), line.published.column, line.published.shown),
+                words.duration(expected(Asked(table, line.published.piece, 0), found.parts)),
+                f"`{line.command}`",
+            ]
+            for line in lacking
+        ]
+        listed = markdown(["setting", "number", "paper", "expected CPU time", "command"], rows)
+        many = f"{len(lacking)} number{'s' if len(lacking) > 1 else ''} not measured"
+        parts.append(f"<details><summary>{many}</summary>\n\n{listed}\n\n</details>")
+    return parts
+
+
+def _rest(found: Gathered) -> list[str]:
+    parts = []
+    if found.missing:
+        times = [expected(one, found.parts) for one in found.missing]
+        known = [t for t in times if t is not None]
+        parts += [
+            "## What is missing",
+            f"{missing(len(times), known)} Expected times are those of parts of the same paper whose names begin most "
+            "alike; a guess, no more.",
+        ]
+    if found.without:
+        listed = ", ".join(f"`{name}`" for name in found.without)
+        parts += [
+            "## Tables without a paper's number",
+            f"{listed}: what they measure no paper has printed a number of, or not on anything that is at hand here.",
+        ]
+    if found.complaints:
+        parts += ["## Files that were not used", "\n".join(f"- {one}" for one in found.complaints)]
+    if found.parts:
+        seconds = sum(part.cpu_seconds for part in found.parts)
+        made = {f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}" for p in found.parts}
+        parts += [
+            "## Where it was measured",
+            f"fedarena {', '.join(sorted(made))}; {len(found.parts)} parts, {words.duration(seconds)} of CPU time in all.",
+        ]
+    else:
+        parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]
+    return parts
+
+
+def missing(parts: int, known: Sequence[float]) -> str:
+    """How many parts are missing and how long they are expected to take, in words."""
+    if not known:
+        return f"{parts} parts are missing; how long they take is not known."
+    rest = f", not known for {parts - len(known)}" if len(known) < parts else ""
+    return f"{parts} parts are missing; expected: {words.duration(sum(known))} of CPU time for {len(known)}{rest}."
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _block(command: str) -> str:
+    return f"```sh\n{command}\n```"

@@ -1,0 +1,118 @@
+"""What was measured of a table, kept part by part: one file a (piece, seed), written when it is done.
+
+    OUT/parts/<table>/<piece>-<hash>-seed<N>.json
+
+A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
+measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedarena import __version__
+from fedarena.errors import UserError
+from fedarena.records import write_atomically
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A part that somebody wants."""
+
+    table: str
+    piece: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """In one line."""
+        return f"{self.table}: {self.piece}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that is done.
+
+    Attributes:
+        setting: the table's.
+        rows: as the table's module gives them.
+        cpu_seconds: of the process that measured it.
+        environment: of the machine and the package, as in records.
+    """
+
+    asked: Asked
+    setting: str
+    rows: Sequence[dict[str, Any]]
+    cpu_seconds: float
+    environment: dict[str, Any]
+
+    def holds(self, setting: str) -> bool:
+        """Whether it was measured by this version of the package, with this setting."""
+        return self.environment["fedarena"] == __version__ and self.setting == setting
+
+
+def path_of(out: Path, asked: Asked) -> Path:
+    """Where a part is kept."""
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", asked.piece).strip("-")[:60]
+    mark = hashlib.sha256(asked.piece.encode()).hexdigest()[:8]
+    return folder_of(out, asked.table) / f"{name}-{mark}-seed{asked.seed}.json"
+
+
+def folder_of(out: Path, table: str) -> Path:
+    """Where a table's parts are kept."""
+    return out / "parts" / table.replace("/", "-")
+
+
+def save(out: Path, part: Part) -> None:
+    """Write a part, atomically. Raises UserError for a folder that cannot be written, ValueError for NaN."""
+    asked = part.asked
+    content = {
+        "part": SCHEMA,
+        "table": asked.table,
+        "piece": asked.piece,
+        "seed": asked.seed,
+        "setting": part.setting,
+        "cpu_seconds": part.cpu_seconds,
+        "rows": list(part.rows),
+        "environment": part.environment,
+    }
+    write_atomically(path_of(out, asked), json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def load(out: Path, table: str) -> tuple[list[Part], list[str]]:
+    """A table's parts that are whole, by name of the file, and one line for each file that is not."""
+    found, complaints = [], []
+    for path in sorted(folder_of(out, table).glob("*.json")):
+        try:
+            found.append(_read(path))
+        except UserError as error:
+            complaints.append(str(error))
+    return found, complaints
+
+
+def _read(path: Path) -> Part:
+    try:
+        content = json.loads(path.read_text())
+        if content["part"] != SCHEMA:
+            raise UserError(f"{path} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+        part = Part(
+            Asked(content["table"], content["piece"], int(content["seed"])),
+            content["setting"],
+            [dict(row) for row in content["rows"]],
+            float(content["cpu_seconds"]),
+            {"fedarena": content["environment"]["fedarena"], **content["environment"]},
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} is damaged ({type(error).__name__}: {reason}); it counts as not measured") from None
+    if path_of(path.parent.parent.parent, part.asked) != path:
+        raise UserError(f"{path} holds another part ({part.asked.name}); it counts as not measured")
+    return part

@@ -1,0 +1,53 @@
+"""Numbers of the page in words."""
+
+from __future__ import annotations
+
+from fedarena.fidelity.gather import Line
+from fedarena.summary import Mean
+
+
+def number(line: Line) -> str:
+    """Ours, with a digit more than the paper prints."""
+    found = line.found
+    if isinstance(found, Mean):
+        return f"{found.value:.{line.published.decimals + 1}f}"
+    return found or "-"
+
+
+def interval(line: Line) -> str:
+    """The 95 % interval over seeds, where there are several."""
+    found, decimals = line.found, line.published.decimals + 1
+    if not isinstance(found, Mean):
+        return "-"
+    if found.half is None:
+        return "one seed"
+    return f"{found.value - found.half:.{decimals}f} to {found.value + found.half:.{decimals}f}"
+
+
+def difference(line: Line) -> str:
+    """Ours less the paper's, with its sign."""
+    return "-" if line.difference is None else f"{line.difference:+.{line.published.decimals + 1}f}"
+
+
+def setting(line: Line) -> str:
+    """What was measured, and what is to be known of it."""
+    published = line.published
+    bounds = ""
+    if published.within is not None:
+        low, high = published.within
+        bounds = f"taken as {low:g} or more" if high == float("inf") else f"taken as {low:g} to {high:g}"
+    return "; ".join(part for part in (published.setting, bounds, published.apart, line.reason) if part)
+
+
+def seeds(line: Line) -> str:
+    """The seeds by number."""
+    return ", ".join(map(str, line.seeds))
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, minutes or hours, whichever is read most easily."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5970 else f"{seconds / 3600:.1f} h"
