@@ -43,13 +43,13 @@ class Events:
         report: progress of groups.
         finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
         lost: a group that was given up or refused, and why.
-        skip: asked before a federation starts: the group's trials that somebody else has finished meanwhile.
+        elsewhere: asked before a federation starts: the group's records, if somebody else has finished it meanwhile.
     """
 
     report: Report = lambda i, share, text: None
     finished: Callable[[int, int, list[Record], list[Gallery]], object] = lambda i, k, records, galleries: None
     lost: Callable[[int, str], object] | None = None
-    skip: Callable[[int], bool] = lambda i: False
+    elsewhere: Callable[[int], Sequence[Record]] = lambda i: ()
 
 
 @dataclass
@@ -169,12 +169,17 @@ class _Run:
         if self.attacks:
             return self.attacks.popleft()
         for piece in list(self.waiting):
-            if all(self.events.skip(i) for i in piece.groups):
+            if self._found_elsewhere(piece):
                 self.waiting.remove(piece)
             elif self._ready(piece):
                 self.waiting.remove(piece)
                 return piece
         return None
+
+    def _found_elsewhere(self, piece: _Piece) -> bool:
+        found = {i: self.events.elsewhere(i) for i in piece.groups}
+        self.clean |= {run: records[0] for i, records in found.items() if records for run in given_by(self.groups[i])}
+        return all(found.values())
 
     def _ready(self, piece: _Piece) -> bool:
         """Whether every reference is there, or comes from this very run."""

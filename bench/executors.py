@@ -117,7 +117,7 @@ def _call(parent: int | None, function: Callable[..., Any], args: tuple[Any, ...
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
-    """The same future, which raises `WorkerDied` in place of the library's own word, and what a call raised as it was."""
+    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's own error as it was."""
     outer: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:

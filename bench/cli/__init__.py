@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser; building it imports nothing heavy."""
-    from fedarena.cli import data, explain, leaderboard, methods, reproduce, run
+    from fedarena.cli import data, explain, leaderboard, methods, reproduce, run, suite
 
     top = Parser(
         prog="bench",
@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     methods.add_parsers(commands)
     explain.add_parser(commands)
     data.add_parser(commands)
+    suite.add_parser(commands)
     reproduce.add_parser(commands)
     leaderboard.add_parser(commands)
     return top

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
+    from fedarena.board.gallery import save as keep
     from fedarena.engine import run_groups
     from fedarena.executors import cores
     from fedarena.records import prepare_folder, save
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     prepare_folder(folder / "records")
     with progress_bars(groups, args.quiet) as report:
         results = run_groups(groups, jobs, report, finished=lambda record: save(record, folder / "records"))
+    for gallery in (g for result in results for g in result.galleries):
+        keep(gallery, folder)
     records = [record for result in results for record in result.records]
     defense, attack = next((g.defense.label, g.attack.label) for g in groups if g.attack is not None)
     poisoned = any(record["knows"] for record in records)
@@ -97,9 +100,9 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
     seeds = read_seeds(args.seeds)
     from fedarena import compose, goals
-    from fedarena.adversary import ground_of, require_corrupted
     from fedarena.poisoning import Poisoning
     from fedarena.problem import build
+    from fedarena.runnable import require_runnable
     from fedarena.spec import GroupSpec, MethodSpec, threats
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
@@ -110,22 +113,15 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     problem = read_problem(args, settings, (attacks[-1], defenses[0]))
     folder = data_dir(args)
 
-    def require_runnable(seed: int) -> None:
+    def check(seed: int) -> None:
         built = build(problem, seed, folder, args.device, compose.auxiliary(defense))
-        protocol = compose.make_defense(defense, built.task)
-        if issubclass(made, Poisoning):
-            require_corrupted(problem.corrupted, attack.label)
-            compose.make_poisoning(attack, ground_of(built, protocol, "own"))
-        else:
-            reading = made(attack.options)
-            reading.watch(problem.schedule)
-            goals.find(reading.goal).refuse(built, reading)
+        require_runnable(problem, built, compose.make_defense(defense, built.task), attack)
 
     # What cannot run is refused before anything is started. Each seed has shards of its own.
-    require_runnable(seeds[0])
+    check(seeds[0])
     for seed in seeds[1:]:
         try:
-            require_runnable(seed)
+            check(seed)
         except UserError as error:
             raise UserError(f"seed {seed}: {error}") from None
 

@@ -81,7 +81,7 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
         for seed in (0, 3)
     }
     mine = next(r for r in poisoned if r["defense"] == "bucketing+median")
-    assert mine["schema"] == 3
+    assert mine["schema"] == 4
     assert (mine["problem"]["corrupted"], mine["problem"]["belief"]) == (2, 1)
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])

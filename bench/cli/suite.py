@@ -1,0 +1,193 @@
+"""`bench suite`: plan and run whole matrices of trials."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena.cli.problem_args import data_dir, read_seeds
+from fedarena.errors import UserError
+from fedarena.usual import read_integer
+
+if TYPE_CHECKING:
+    from fedarena.suite.plan import Plan
+    from fedarena.suite.run import Outcome
+    from fedarena.suite.suite import Suite
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command and its three verbs."""
+    parser = commands.add_parser("suite", help="plan and run a whole matrix of defenses and attacks")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listing = verbs.add_parser("list", help="the suites that come with the package")
+    listing.add_argument("--json", action="store_true", help="machine-readable output")
+    listing.set_defaults(run=run_list)
+    planning = verbs.add_parser(
+        "plan",
+        help="what a suite would run",
+        description="Say what a suite would run: its cells, what cannot be run or cannot start and why, what is in the "
+        "folder already, and how long the rest may take. Measures nothing.",
+    )
+    running = verbs.add_parser(
+        "run",
+        help="run what is missing of a suite",
+        description="Measure what is missing in the folder. Interrupted or killed, it goes on where it stopped.",
+    )
+    for verb in (planning, running):
+        verb.add_argument("suite", metavar="SUITE", help="a name that `bench suite list` prints, or a .toml file")
+        verb.add_argument("--seeds", metavar="N,...", help="seeds in place of the suite's own")
+        verb.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+        verb.add_argument("--out", metavar="FOLDER", help="records go here (default: runs/SUITE)")
+        verb.add_argument("--json", action="store_true", help="machine-readable output")
+        verb.add_argument("--quiet", action="store_true", help="no progress")
+    running.add_argument("--jobs", metavar="N", help="work at once (default: one a core; no effect on results)")
+    running.add_argument(
+        "--engine", default="local", choices=("local", "ray"), help="processes of this machine, or a Ray cluster"
+    )
+    running.add_argument("--address", metavar="A", help="of the Ray cluster's head, such as auto or HOST:6379")
+    running.add_argument("--fresh", action="store_true", help="measure everything anew, whatever is in the folder")
+    planning.set_defaults(run=run_plan)
+    running.set_defaults(run=run_run)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print every suite."""
+    from fedarena.suite.suite import load, names
+
+    suites = [load(name) for name in names()]
+    if args.json:
+        print(json.dumps({"suites": [_facts(suite) for suite in suites]}, indent=2))
+        return 0
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("suite", "what it is", "data", "seeds", "minutes on two cores"):
+        table.add_column(column)
+    for suite in suites:
+        data = ", ".join(dict.fromkeys(p.said["dataset"] for p in suite.problems.values()))
+        minutes = "-" if suite.minutes is None else f"{suite.minutes:g}"
+        table.add_row(suite.name, f"{suite.title}. {suite.about}", data, str(len(suite.seeds)), minutes)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return 0
+
+
+def _facts(suite: Suite) -> dict[str, Any]:
+    facts = ("name", "title", "about", "seeds", "minutes")
+    return {name: getattr(suite, name) for name in facts} | {"problems": [*suite.problems]}
+
+
+def run_plan(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    from fedarena.cli.suite_output import show_plan
+    from fedarena.store import Store
+    from fedarena.suite.forecast import forecast
+
+    suite, folder, plan = _read(args)
+    store = Store(folder)
+    expected = forecast(suite, plan, store)
+    if args.json:
+        trials = [vars(t) | {"name": list(t.name), "there": bool(store.trial(t.key))} for t in plan.trials]
+        facts = _facts(suite) | {"seeds": plan.seeds, "digest": plan.digest}
+        print(json.dumps(facts | {"trials": trials, "expected_seconds": expected.seconds}, indent=1))
+    else:
+        show_plan(suite, plan, store, expected, folder)
+    return 0
+
+
+def run_run(args: argparse.Namespace) -> int:
+    """Carry the suite out. 1 when a trial failed or was given up, else 0."""
+    if args.address is not None and args.engine != "ray":
+        raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
+    jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    from fedarena.suite.run import run_suite
+
+    suite, folder, plan = _read(args)
+    with ExitStack() as stack:
+
+        def open_executor() -> Any:
+            from fedarena.executors import executor
+
+            return stack.enter_context(executor(args.engine, jobs, args.address))
+
+        with _progress(args.quiet, "trials") as tell:
+            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell)
+    return _close(args, suite, plan, folder, outcome)
+
+
+def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, outcome: Outcome) -> int:
+    from fedarena.store import Store
+
+    store = Store(folder)
+    records = [r for t in plan.trials if not t.refused for r in store.trial(t.key)]
+    counts = Counter(r["status"] for r in records)
+    if args.json:
+        facts = {"suite": suite.name, "folder": str(folder), "measured": outcome.done, "there": outcome.there}
+        print(json.dumps({**facts, "refused": outcome.refused, "lost": outcome.lost, "records": counts}, indent=1))
+    else:
+        from fedarena.cli.suite_output import show_outcome
+
+        show_outcome(args.suite, folder, store, outcome, records)
+    return 1 if outcome.lost or counts["failed"] else 0
+
+
+def _read(args: argparse.Namespace) -> tuple[Suite, Path, Plan]:
+    from fedarena.suite.run import plan_of
+    from fedarena.suite.suite import load
+
+    suite = load(args.suite)
+    seeds = suite.seeds if args.seeds is None else read_seeds(args.seeds)
+    folder = Path(args.out) if args.out else Path("runs") / suite.name
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"option 'out' is {folder}, which is not a folder")
+    with _progress(args.quiet, "looking what can be run") as tell:
+        plan = plan_of(suite, seeds, folder, data_dir(args), lambda share, text: tell(round(100 * share), 100, text))
+    return suite, folder, plan
+
+
+@contextmanager
+def _progress(quiet: bool, what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """One bar on stderr, from the first word on."""
+    if quiet:
+        yield lambda done, total, text: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.description}"),
+        console=Console(file=sys.stderr),
+        speed_estimate_period=300,
+    )
+    task = None
+
+    def tell(done: int, total: int, text: str) -> None:
+        nonlocal task
+        if task is None:
+            bar.start()
+            task = bar.add_task(text, total=total, completed=done)
+        bar.update(task, completed=done, total=total, description=text)
+
+    try:
+        yield tell
+    finally:
+        bar.stop()

@@ -1,0 +1,164 @@
+"""Running a suite: what is there already is left alone, what is missing is measured, what is done is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedarena.records import Record, prepare_folder
+from fedarena.store import Store
+from fedarena.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
+from fedarena.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from fedarena.executors import Executor
+    from fedarena.sharing import Training
+    from fedarena.suite.trials import Trial
+    from fedarena.trial import Gallery
+
+LOOK = 3.0
+"""Seconds between two looks at what others have written into the folder."""
+
+
+@dataclass
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        done: trials measured now. there: trials that were there before.
+        lost: trials that were given up or refused when their turn came, with the reason.
+        refused: planned trials that cannot be run.
+    """
+
+    done: int = 0
+    there: int = 0
+    lost: dict[str, str] = field(default_factory=dict)
+    refused: int = 0
+
+
+Told = Callable[[int, int, str], object]
+"""(trials done, trials in all, what was done last)."""
+
+
+def plan_of(
+    suite: Suite,
+    seeds: Sequence[int],
+    folder: Path,
+    data_dir: Path | None,
+    progress: Callable[[float, str], object] = lambda share, text: None,
+) -> Plan:
+    """The folder's plan if it is this suite's, else a new one. Raises UserError."""
+    kept = read_plan(folder)
+    if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
+        return kept
+    from fedarena.suite.trials import trials_of
+
+    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir), progress)
+
+
+def run_suite(
+    suite: Suite,
+    plan: Plan,
+    folder: Path,
+    data_dir: Path | None,
+    open_executor: Callable[[], Executor],
+    fresh: bool = False,
+    tell: Told = lambda done, total, text: None,
+) -> Outcome:
+    """Measure what is missing.
+
+    Args:
+        open_executor: called only if there is something to do.
+        fresh: measure everything anew.
+
+    Raises:
+        UserError: a folder that cannot be written.
+    """
+    prepare_folder(folder)
+    prepare_folder(folder / "records")
+    write_plan(plan, folder)
+    store = Store(folder)
+    wanted = [t for t in plan.trials if not t.refused]
+    missing = [t for t in wanted if fresh or not store.trial(t.key)]
+    outcome = Outcome(there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
+    if missing:
+        _Measuring(suite, plan, store, data_dir, fresh, tell, outcome).run(missing, open_executor())
+    return outcome
+
+
+class _Measuring:
+    def __init__(
+        self,
+        suite: Suite,
+        plan: Plan,
+        store: Store,
+        data_dir: Path | None,
+        fresh: bool,
+        tell: Told,
+        outcome: Outcome,
+    ) -> None:
+        from fedarena.suite.trials import trials_of
+
+        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, store, fresh, tell, outcome
+        self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
+        self.looked = time.monotonic()
+        self.total = len([t for t in plan.trials if not t.refused])
+        self.complete: set[int] = set()
+
+    def run(self, missing: list[Planned], place: Executor) -> None:
+        from fedarena.engine import Events, run
+
+        self.missing = missing
+        self.tell(self.outcome.there, self.total, "starting")
+        events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere)
+        run([self.specs[t.name].spec for t in missing], place, events, self._known())
+
+    def _known(self) -> dict[Training, Record]:
+        """Runs in the folder that others are measured against."""
+        from fedarena.sharing import given_by
+
+        known: dict[Training, Record] = {}
+        for trial in [] if self.fresh else self.plan.trials:
+            records = [] if trial.refused else self.store.trial(trial.key)
+            if records:
+                known |= {run: records[0] for run in given_by(self.specs[trial.name].spec) if run not in known}
+        return known
+
+    def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
+        self.store.add(records, galleries)
+        self.outcome.done += 1
+        if i in self.complete:  # somebody else had it, but not all that the same federation gives
+            self.outcome.there -= 1
+        self._tell(i)
+
+    def _lost(self, i: int, why: str) -> None:
+        self.outcome.lost[_told(self.missing[i])] = why
+        self._tell(i)
+
+    def _elsewhere(self, i: int) -> list[Record]:
+        """What another run into the same folder has finished since this one began."""
+        if self.fresh:
+            return []
+        if time.monotonic() - self.looked > LOOK:
+            self.store.refresh()
+            self.looked = time.monotonic()
+        records = self.store.trial(self.missing[i].key)
+        if records and i not in self.complete:
+            self.outcome.there += 1
+            self._tell(i)
+        return records
+
+    def _tell(self, i: int) -> None:
+        self.complete.add(i)
+        done = self.outcome.done + self.outcome.there + len(self.outcome.lost)
+        self.tell(done, self.total, _told(self.missing[i]))
+
+
+def _told(trial: Planned) -> str:
+    if trial.attack == "none":
+        return f"{trial.problem}: {trial.defense}, nobody attacks, seed {trial.seed}"
+    who = f"corrupted ({trial.knows})" if trial.knows else f"{trial.party}, {trial.form}"
+    return f"{trial.problem}: {trial.attack} on {trial.defense}, {who}, seed {trial.seed}"

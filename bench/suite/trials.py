@@ -1,0 +1,147 @@
+"""A suite → its trials, as specs that the engine runs. Loads the methods, but trains nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedarena import compose, goals, registry
+from fedarena.errors import UserError
+from fedarena.poisoning import Poisoning
+from fedarena.problem import ProblemSpec
+from fedarena.sharing import references
+from fedarena.spec import GroupSpec, MethodSpec
+from fedarena.suite.suite import Matrix, Suite
+from fedarena.threat import FORMS, Form, Threat
+from fedarena.usual import usual_problem
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a suite.
+
+    Attributes:
+        problem: the suite's name for it.
+        spec: what is run, with one threat, or none where everybody is honest.
+        shown: whether it is a cell of the board; others are there only because something is measured against them.
+    """
+
+    problem: str
+    spec: GroupSpec
+    shown: bool
+
+    @property
+    def threat(self) -> Threat | None:
+        """Who attacks."""
+        return self.spec.threats[0] if self.spec.threats else None
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """By which it is found in a plan that was made before."""
+        t, spec = self.threat, self.spec
+        who = (t.party, t.form, t.knows or "") if t else ("", "", "")
+        probe = compose.trigger_of(spec.probe)
+        what = spec.attack.label if spec.attack else f"probe {probe.label}" if probe else ""
+        law = hashlib.sha256(repr(spec.problem).encode()).hexdigest()[:8]
+        return (self.problem, law, spec.defense.label, what, *who, str(spec.seed))
+
+
+def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
+    """Every trial once, references included, seed by seed. Raises UserError."""
+    _check_names(suite)
+    found: dict[tuple[str, ...], Trial] = {}
+    for seed in seeds:
+        for matrix in suite.matrices:
+            for trial in _of_matrix(suite, matrix, seed, data_dir):
+                known = found.get(trial.name)
+                if known is None or (trial.shown and not known.shown):
+                    found[trial.name] = trial
+    return list(found.values())
+
+
+def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -> Iterator[Trial]:
+    attacks = [_attack(suite, text) for text in matrix.attacks]
+    for text in dict.fromkeys((compose.PLAIN, *matrix.defenses)):
+        defense = _defense(suite, text)
+        shown = text in matrix.defenses
+        problem = _problem(suite, matrix.problem, defense.name)
+
+        def spec(
+            method: MethodSpec,
+            attack: MethodSpec | None = None,
+            threat: Threat | None = None,
+            probe: MethodSpec | None = None,
+            problem: ProblemSpec = problem,
+        ) -> GroupSpec:
+            whom = () if threat is None else (threat,)
+            return GroupSpec(problem, method, attack, whom, seed, data_dir=data_dir, probe=probe)
+
+        plain = MethodSpec(compose.PLAIN)
+        yield Trial(matrix.problem, spec(plain), problem == _problem(suite, matrix.problem, compose.PLAIN))
+        yield Trial(matrix.problem, spec(defense), shown)
+        if not shown:
+            continue
+        for attack, made in attacks:
+            if issubclass(made, Poisoning):
+                if compose.trigger_of(attack):
+                    yield Trial(matrix.problem, spec(defense, probe=attack), False)
+                form: Form = "adaptive" if _is_adaptive(attack) else "paper"
+                if matrix.forms and form not in matrix.forms:
+                    continue
+                for knows in compose.knowledge(attack):
+                    if not matrix.knows or knows in matrix.knows:
+                        yield Trial(matrix.problem, spec(defense, attack, Threat("client", form, knows=knows)), True)
+                continue
+            goal = goals.find(made.goal)
+            forms = FORMS if defense != plain else (goal.undefended,)
+            for party in goal.parties:
+                for form in forms:
+                    if matrix.parties and party not in matrix.parties:
+                        continue
+                    if matrix.forms and form not in matrix.forms and defense != plain:
+                        continue
+                    one = Trial(matrix.problem, spec(defense, attack, Threat(party, form)), True)
+                    # An experiment that says what clients work on has a FedAvg of its own.
+                    if references(one.spec)[1].under is not None and defense != plain:
+                        yield Trial(matrix.problem, spec(plain, attack, Threat(party, goal.undefended)), False)
+                    yield one
+
+
+def _check_names(suite: Suite) -> None:
+    """Options of methods that take part nowhere act on nothing. Raises UserError."""
+    taking_part = {
+        card.name
+        for matrix in suite.matrices
+        for cards in (
+            *(compose.defense_cards(text) for text in matrix.defenses),
+            *(compose.attack_cards(text) for text in matrix.attacks),
+        )
+        for card in cards
+    }
+    for table, given in (("methods", suite.methods), ("training", suite.training)):
+        for name in given:
+            if name not in taking_part:
+                raise UserError(f"suite {suite.name}: [{table}.{name}] is of no method that takes part")
+
+
+def _defense(suite: Suite, text: str) -> MethodSpec:
+    return compose.parse(compose.defense_cards(text), {}, suite.methods)
+
+
+def _attack(suite: Suite, text: str) -> tuple[MethodSpec, type]:
+    spec = compose.parse(compose.attack_cards(text), {}, suite.methods)
+    return spec, compose.attack_class(spec)
+
+
+def _is_adaptive(attack: MethodSpec) -> bool:
+    return any(registry.find("attack", part.name).form == "adaptive" for part in (attack, *attack.rest))
+
+
+def _problem(suite: Suite, name: str, protocol: str) -> ProblemSpec:
+    """The problem as a protocol needs it."""
+    table = suite.problems[name]
+    changed = suite.training.get(protocol, {})
+    settings = {**table.settings, "training": {**table.settings.get("training", {}), **changed}}
+    return usual_problem(table.said, settings)
