@@ -1,0 +1,40 @@
+"""Pieces of markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedarena.board.markdown import escape
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of markdown that is escaped already."""
+    lines = [list(heads), ["---"] * len(heads), *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def folded(title: str, body: str) -> str:
+    """What opens on a click; `title` is plain text."""
+    return f"<details>\n<summary>{html(title)}</summary>\n\n{body}\n\n</details>"
+
+
+def html(text: str) -> str:
+    """Plain text inside a tag."""
+    flat = " ".join(text.split())
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(lines: Sequence[str]) -> str:
+    """A block of commands, fenced by more backticks than any of them has in a row."""
+    fence = "```"
+    while any(fence in line for line in lines):
+        fence += "`"
+    return "\n".join([f"{fence}sh", *(" ".join(line.split()) for line in lines), fence])
+
+
+def items(lines: Sequence[str]) -> str:
+    """A list of markdown that is escaped already."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+__all__ = ["code", "escape", "folded", "html", "items", "table"]
