@@ -1,0 +1,158 @@
+"""`bench compare`: has a score changed by more than its noise?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena.errors import UserError
+
+if TYPE_CHECKING:
+    from fedarena.gate.compare import Comparison, Item, Rules
+
+SHOWN = 40
+"""Findings that are printed; files and --json have all."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "compare",
+        help="whether scores got worse by more than their noise: the gate for CI",
+        description="Compare a board with an earlier one, cell by cell, over the seeds that both have. Exit code 0:"
+        " passed; 1: something was found; 2: bad input.",
+        epilog="A finding is a score that changed by more than its noise and by what matters, up or down; and what is"
+        " missing, has fewer seeds, measured nothing, is another experiment, promises something else or sends more.",
+    )
+    parser.add_argument("base", metavar="BASE", help="suite, folder of records, or board.json: how it was")
+    parser.add_argument("new", metavar="NEW", help="the same of how it is")
+    parser.add_argument(
+        "--false-alarm",
+        default="0.05",
+        metavar="RATE",
+        help="chance that any score is found on a whole board where nothing changed (default: 0.05)",
+    )
+    parser.add_argument(
+        "--effect",
+        metavar="NAME=SIZE,...",
+        help="the least change of a score that matters: of privacy (default: 0.1), integrity (0.1), utility (0.05),"
+        " and mean (0.02), over many cells of a defense or an attack",
+    )
+    parser.add_argument("--losses-only", action="store_true", help="scores that rose are no findings")
+    parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
+    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, a test case a cell")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare; 0 passed, 1 something was found. Raises UserError."""
+    rules = read_rules(args)
+    from fedarena.board.load import find_folder, load_board
+    from fedarena.gate.compare import compare
+    from fedarena.gate.junit import junit
+    from fedarena.gate.markdown import markdown
+    from fedarena.records import write_atomically
+
+    base, new = (
+        load_board(path if (path := Path(name)).is_file() else find_folder(name)) for name in (args.base, args.new)
+    )
+    found = compare(base, new, rules)
+    for path, text in ((args.markdown, markdown), (args.junit, junit)):
+        if path:
+            write_atomically(Path(path), text(found))
+    if args.json:
+        print(json.dumps(as_json(found), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        show(found)
+    return 1 if found.findings else 0
+
+
+def read_rules(args: argparse.Namespace) -> Rules:
+    """What counts as a finding, from the options. Raises UserError."""
+    from fedarena.gate.compare import Rules
+
+    rate = _number(args.false_alarm)
+    if not 0 < rate < 1:
+        raise UserError(f"option '--false-alarm' is '{args.false_alarm}', allowed: a rate between 0 and 1")
+    effects = dict(Rules().effects)
+    for word in (args.effect or "").split(",") if args.effect is not None else []:
+        name, _, size = word.strip().partition("=")
+        if name not in effects or not 0 < _number(size) <= 1:
+            allowed = f"NAME=SIZE, NAME one of {', '.join(effects)}, SIZE above 0, at most 1"
+            raise UserError(f"option '--effect' is '{args.effect}', allowed: {allowed}")
+        effects[name] = _number(size)
+    return Rules(rate, effects, args.losses_only)
+
+
+def as_json(c: Comparison) -> dict[str, Any]:
+    """All that was compared, findings first by themselves."""
+    from fedarena.gate.wording import caveats, verdict
+
+    return {
+        "passed": not c.findings,
+        "verdict": verdict(c),
+        "base": c.base,
+        "new": c.new,
+        "false_alarm": c.rules.false_alarm,
+        "effects": c.rules.effects,
+        "losses_only": c.rules.losses_only,
+        "counts": c.counts,
+        "findings": [_item(item) for item in c.findings],
+        "items": [_item(item) for item in c.items],
+        "added": list(c.added),
+        "caveats": caveats(c),
+    }
+
+
+def show(c: Comparison) -> None:
+    """Print verdict, findings and counts."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fedarena.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
+
+    # A pipe has no width to fit: rows stay whole there.
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240)
+    console.print(Text(verdict(c), style="bold red" if c.findings else "bold green"))
+    console.print(Text(f"{c.new} compared with {c.base}"))
+    if c.findings:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for title in ("where", "what", *NUMBERS):
+            table.add_column(title, overflow="fold")
+        for item in c.findings[:SHOWN]:
+            table.add_row(*(Text(t) for t in (item.name, "; ".join(item.findings), *numbers(item))))
+        console.print(table)
+        if len(c.findings) > SHOWN:
+            console.print(Text(f"… and {len(c.findings) - SHOWN} more (--markdown, --junit and --json have them)"))
+    for line in (tally(c), *notes(c)[:10], *caveats(c)):
+        console.print(Text(line))
+
+
+def _item(item: Item) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "group": item.group,
+        "where": item.name,
+        "findings": item.findings,
+        "told": [f.words for f in item.found if not f.finding],
+        "outcome": item.verdict.outcome if item.verdict else "none",
+        "command": item.command,
+    }
+    if item.verdict is None:
+        return row | {"reason": item.reason}
+    v, c = item.verdict, item.verdict.contrast
+    scores = {"seeds": list(c.seeds), "base": list(c.base), "new": list(c.new)}
+    return row | scores | {"difference": c.difference, "half_width": v.half, "p": v.p, "effect": c.effect}
+
+
+def _number(text: str) -> float:
+    """A number, or NaN, which no range allows."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,202 @@
+"""Two boards → what changed, and what of it a person must look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from fedarena.board.board import Board, BySeed, Cell, Honest
+from fedarena.gate.contrast import Contrast
+from fedarena.gate.exact import Found, cell_changes, honest_changes
+from fedarena.gate.judge import Verdict, judge
+from fedarena.gate.means import Mean, means
+
+Place = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a finding.
+
+    Attributes:
+        false_alarm: the chance that any score of a board is a finding though nothing changed. Half of it is for single
+            scores, half for means over many cells.
+        effects: the least change that matters: of `privacy`, `integrity` and `utility` for single scores, of `mean`
+            for means.
+        losses_only: scores that rose are no findings.
+    """
+
+    false_alarm: float = 0.05
+    effects: dict[str, float] = field(
+        default_factory=lambda: {"privacy": 0.1, "integrity": 0.1, "utility": 0.05, "mean": 0.02}
+    )
+    losses_only: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """A cell, an honest run or a mean over cells of the base board, or something new.
+
+    Attributes:
+        group: cell, honest, mean or board.
+        name: where, in words.
+        found: what changed besides the score.
+        verdict: of its score; None where nothing was compared.
+        reason: why there is no score: n/a on both boards, or failed on both.
+        command: makes it anew; empty for means.
+    """
+
+    group: str
+    name: str
+    found: tuple[Found, ...] = ()
+    verdict: Verdict | None = None
+    reason: str = ""
+    command: str = ""
+
+    @property
+    def findings(self) -> list[str]:
+        """What a person must look at, in words; empty where all is well."""
+        told = [f.words for f in self.found if f.finding]
+        if self.verdict is not None and self.verdict.finding:
+            told.append(changed_words(self.verdict))
+        return told
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of everything on the base board.
+
+    Attributes:
+        base, new: what the boards are called.
+        items: in the order of the base board; findings about a board as a whole come first.
+        added: cells and honest runs that only the new board has, in words.
+    """
+
+    base: str
+    new: str
+    rules: Rules
+    items: tuple[Item, ...]
+    added: tuple[str, ...]
+
+    @property
+    def findings(self) -> list[Item]:
+        """Items that a person must look at."""
+        return [item for item in self.items if item.findings]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Scores of cells and honest runs by outcome; `none`: no score on either board."""
+        found = dict.fromkeys(("identical", "noise", "loss", "gain", "unknown", "none"), 0)
+        for item in self.items:
+            if item.group in ("cell", "honest"):
+                found[item.verdict.outcome if item.verdict else "none"] += 1
+        return found
+
+
+def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
+    """Match cells by place and honest runs by problem and defense, test scores, compare the rest."""
+    rules = rules or Rules()
+    cells = {c.place: c for c in new.cells}
+    honest = {(h.problem, h.defense): h for h in new.honest}
+    pairs = [(c, cells.get(c.place)) for c in base.cells if c.status != "missing"]
+    runs = [(h, honest.get((h.problem, h.defense))) for h in base.honest if h.status != "missing"]
+    of_cells = {c.place: _cell_contrast(c, n, rules) for c, n in pairs}
+    of_runs = {(h.problem, h.defense): _honest_contrast(h, n, rules) for h, n in runs}
+    single = [c for c in (*of_cells.values(), *of_runs.values()) if c is not None]
+    scored = [(contrast, c) for c, _ in pairs if (contrast := of_cells[c.place]) is not None]
+    rate = rules.false_alarm / 2
+    verdicts = {v.contrast.place: v for v in judge(single, rate, rules.losses_only)}
+    together = judge(means(scored, rules.effects["mean"]), rate, rules.losses_only, means=True)
+    items = [
+        *_boards(base, new),
+        *(_honest_item(h, n, verdicts.get((h.problem, h.defense))) for h, n in runs),
+        *(_cell_item(c, n, verdicts.get(c.place)) for c, n in pairs),
+        *(Item("mean", mean_words(v.contrast), verdict=v) for v in together),
+    ]
+    known = {c.place for c, _ in pairs} | {(h.problem, h.defense) for h, _ in runs}
+    added = [
+        *(honest_words(h) for h in new.honest if h.status != "missing" and (h.problem, h.defense) not in known),
+        *(cell_words(c) for c in new.cells if c.status != "missing" and c.place not in known),
+    ]
+    return Comparison(_called(base), _called(new), rules, tuple(items), tuple(added))
+
+
+def cell_words(c: Cell) -> str:
+    """Where a cell is."""
+    return f"{c.problem} · {c.defense} · {c.attack} · {c.threat}"
+
+
+def honest_words(h: Honest) -> str:
+    """Where an honest run is."""
+    return f"{h.problem} · {h.defense} · nobody poisons"
+
+
+def mean_words(c: Contrast) -> str:
+    """What a mean is over."""
+    assert isinstance(c.place, Mean)
+    return f"{c.place.of} {c.place.name} · {c.place.axis}, mean over {c.place.cells} cells"
+
+
+def changed_words(v: Verdict) -> str:
+    """What a finding of a score says."""
+    c = v.contrast
+    from_to = f"{fmean(c.base):.3f} → {fmean(c.new):.3f}"
+    if v.outcome == "unknown":
+        return f"the score moved, {from_to}, with one seed: noise or a change, that cannot be told"
+    lower = v.outcome == "loss"
+    if c.axis == "utility":
+        return f"the model is {'less' if lower else 'more'} useful: {from_to}"
+    who = "weaker defense, or stronger attack" if lower else "weaker attack, or stronger defense"
+    return f"{who}: {from_to}"
+
+
+def _called(board: Board) -> str:
+    commit = board.made.get("commit")
+    return f"{board.suite} ({commit})" if commit else board.suite
+
+
+def _boards(base: Board, new: Board) -> list[Item]:
+    """Findings about a board as a whole."""
+    found = []
+    for board, role in ((base, "base"), (new, "new")):
+        measured = any(c.scores for c in board.cells) or any(h.utility for h in board.honest)
+        if not measured:
+            what = (
+                "has no cells" if not board.cells and not board.honest else "measured nothing: it has no score at all"
+            )
+            found.append(Found(f"the {role} board {what}"))
+    return [Item("board", "the boards as a whole", tuple(found))] if found else []
+
+
+def _contrast(
+    place: Place, kind: str, axis: str, base: BySeed, new: BySeed, effects: dict[str, float]
+) -> Contrast | None:
+    seeds = tuple(sorted(set(base) & set(new)))
+    if not seeds:
+        return None
+    return Contrast(
+        place, kind, axis, seeds, tuple(base[s] for s in seeds), tuple(new[s] for s in seeds), effects[axis]
+    )
+
+
+def _cell_contrast(base: Cell, new: Cell | None, rules: Rules) -> Contrast | None:
+    if new is None or base.settings != new.settings:
+        return None
+    return _contrast(base.place, base.goal or base.axis, base.axis, base.scores, new.scores, rules.effects)
+
+
+def _honest_contrast(base: Honest, new: Honest | None, rules: Rules) -> Contrast | None:
+    if new is None:
+        return None
+    place = (base.problem, base.defense)
+    return _contrast(place, "utility", "utility", base.utility, new.utility, rules.effects)
+
+
+def _cell_item(base: Cell, new: Cell | None, verdict: Verdict | None) -> Item:
+    reason = f"{base.status}: {base.reason}" if verdict is None else ""
+    return Item("cell", cell_words(base), tuple(cell_changes(base, new)), verdict, reason, base.command)
+
+
+def _honest_item(base: Honest, new: Honest | None, verdict: Verdict | None) -> Item:
+    reason = f"{base.status}: {base.reason}" if verdict is None else ""
+    return Item("honest", honest_words(base), tuple(honest_changes(base, new)), verdict, reason, base.command)

@@ -1,0 +1,132 @@
+"""Contrasts → which of them changed by more than their noise, at a stated rate of false alarms over all of them.
+
+Identical contrasts need no test. Each other one gets a p-value, and Holm's method holds the chance of any false alarm
+among them at or below the rate. The p-value is the larger of two:
+
+    moderated t     d̄ / sqrt(s̃² / n), s̃² from `moderated.shrunk`; the prior is fitted to contrasts of one kind
+    a lucky row     for scores of which every seed lies on one side: `jumps.Leaps.chance`
+
+and a contrast is a finding if its adjusted p is at or below the rate, and the mean difference at least its `effect`.
+What is assumed: where nothing changed, differences are as likely up as down. The rate is not proven but measured, for
+scores that are discrete, at their limits, heavy-tailed or correlated (benchmarks/false_alarms.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedarena.gate.contrast import Contrast
+from fedarena.gate.holm import adjusted
+from fedarena.gate.jumps import Leaps
+from fedarena.gate.moderated import Prior, fit, shrunk
+
+ENOUGH = 10
+"""Changed contrasts of a kind from which a prior is fitted to it alone; smaller kinds are joined."""
+FLOOR = 0.25
+"""The least standard deviation of a difference, as a share of the effect that matters: scores that are constant on
+both boards are not infinitely sure."""
+CELLS_PRIOR, MEANS_PRIOR = 4.0, 8.0
+"""Most degrees of freedom that a prior counts for. Noise of means is more alike than noise of single scores."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a contrast.
+
+    Attributes:
+        outcome: identical; `noise`: changed, within noise or by less than matters; `loss`: the defender's score fell;
+            `gain`: it rose; `unknown`: one seed, whose noise cannot be known, and a change that would matter.
+        half: half of the 95 % confidence interval of the mean difference, of this contrast alone; None for one seed.
+        p: adjusted for all contrasts that changed; None where there was no test.
+    """
+
+    contrast: Contrast
+    outcome: str
+    half: float | None = None
+    p: float | None = None
+
+    @property
+    def finding(self) -> bool:
+        """Whether a person must look."""
+        return self.outcome in ("loss", "gain", "unknown")
+
+
+def judge(contrasts: Sequence[Contrast], rate: float, losses_only: bool = False, means: bool = False) -> list[Verdict]:
+    """One verdict a contrast, in their order.
+
+    Args:
+        rate: the chance of any false alarm.
+        losses_only: tests ask only whether scores fell.
+        means: the contrasts are means over many cells, which do not leap.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    changed = [c for c in contrasts if len(c.seeds) > 1 and not c.identical]
+    pools = _pools(changed)
+    priors = _priors(changed, pools)
+    leaps = None if means else _leaps(contrasts, pools)
+    at_most, sides = (MEANS_PRIOR if means else CELLS_PRIOR), (1 if losses_only else 2)
+    halves: list[float] = []
+    ps: list[float] = []
+    for c in changed:
+        pool = pools[c.kind]
+        s2, degrees = shrunk(_floored(c), len(c.seeds) - 1, priors[pool], at_most)
+        error = (s2 / len(c.seeds)) ** 0.5
+        halves.append(float(stdtrit(degrees, 0.975)) * error)
+        away = c.difference if losses_only else -abs(c.difference)
+        p = sides * float(stdtr(degrees, away / error))
+        if leaps is not None and c.gap > 0 and away < 0:
+            p = max(p, sides / 2 * leaps[pool].chance(c.gap, len(c.seeds)))
+        ps.append(p)
+    tested = dict(zip(map(id, changed), zip(halves, adjusted(ps), strict=True), strict=True))
+    return [_verdict(c, *tested.get(id(c), (None, None)), rate, losses_only) for c in contrasts]
+
+
+def _verdict(c: Contrast, half: float | None, p: float | None, rate: float, losses_only: bool) -> Verdict:
+    if c.identical:
+        return Verdict(c, "identical")
+    sure = p is None or p <= rate
+    if not sure or not c.large or (losses_only and c.difference > 0):
+        return Verdict(c, "noise", half, p)
+    return Verdict(c, "unknown" if p is None else "loss" if c.difference < 0 else "gain", half, p)
+
+
+def _pools(changed: Sequence[Contrast]) -> dict[str, str]:
+    """Kind → what it is judged with: itself, its axis, or everything, whichever has enough that changed."""
+    kinds, axes = Counter(c.kind for c in changed), Counter(c.axis for c in changed)
+    found = {}
+    for c in changed:
+        found[c.kind] = c.kind if kinds[c.kind] >= ENOUGH else f"all {c.axis}" if axes[c.axis] >= ENOUGH else "all"
+    return found
+
+
+def _members(contrasts: Sequence[Contrast], pools: dict[str, str], pool: str) -> list[Contrast]:
+    """All that the pool may learn from: one that is joined from kinds has all of its axis, or everything."""
+    kinds = {k for k, p in pools.items() if p == pool}
+    axes = {f"all {c.axis}": c.axis for c in contrasts}
+    return [c for c in contrasts if pool == "all" or c.kind in kinds or c.axis == axes.get(pool)]
+
+
+def _priors(changed: Sequence[Contrast], pools: dict[str, str]) -> dict[str, Prior]:
+    found = {}
+    for pool in set(pools.values()):
+        mine = _members(changed, pools, pool)
+        rows = sorted((_floored(c), len(c.seeds) - 1) for c in mine)  # the order of cells must not matter, to the bit
+        found[pool] = fit([s2 for s2, _ in rows], [degrees for _, degrees in rows])
+    return found
+
+
+def _leaps(contrasts: Sequence[Contrast], pools: dict[str, str]) -> dict[str, Leaps]:
+    """How widely seeds spread, of all contrasts of a pool, changed or not."""
+    several = [c for c in contrasts if len(c.seeds) > 1]
+    board = [r for c in several for r in c.ranges]
+    return {
+        pool: Leaps([r for c in _members(several, pools, pool) for r in c.ranges], board)
+        for pool in set(pools.values())
+    }
+
+
+def _floored(c: Contrast) -> float:
+    return max(c.variance, (FLOOR * c.effect) ** 2)
