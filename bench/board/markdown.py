@@ -33,12 +33,8 @@ def page(board: Board, cut: Cut | None = None, commands: Sequence[str] = ()) -> 
         f"# {escape(board.title or board.suite)}",
         "",
         f"Threats: {escape(asked(cut))}. {escape(summary(board, cut, rows))}. Seeds: {seeds(board)}.",
-        *(
-            f"\n- {escape(a.name)}: {escape(a.told)}"
-            for a in board.arenas
-            if not cut.problems or a.name in cut.problems
-        ),
         "",
+        *_items([f"{escape(a.name)}: {escape(a.told)}" for a in asked_problems(board, cut)]),
         "## Which defense to take",
         "",
         *(f"{escape(sentence)}\n" for sentence in advice(board, cut, rows)),

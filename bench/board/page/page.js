@@ -1,0 +1,494 @@
+"use strict";
+// The leaderboard page. Scores are worked out as in fedarena/board/standing.py, and a test holds the two together.
+// Everything that comes from the data reaches the page as text nodes and attributes, never as markup.
+(() => {
+  const D = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+
+  // -- numbers ---------------------------------------------------------------------------------------
+
+  // The correctly rounded sum, as Python's math.fsum: partial sums are kept exactly, then rounded once.
+  function fsum(values) {
+    let parts = [];
+    for (let x of values) {
+      const kept = [];
+      for (let y of parts) {
+        if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
+        const sum = x + y, rest = y - (sum - x);
+        if (rest) kept.push(rest);
+        x = sum;
+      }
+      kept.push(x);
+      parts = kept;
+    }
+    let n = parts.length;
+    if (!n) return 0;
+    let sum = parts[--n], rest = 0;
+    while (n > 0) {
+      const x = sum, y = parts[--n];
+      sum = x + y;
+      rest = y - (sum - x);
+      if (rest) break;
+    }
+    // Half-way cases go to even only if nothing smaller follows.
+    if (n > 0 && Math.sign(rest) * Math.sign(parts[n - 1]) > 0) {
+      const twice = 2 * rest, up = sum + twice;
+      if (twice === up - sum) sum = up;
+    }
+    return sum;
+  }
+
+  const fmean = (values) => fsum(values) / values.length;
+
+  function mean(values) {
+    const value = fmean(values), n = values.length;
+    if (n < 2) return { value, half: null, n };
+    const deviation = Math.sqrt(fsum(values.map((x) => (x - value) ** 2)) / (n - 1));
+    return { value, half: (D.t[n - 1] * deviation) / Math.sqrt(n), n };
+  }
+
+  // As Python prints: exact ties, which have 2^(digits + 1) as denominator, go to the even digit.
+  function fixed(x, digits) {
+    const scaled = x * 2 ** (digits + 1);
+    if (Number.isInteger(scaled) && Math.abs(scaled) % 2 === 1 && digits > 0) {
+      const low = Math.floor(x * 10 ** digits);
+      return ((low % 2 === 0 ? low : low + 1) / 10 ** digits).toFixed(digits);
+    }
+    return x.toFixed(digits);
+  }
+
+  const NOTHING = "–";
+
+  function interval(m) {
+    if (!m) return NOTHING;
+    if (m.half === null) return fixed(m.value, 2);
+    const low = m.value - m.half, high = m.value + m.half;
+    if (low < 0 || high > 1) return `${fixed(m.value, 2)} (${fixed(Math.max(0, low), 2)} to ${fixed(Math.min(1, high), 2)})`;
+    return `${fixed(m.value, 2)} ± ${fixed(m.half, 2)}`;
+  }
+
+  const scoreText = (s) => (s.value && !s.cells ? "n/a" : interval(s.value));
+
+  // -- scores and ranks ------------------------------------------------------------------------------
+
+  const has = (cut, c) => (!cut.problem || c.problem === cut.problem)
+    && (c.axis === "integrity" ? cut.knows.includes(c.knows) : cut.parties.includes(c.party));
+
+  const empty = () => ({ value: null, seeds: new Map(), worst: null, average: null, cells: 0 });
+
+  function worst(cells) {
+    const scored = cells.filter((c) => c.scores.size);
+    if (!scored.length) {
+      const seeds = cells.length ? common(cells.map((c) => c.statuses)) : [];
+      if (!seeds.length || cells.some((c) => c.status !== "n/a")) return empty();
+      const untouched = new Map(seeds.map((s) => [s, 1]));
+      return { ...empty(), value: mean([...untouched.values()]), seeds: untouched };
+    }
+    const found = scored.reduce((a, b) => (b.mean < a.mean ? b : a));
+    const values = [...found.scores.values()];
+    return { value: mean(values), seeds: found.scores, worst: found, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
+  }
+
+  const common = (maps) => [...maps[0].keys()].filter((s) => maps.every((m) => m.has(s))).sort((a, b) => a - b);
+
+  function together(parts) {
+    const seeds = parts.length ? common(parts) : [];
+    if (!seeds.length) return empty();
+    const bySeed = new Map(seeds.map((s) => [s, fmean(parts.map((p) => p.get(s)))]));
+    return { ...empty(), value: mean([...bySeed.values()]), seeds: bySeed, cells: parts.length };
+  }
+
+  function row(cut, defense) {
+    const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
+    const runs = D.honest.filter((h) => h.defense === defense && (!cut.problem || h.problem === cut.problem));
+    const axis = { integrity: mine.filter((c) => c.axis === "integrity"), privacy: mine.filter((c) => c.axis === "privacy") };
+    const found = {
+      defense, rank: null, utility: together(runs.map((h) => h.utility).filter((u) => u.size)),
+      integrity: worst(axis.integrity), privacy: worst(axis.privacy),
+      paper_integrity: worst(axis.integrity.filter((c) => c.form === "paper")),
+      paper_privacy: worst(axis.privacy.filter((c) => c.form === "paper")),
+      counts: new Map(),
+    };
+    for (const party of D.everyone) found[`party:${party}`] = worst(axis.privacy.filter((c) => c.party === party));
+    for (const c of mine) found.counts.set(c.status, (found.counts.get(c.status) || 0) + 1);
+    const axes = ["utility", ...(cut.knows.length ? ["integrity"] : []), ...(cut.parties.length ? ["privacy"] : [])];
+    const parts = axes.map((name) => found[name]);
+    found.overall = parts.some((s) => !s.value) ? empty() : together(parts.map((s) => s.seeds));
+    const plain = new Map(D.honest.filter((h) => h.defense === "fedavg").map((h) => [h.problem, h.bytes_up + h.bytes_down]));
+    const shares = runs.filter((h) => plain.get(h.problem) > 0 && h.keys.length)
+      .map((h) => (h.bytes_up + h.bytes_down) / plain.get(h.problem));
+    const seconds = runs.map((h) => h.relative_seconds).filter((s) => s !== null);
+    found.bytes = shares.length ? fmean(shares) : null;
+    found.time = seconds.length ? fmean(seconds) : null;
+    found.unranked = unranked(cut, mine, axes.filter((name) => !found[name].value));
+    return found;
+  }
+
+  function unranked(cut, mine, lacking) {
+    if (lacking.length) return `no ${lacking.join(" and no ")} score`;
+    const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
+    const asked = new Set(D.cells.filter((c) => has(cut, c)).map(name));
+    const met = new Set(mine.filter((c) => ["ok", "n/a", "diverged", "mixed"].includes(c.status)).map(name));
+    const missing = [...asked].filter((x) => !met.has(x)).length;
+    return missing ? `${missing} of ${asked.size} attacks and threats not met` : "";
+  }
+
+  function standings(cut) {
+    const rows = D.defenses.map((defense) => row(cut, defense));
+    const order = (r) => [r.unranked ? 1 : 0, -Number(fixed(r.overall.value ? r.overall.value.value : 0, 3)),
+      r.bytes || Infinity, r.time || Infinity];
+    rows.sort((a, b) => compare(order(a), order(b)));
+    rows.filter((r) => !r.unranked).forEach((r, i) => { r.rank = i + 1; });
+    return rows;
+  }
+
+  function compare(one, other) {
+    for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return one[i] < other[i] ? -1 : 1;
+    return 0;
+  }
+
+  // -- pieces of the page ----------------------------------------------------------------------------
+
+  function make(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "on") node.addEventListener("click", value);
+      else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+    }
+    node.append(...children.filter((c) => c !== null && c !== undefined && c !== ""));
+    return node;
+  }
+
+  const heat = (value) => `h${Math.floor(10 * Math.min(1, Math.max(0, value)) + 0.5)}`;
+  const several = new Set([...D.cells, ...D.honest].map((x) => x.problem)).size > 1;
+  const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+  function caseOf(s) {
+    if (!s.worst) return s.value && !s.cells ? "no attack could start" : NOTHING;
+    return `${s.worst.attack}: ${s.worst.threat}${several ? `, on ${s.worst.problem}` : ""}`;
+  }
+
+  function countsText(counts) {
+    const names = [...D.statuses, ...[...counts.keys()].filter((k) => !D.statuses.includes(k)).sort()];
+    return names.filter((n) => counts.get(n)).map((n) => `${counts.get(n)} ${n}`).join(", ") || "none";
+  }
+
+  // What a column is sorted by; null comes last whichever way.
+  function sortValue(r, key) {
+    if (key === "defense") return r.defense.toLowerCase();
+    if (key === "cells") return r.counts.get("ok") || 0;
+    if (key === "rank" || key === "bytes" || key === "time") return r[key];
+    if (key.startsWith("average:")) return r[key.slice(8)].average;
+    return r[key].value ? r[key].value.value : null;
+  }
+
+  function tableCell(r, key) {
+    if (key === "defense") {
+      const name = make("button", { type: "button", class: "name", on: () => go(D.defenses.indexOf(r.defense)) }, r.defense);
+      return make("th", { scope: "row" }, name, r.unranked ? make("small", {}, `no rank: ${r.unranked}`) : null);
+    }
+    if (key === "rank") return make("td", { class: "rank" }, r.rank === null ? NOTHING : String(r.rank));
+    if (key === "cells") return make("td", {}, countsText(r.counts));
+    if (key === "bytes" || key === "time") return make("td", {}, r[key] === null ? NOTHING : `${fixed(r[key], 2)} ×`);
+    if (key.startsWith("average:")) {
+      const average = r[key.slice(8)].average;
+      return make("td", {}, average === null ? NOTHING : fixed(average, 2));
+    }
+    const s = r[key];
+    const measured = s.value && s.cells;
+    const td = make("td", { class: `score ${measured ? heat(s.value.value) : s.value ? "hatched" : ""}`.trim() }, scoreText(s));
+    if (s.value) td.dataset.value = s.value.value;
+    if (key === "integrity" || key === "privacy") td.append(make("small", {}, caseOf(s)));
+    return td;
+  }
+
+  // -- the ranking -----------------------------------------------------------------------------------
+
+  const heads = [...document.querySelectorAll("#board thead th")];
+  let order = { key: "rank", up: true };
+
+  function readCut() {
+    const ticked = (name) => [...document.querySelectorAll(`input[name="${name}"]:checked`)].map((box) => box.value);
+    return { parties: ticked("party"), knows: ticked("knows"), problem: D.problems[byId("problem").selectedIndex] };
+  }
+
+  function hidden(key, cut) {
+    if (key.startsWith("party:")) return !cut.parties.includes(key.slice(6));
+    if (key.endsWith("integrity")) return !cut.knows.length;
+    if (key.endsWith("privacy")) return !cut.parties.length;
+    return false;
+  }
+
+  function drawBoard() {
+    const cut = readCut();
+    const rows = standings(cut);
+    const wanted = byId("search").value.trim().toLowerCase();
+    rows.sort((a, b) => {
+      const [x, y] = [sortValue(a, order.key), sortValue(b, order.key)];
+      if (x === null || y === null) return (x === null) - (y === null);
+      return order.up ? compare([x], [y]) : compare([y], [x]);
+    });
+    const lines = rows.map((r) => {
+      const line = make("tr", { class: r.unranked ? "unranked" : null });
+      for (const head of heads) {
+        const cell = tableCell(r, head.dataset.key);
+        cell.hidden = hidden(head.dataset.key, cut);
+        line.append(cell);
+      }
+      line.hidden = Boolean(wanted) && !line.textContent.toLowerCase().includes(wanted);
+      return line;
+    });
+    document.querySelector("#board tbody").replaceChildren(...lines);
+    for (const head of heads) {
+      head.hidden = hidden(head.dataset.key, cut);
+      if (head.dataset.key === order.key) head.setAttribute("aria-sort", order.up ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    }
+    byId("shown").textContent = `${lines.filter((l) => !l.hidden).length} of ${plural(rows.length, "defense")} shown`;
+    const told = D.cuts[`${cut.parties.join(",")}|${cut.knows.join(",")}|${D.problems.indexOf(cut.problem)}`];
+    byId("advice").replaceChildren(...told.map((i) => make("p", {}, D.sentences[i])));
+  }
+
+  function sortBy(key) {
+    // Ranks, names and costs are read from the least, scores from the best.
+    const first = ["rank", "defense", "bytes", "time"].includes(key);
+    order = order.key === key ? { key, up: !order.up } : { key, up: first };
+    drawBoard();
+  }
+
+  // -- a defense -------------------------------------------------------------------------------------
+
+  const go = (defense, cell) => { location.hash = cell === undefined ? `defense-${defense}` : `defense-${defense}-${cell}`; };
+
+  function show(moves = true) {
+    const found = /^#defense-(\d+)(?:-(\d+))?$/.exec(location.hash);
+    const defense = found ? D.defenses[Number(found[1])] : undefined;
+    const cell = found && found[2] !== undefined ? D.cells[Number(found[2])] : undefined;
+    const detail = byId("detail"), below = byId("cell");
+    detail.hidden = defense === undefined;
+    below.hidden = defense === undefined || !cell || cell.defense !== defense;
+    if (detail.hidden) return;
+    detail.replaceChildren(...defenseView(Number(found[1]), defense, cell));
+    if (!below.hidden) below.replaceChildren(...cellView(cell, Number(found[1])));
+    if (!moves) return;
+    const title = byId(below.hidden ? "detail-title" : "cell-title");
+    title.focus({ preventScroll: true });
+    title.scrollIntoView({ block: "start" });
+  }
+
+  function defenseView(index, defense, current) {
+    const runs = D.honest.filter((h) => h.defense === defense);
+    const found = [
+      make("h2", { id: "detail-title", tabindex: "-1" }, defense),
+      make("button", { type: "button", class: "back", on: () => { location.hash = ""; byId("ranking").focus(); } }, "Back to the ranking"),
+      make("h3", {}, "While nobody attacks"),
+      runs.length ? honestTable(runs) : make("p", {}, "It was not measured."),
+      ...runs.filter((h) => h.command).flatMap((h) => command(h.command, several ? `Makes it anew on ${h.problem}` : "Makes it anew")),
+    ];
+    for (const problem of D.problems.filter((p) => p)) {
+      for (const axis of ["integrity", "privacy"]) {
+        const cells = D.cells.filter((c) => c.defense === defense && c.problem === problem && c.axis === axis);
+        if (cells.length) found.push(...heatMap(index, problem, axis, cells, current));
+      }
+    }
+    return found;
+  }
+
+  function honestTable(runs) {
+    const measure = new Map(D.arenas.map((a) => [a.name, a.measure]));
+    const heads = ["problem", "status", "accuracy or R²", "utility", "bytes up / down", "time / FedAvg's", "peak memory", "promised", "marks"];
+    const lines = runs.map((h) => [
+      h.problem, h.status + (h.reason ? `: ${h.reason}` : ""),
+      h.accuracy.size ? `${measure.get(h.problem) === "R2" ? "R² " : ""}${plain(mean([...h.accuracy.values()]))}` : NOTHING,
+      h.utility.size ? interval(mean([...h.utility.values()])) : NOTHING,
+      h.keys.length ? `${bytes(h.bytes_up)} / ${bytes(h.bytes_down)}` : NOTHING,
+      h.relative_seconds === null ? NOTHING : `${fixed(h.relative_seconds, 2)} ×`,
+      h.keys.length ? bytes(h.peak_bytes) : NOTHING,
+      h.guarantees.map(([name, value]) => `${name} ${short(value)}`).join(", ") || "nothing", h.marks.join("; ") || "none",
+    ]);
+    return table(heads, lines, "Honest runs");
+  }
+
+  function heatMap(index, problem, axis, cells, current) {
+    const cut = readCut();
+    const attacks = [...new Set(cells.map((c) => c.attack))], threats = [...new Set(cells.map((c) => c.threat))].sort();
+    const what = axis === "integrity" ? "Integrity: what poisoning leaves" : "Privacy: what curious parties cannot read";
+    const title = several ? `${what}, on ${problem}` : what;
+    const lines = attacks.map((attack) => make("tr", {}, make("th", { scope: "row" }, attack), ...threats.map((threat) => {
+      const c = cells.find((x) => x.attack === attack && x.threat === threat);
+      if (!c) return make("td", {}, make("span", { class: "soft" }, "not asked"));
+      const text = c.scores.size ? fixed(c.mean, 2) + (c.status === "ok" ? "" : ` ${c.status}`) : c.status;
+      const look = [c.scores.size ? heat(c.mean) : "hatched", has(cut, c) ? "" : "out",
+        ["failed", "missing", "diverged", "mixed"].includes(c.status) ? "bad" : ""].filter(Boolean).join(" ");
+      const label = `${attack} as ${threat}: ${text}${has(cut, c) ? "" : ", not among the threats chosen"}`;
+      const button = make("button", {
+        type: "button", class: look, "aria-label": label, "aria-current": c === current ? "true" : null,
+        on: () => go(index, D.cells.indexOf(c)),
+      }, text);
+      return make("td", {}, button);
+    })));
+    const caption = "A number is the mean score over seeds. Choose a cell for its seeds, curves, pictures and command. Dashed: "
+      + "not among the threats chosen. Hatched: no score.";
+    return [make("h3", {}, title), make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title },
+      make("table", { class: "heat" }, make("caption", {}, caption),
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "attack"), ...threats.map((t) => make("th", { scope: "col" }, t)))),
+        make("tbody", {}, ...lines)))];
+  }
+
+  // -- a cell ----------------------------------------------------------------------------------------
+
+  function cellView(c, index) {
+    const m = c.scores.size ? mean([...c.scores.values()]) : null;
+    const found = [
+      make("h2", { id: "cell-title", tabindex: "-1" }, `${c.attack} against ${c.defense}`),
+      make("p", { class: "soft" }, `as ${c.threat}, on ${c.problem}`),
+      make("button", { type: "button", class: "back", on: () => go(index) }, `Back to ${c.defense}`),
+    ];
+    const words = [c.told, c.reason ? `${c.status}: ${c.reason}` : c.status === "ok" ? "" : `${c.status}.`].filter(Boolean);
+    found.push(...words.map((w) => make("p", { class: "note" }, w)));
+    const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
+    found.push(facts([
+      [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
+      ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
+      ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
+    ]));
+    const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);
+    const measured = c.metrics.map(([name]) => name);
+    const values = new Map(c.metrics);
+    found.push(make("h3", {}, "Seed by seed"), table(["seed", "status", "score", ...measured, "record"], seeds.map((s) => [
+      String(s), c.statuses.get(s) || NOTHING, c.scores.has(s) ? fixed(c.scores.get(s), 3) : NOTHING,
+      ...measured.map((name) => (values.get(name).has(s) ? short(values.get(name).get(s)) : NOTHING)), c.keys.get(s) || NOTHING,
+    ]), "Scores and measurements by seed"));
+    const drawn = charts(c);
+    if (drawn.length) found.push(make("h3", {}, "Curves"), make("div", { class: "charts" }, ...drawn));
+    found.push(...pictures(c), ...(c.command ? command(c.command, "Makes this cell anew") : []));
+    return found;
+  }
+
+  const marksOf = (c) => D.honest.filter((h) => h.defense === c.defense && h.problem === c.problem).flatMap((h) => h.marks).join("; ");
+
+  function charts(c) {
+    const found = [];
+    const arena = D.arenas.find((a) => a.name === c.problem);
+    if (c.curve.length) {
+      const run = D.honest.find((h) => h.defense === c.defense && h.problem === c.problem);
+      const lines = [{ name: `under ${c.attack}`, points: c.curve }];
+      if (run && run.curve.length) lines.push({ name: "everybody honest", points: run.curve });
+      const last = Math.max(...lines.flatMap((l) => l.points.map((p) => p[0])));
+      if (arena) lines[2] = { name: "chance", points: [[0, arena.chance], [last, arena.chance]] };
+      const what = arena && arena.measure === "R2" ? "R²" : "accuracy";
+      found.push(chart(`${what} by round, least seed`, "round", what, lines.filter(Boolean)));
+    }
+    for (const [name, points] of c.series) {
+      if (name === "roc") {
+        const lines = [{ name: c.attack, points }];
+        lines[2] = { name: "guessing", points: [[0, 0], [1, 1]] };
+        found.push(chart("ROC, least seed", "false positive rate", "true positive rate", lines));
+      } else found.push(chart(`${name}, least seed`, "round", name, [{ name, points }]));
+    }
+    return found;
+  }
+
+  function chart(title, xName, yName, lines) {
+    const W = 420, H = 270, left = 52, right = 12, top = 12, bottom = 42;
+    const present = lines.map((l, i) => l && { ...l, look: i }).filter(Boolean);
+    const all = present.flatMap((l) => l.points);
+    const [x0, x1] = [Math.min(0, ...all.map((p) => p[0])), Math.max(1e-9, ...all.map((p) => p[0]))];
+    const [y0, y1] = [Math.min(0, ...all.map((p) => p[1])), Math.max(1, ...all.map((p) => p[1]))];
+    const x = (v) => left + ((v - x0) / (x1 - x0)) * (W - left - right);
+    const y = (v) => H - bottom - ((v - y0) / (y1 - y0)) * (H - top - bottom);
+    const told = present.map((l) => `${l.name} from ${short(l.points[0][1])} to ${short(l.points[l.points.length - 1][1])}`).join("; ");
+    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}: ${told}` });
+    for (let i = 0; i <= 4; i++) {
+      const yv = y0 + ((y1 - y0) * i) / 4, xv = x0 + ((x1 - x0) * i) / 4;
+      picture.append(
+        svg("line", { class: "grid", x1: left, x2: W - right, y1: y(yv), y2: y(yv) }),
+        svg("text", { x: left - 6, y: y(yv) + 4, "text-anchor": "end" }, short(yv)),
+        svg("text", { x: x(xv), y: H - bottom + 16, "text-anchor": i === 4 ? "end" : "middle" }, short(xv)),
+      );
+    }
+    picture.append(
+      svg("polyline", { class: "axis", points: `${left},${top} ${left},${H - bottom} ${W - right},${H - bottom}` }),
+      svg("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, xName),
+      svg("text", { x: 12, y: (top + H - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(top + H - bottom) / 2})` }, yName),
+    );
+    for (const l of present) {
+      picture.append(svg("polyline", { class: `line line${l.look}`, points: l.points.map((p) => `${x(p[0])},${y(p[1])}`).join(" ") }));
+    }
+    const looks = ["solid", "dashed", "dotted"];
+    return make("figure", {}, picture, make("figcaption", {}, `${title}. ${present.map((l) => `${looks[l.look]}: ${l.name}`).join("; ")}.`));
+  }
+
+  function svg(tag, attributes, text) {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+
+  function pictures(c) {
+    const same = (x) => ["problem", "defense", "attack", "party"].every((name) => x[name] === c[name]);
+    const forms = D.cells.filter((x) => same(x) && x.picture).sort((a, b) => (b === c) - (a === c));
+    if (!forms.length) return [];
+    const strip = make("div", { class: "strip" });
+    let originals = null;
+    for (const x of forms) {
+      const [before, after] = x.picture;
+      if (before !== originals) {
+        strip.append(make("span", {}, "originals"), make("img", { src: D.pictures[before], alt: `originals that ${x.attack} was after` }));
+        originals = before;
+      }
+      const alt = `what ${x.attack} made of them as ${x.threat}; score ${x.scores.size ? fixed(x.mean, 2) : "none"}`;
+      strip.append(make("span", {}, `${x.form} form`), make("img", { src: D.pictures[after], alt }));
+    }
+    return [make("h3", {}, "Pictures"), make("figure", {}, strip,
+      make("figcaption", {}, "Originals over what the attack made of them, first seed that has pictures."))];
+  }
+
+  function command(text, title) {
+    const code = make("code", {}, text);
+    const told = make("span", { role: "status" });
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        told.textContent = " copied";
+      } catch {
+        getSelection().selectAllChildren(code);
+        told.textContent = document.execCommand("copy") ? " copied" : " selected: press Ctrl+C";
+      }
+    };
+    return [make("h3", {}, title), make("pre", {}, code),
+      make("p", {}, make("button", { type: "button", class: "copy", on: copy }, "Copy the command"), told)];
+  }
+
+  function table(heads, lines, label) {
+    const body = lines.map((line) => make("tr", {}, ...line.map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, text))));
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, make("table", {},
+      make("thead", {}, make("tr", {}, ...heads.map((h) => make("th", { scope: "col" }, h)))), make("tbody", {}, ...body)));
+  }
+
+  const facts = (pairs) => make("dl", {}, ...pairs.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
+  const plain = (m) => (m.half === null ? fixed(m.value, 3) : `${fixed(m.value, 3)} ± ${fixed(m.half, 3)}`);
+  const short = (v) => String(Number(Number(v).toPrecision(3)));
+  const bytes = (n) => (n >= 1e6 ? `${fixed(n / 1e6, 2)} MB` : `${fixed(n / 1e3, 1)} kB`);
+
+  // -- start -----------------------------------------------------------------------------------------
+
+  // JSON has neither numbers as names nor an order of them: pairs become maps, so that a name can be anything.
+  for (const c of D.cells) {
+    for (const name of ["scores", "statuses", "keys"]) c[name] = new Map(c[name]);
+    c.metrics = c.metrics.map(([name, values]) => [name, new Map(values)]);
+  }
+  for (const h of D.honest) for (const name of ["accuracy", "utility"]) h[name] = new Map(h[name]);
+
+  byId("cut").hidden = false;
+  byId("cut").addEventListener("submit", (event) => event.preventDefault());
+  byId("cut").addEventListener("input", () => { drawBoard(); show(false); });
+  for (const head of heads) {
+    const button = make("button", { type: "button", on: () => sortBy(head.dataset.key) }, ...head.childNodes);
+    head.replaceChildren(button);
+  }
+  addEventListener("hashchange", () => show());
+  drawBoard();
+  show();
+})();
