@@ -30,10 +30,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("table", nargs="?", help=f"one of {known}")
     parser.add_argument("--all", action="store_true", help="gather what was measured of all tables on one page")
-    parser.add_argument(
-        "--measure", action="store_true", help="of --all: measure what is missing first, cheapest first"
-    )
-    parser.add_argument("--within", metavar="MINUTES", help="of --measure: stop measuring then; the rest stays missing")
+    parser.add_argument("--measure", action="store_true", help="of --all: measure what is missing, cheapest first")
+    parser.add_argument("--within", metavar="MINUTES", help="of --measure: stop then, and leave the rest missing")
     parser.add_argument(
         "--report", metavar="FOLDER", help="of --all: where the page goes (default: reports/reproduction)"
     )

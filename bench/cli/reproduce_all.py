@@ -88,7 +88,6 @@ def measure_missing(
     from fedarena.fidelity import parts
     from fedarena.fidelity.measuring import measure
     from fedarena.fidelity.order import cheapest_first, expected
-    from fedarena.records import describe
 
     until = None if minutes is None else time.time() + 60 * minutes
     order = cheapest_first(todo, found.parts)
@@ -97,10 +96,13 @@ def measure_missing(
     failed: dict[Asked, str] = {}
     with progress_line(quiet) as report:
         for i, part in measure(order, folder, jobs, report, keep_going=True, until=until):
-            if isinstance(part, parts.Part):
-                parts.save(out, part)
+            if isinstance(part, str):
+                failed[order[i]] = part
             elif part is not None:
-                failed[order[i]] = str(part) if isinstance(part, UserError) else describe(part)
+                try:
+                    parts.save(out, part)
+                except ValueError as error:  # NaN, which is no result
+                    failed[order[i]] = str(error)
     return failed
 
 

@@ -1,1 +1,1 @@
-"""The papers' numbers gathered from all tables, beside what was measured here: parts, their order, verdicts, the page."""
+"""The papers' numbers gathered from all tables, beside what was measured here."""

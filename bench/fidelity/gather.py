@@ -94,7 +94,7 @@ def gather(
         page: Any = import_module(module)
         published = [p for p in getattr(page, "PUBLISHED", ()) if f"{table}: {p.piece}".startswith(only)]
         if not published:
-            without += [] if hasattr(page, "PUBLISHED") else [table]
+            without += [] if hasattr(page, "PUBLISHED") or not table.startswith(only) else [table]
             continue
         found, damaged = load(out, table)
         stale = [part for part in found if not part.holds(page.SETTING)]
@@ -123,8 +123,10 @@ def _line(table: str, published: Published, parts: Sequence[Part], failed: Mappi
     reasons = [why for asked, why in failed.items() if (asked.table, asked.piece) == (table, published.piece)]
     if not parts:
         return Line(table, published, None, "not measured", (), None, reasons[0] if reasons else "")
-    rows = [row for part in parts for row in part.rows if published.is_of(row)]
-    found = ours([row.get(published.column) for row in rows])
+    own = [[row for row in part.rows if published.is_of(row)] for part in parts]
+    rows = [row for rows in own for row in rows]
+    # A mean over what is not one row a seed would be of something else.
+    found = ours([row.get(published.column) for row in rows]) if all(len(rows) == 1 for rows in own) else None
     notes = dict.fromkeys(str(row["note"]) for row in rows if row.get("note"))
     return Line(
         *(table, published, found, verdict(published, found)),

@@ -8,12 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fedarena.errors import UserError
 from fedarena.fidelity.parts import Asked, Part
 from fedarena.reproduce import TABLES
 
 Report = Callable[[float, str], None]
-Done = tuple[int, Part | Exception | None]
-"""(place among those asked, the part, what went wrong, or None where time was over before it was done)."""
+Done = tuple[int, Part | str | None]
+"""(place among those asked, the part; or what went wrong; or None where time was over before it was done)."""
 
 
 class OutOfTime(Exception):
@@ -34,7 +35,7 @@ def measure(
     Args:
         folder: with data files.
         jobs: processes.
-        keep_going: hand out what goes wrong in place of the part; otherwise it is raised.
+        keep_going: say what went wrong in place of a part; otherwise it is raised.
         until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
     """
     if jobs == 1 or len(asked) == 1:
@@ -71,8 +72,8 @@ def _one(
     until: float | None,
     tell: Report,
 ) -> Done:
-    from fedarena.engine import one_thread
-    from fedarena.records import environment
+    from fedarena.executors import one_thread
+    from fedarena.records import describe, environment
 
     def report(share: float, text: str) -> None:
         if until is not None and time.time() > until:
@@ -90,5 +91,5 @@ def _one(
     except Exception as error:
         if not keep_going:
             raise
-        return place, error
+        return place, str(error) if isinstance(error, UserError) else describe(error)
     return place, Part(asked, table.SETTING, rows, time.process_time() - began, environment())

@@ -12,19 +12,18 @@ from fedarena.fidelity.order import expected
 from fedarena.fidelity.parts import Asked
 from fedarena.fidelity.verdict import VERDICTS, WIDE
 
-RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point for \
-shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or take half \
-of its last printed digit, lies within our 95 % interval (Student's t over two seeds or more).
-- **open**: the latter, with an interval that reaches further than {WIDE:g} tolerances to either side: it decides nothing.
-- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not, or no side is the \
-better one.
+RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point
+  for shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or
+  take half of its last printed digit, lies within our 95 % interval (Student's t over two seeds or more).
+- **open**: the latter, but the interval reaches further than {WIDE:g} tolerances to either side and decides nothing.
+- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not.
 - **not comparable**: measured, but not on what the paper measured; the setting says what is different.
 - **no result**: measured, and no number came out. **not measured**: nothing is there.
 
-One seed has no interval: its verdict goes by the tolerance alone, and chance may account for it. What a paper says in \
-words has bounds, which the setting states; our mean lies within them (held) or it does not (differs). Differences are \
-ours less the paper's. Time is CPU time of the part that holds the number, of all seeds together; a part may hold several \
-numbers. A command measures its line, and whatever else of that table has a name that begins so."""
+One seed has no interval: its verdict goes by the tolerance alone, and chance may account for it. What a paper says in
+words has bounds, which the setting states; our mean lies within them (held) or it does not (differs). Differences are
+ours less the paper's. Time is CPU time of the part that holds the number, of all seeds together; a part may hold
+several numbers. A command measures its line, and whatever else of that table has a name that begins so."""
 
 
 def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
@@ -76,7 +75,7 @@ def _overview(found: Gathered) -> str:
 
 def _citation(name: str) -> str:
     card = registry.find("defense", name)
-    return f"{card.paper}. {card.authors}, {card.year} (`{name}`)"
+    return f"`{name}`: {card.authors}, {card.year}, {card.paper}"
 
 
 def _table(table: str, found: Gathered) -> list[str]:
@@ -133,7 +132,7 @@ def _rest(found: Gathered) -> list[str]:
         made = {f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}" for p in found.parts}
         parts += [
             "## Where it was measured",
-            f"fedarena {', '.join(sorted(made))}; {len(found.parts)} parts, {words.duration(seconds)} of CPU time in all.",
+            f"fedarena {', '.join(sorted(made))}; {len(found.parts)} parts, {words.duration(seconds)} of CPU time.",
         ]
     else:
         parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]

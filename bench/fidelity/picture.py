@@ -34,8 +34,8 @@ def alt(lines: Sequence[Line]) -> str:
         ratios = [_value(line) / float(line.published.paper) for line in others]
         near = sum(line.verdict == "held" for line in others)
         told.append(
-            f"{len(others)} other numbers on logarithmic axes: {near} held, ours {min(ratios):.2g} to {max(ratios):.2g} "
-            "times the paper's"
+            f"{len(others)} other numbers on logarithmic axes: {near} held, ours {min(ratios):.2g} to "
+            f"{max(ratios):.2g} times the paper's"
         )
     return "; ".join(told)
 

@@ -2,8 +2,9 @@
 
     held            the difference is within the tolerance, or the paper's number, give or take half of its last digit,
                     lies within our 95 % interval (Student's t over two seeds or more)
-    open            the latter, but the interval reaches further than three tolerances to either side: it decides nothing
-    better, differs  otherwise, by which side of the paper's number ours is on
+    open            the latter, but the interval reaches further than three tolerances to either side and decides
+                    nothing
+    better, differs otherwise, by which side of the paper's number ours is on
     not comparable  measured, but on something else than the paper's: the setting says on what
     no result       measured, and no number came out
     not measured    nothing is there

@@ -1,0 +1,298 @@
+"""The papers' numbers beside ours: verdicts, what is gathered from files, the order of what is missing, the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reproduce_play
+
+from fedarena import __version__
+from fedarena.fidelity import words
+from fedarena.fidelity.gather import Gathered, gather, quoted
+from fedarena.fidelity.order import cheapest_first, expected
+from fedarena.fidelity.page import markdown, page
+from fedarena.fidelity.parts import Asked, Part, load, path_of, save
+from fedarena.fidelity.picture import alt, draw, drawn
+from fedarena.fidelity.verdict import ours, verdict
+from fedarena.reproduce import TABLES
+from fedarena.reproduce.published import Published
+from fedarena.summary import Mean
+
+TABLE = "dbcl/toy"
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The toy's table, and no other."""
+    for name in list(TABLES):
+        monkeypatch.delitem(TABLES, name)
+    monkeypatch.setitem(TABLES, TABLE, "reproduce_play")
+    return TABLE
+
+
+def part(piece: str = "red, one", seed: int = 0, seconds: float = 1.0, table: str = TABLE, **row: Any) -> Part:
+    rows = [{"accuracy": 0.5, **row}]
+    environment = {"fedarena": __version__, "commit": "abc"}
+    return Part(Asked(table, piece, seed), reproduce_play.SETTING, rows, seconds, environment)
+
+
+def put(folder: Path, *parts: Part) -> Path:
+    for one in parts:
+        save(folder, one)
+    return folder
+
+
+SHARE = Published("p", 0.80, "accuracy")
+COUNT = Published("p", 100, "rounds", decimals=0, share=False, better="lower")
+WORDS = Published("p", "about 0", "cosine", better="", within=(-0.05, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("published", "found", "expected"),
+    [
+        (SHARE, Mean(0.79, None, 1), "held"),  # a point, of one seed
+        (SHARE, Mean(0.8101, None, 1), "better"),
+        (SHARE, Mean(0.7899, None, 1), "differs"),
+        (SHARE, Mean(0.77, 0.03, 3), "held"),  # within the interval, which is narrow enough
+        (SHARE, Mean(0.77, 0.0251, 3), "held"),  # with the paper's rounding
+        (SHARE, Mean(0.77, 0.0249, 3), "differs"),
+        (SHARE, Mean(0.70, 0.2, 2), "open"),  # so wide that it would hold nearly anything
+        (SHARE, Mean(0.795, 0.2, 2), "held"),  # near, whatever the interval
+        (SHARE, None, "no result"),
+        (SHARE, "more than 1000", "differs"),
+        (COUNT, Mean(110, None, 1), "held"),
+        (COUNT, Mean(111, None, 1), "differs"),
+        (COUNT, Mean(89, None, 1), "better"),
+        (replace(SHARE, better=""), Mean(0.9, None, 1), "differs"),
+        (replace(SHARE, apart="other data"), Mean(0.8, None, 1), "not comparable"),
+        (WORDS, Mean(0.05, None, 1), "held"),
+        (WORDS, Mean(0.06, None, 1), "differs"),
+        (Published("p", "67~174", "layers"), "1~2", "differs"),
+    ],
+)
+def test_verdicts_follow_the_rule(published: Published, found: Mean | str | None, expected: str) -> None:
+    assert verdict(published, found) == expected
+
+
+def test_ours_is_a_mean_or_what_is_there_in_words() -> None:
+    assert ours([0.5]) == Mean(0.5, None, 1)
+    mean = ours([0.4, 0.6])
+    assert isinstance(mean, Mean)
+    assert (mean.value, mean.seeds) == (0.5, 2)
+    assert mean.half == pytest.approx(12.706 * 0.1, rel=1e-3)  # t(1) · s/√2
+    assert ours([]) is ours([None]) is ours([0.5, None]) is None  # a seed without a number is not left out
+    assert ours(["more than 1000", 400]) == "more than 1000, 400"
+
+
+def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Path) -> None:
+    one = part("red, two", accuracy=0.61)
+    put(tmp_path, *(part(seed=s, seconds=2.0, accuracy=0.49 + 0.01 * s) for s in range(3)), one)
+    first, second, third = gather(tmp_path).lines[toy]
+    assert (first.verdict, first.seeds, first.cpu_seconds) == ("held", (0, 1, 2), 6.0)
+    assert first.difference == pytest.approx(0.0)
+    assert words.interval(first) == "0.475 to 0.525"  # ± 4.303 · 0.01/√3
+    assert (second.verdict, words.interval(second), words.difference(second)) == ("held", "one seed", "+0.010")
+    assert first.command == 'bench reproduce dbcl/toy --only "red, one" --seeds 0,1,2'
+    assert second.command == 'bench reproduce dbcl/toy --only "red, two"'
+    assert (third.verdict, third.found, third.seeds) == ("not measured", None, ())
+
+
+def test_missing_are_the_seeds_that_are_asked_for(toy: str, tmp_path: Path) -> None:
+    put(tmp_path, part(seed=1))
+    blue, two = Asked(toy, "blue, three", 0), Asked(toy, "red, two", 0)
+    assert gather(tmp_path).missing == [two, blue]  # some seed of "red, one" is there
+    asked = gather(tmp_path, seeds=(0,))
+    assert asked.missing == [Asked(toy, "red, one", 0), two, blue]
+    assert asked.lines[toy][0].verdict == "not measured"  # seed 1 was not asked for
+    assert gather(tmp_path, only="dbcl/toy: blue").missing == [blue]
+    assert not gather(tmp_path, only="baffle").lines
+
+
+def test_a_failure_is_told_beside_the_number_that_it_cost(toy: str, tmp_path: Path) -> None:
+    found = gather(tmp_path, failed={Asked(toy, "red, one", 0): "no data"})
+    assert [line.reason for line in found.lines[toy]] == ["no data", "", ""]
+    put(tmp_path, part(accuracy=None, note="diverged: step 3"))
+    (line, *_) = gather(tmp_path).lines[toy]
+    assert (line.verdict, line.reason) == ("no result", "diverged: step 3")
+
+
+def test_a_number_that_two_rows_answer_to_is_none(toy: str, tmp_path: Path) -> None:
+    twice = part()
+    put(tmp_path, replace(twice, rows=[*twice.rows, *twice.rows]))
+    assert gather(tmp_path).lines[toy][0].verdict == "no result"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "is damaged (JSONDecodeError"),
+        ("[]", "is damaged (TypeError"),
+        ('{"part": 1}', "is damaged (KeyError: 'table')"),
+        ('{"part": 99}', "has layout 99"),
+    ],
+)
+def test_a_damaged_file_is_one_line_and_counts_as_missing(toy: str, tmp_path: Path, content: str, told: str) -> None:
+    put(tmp_path, part(), part("red, two"))
+    bad = path_of(tmp_path, Asked(toy, "red, two", 0))
+    bad.write_text(content)
+    found = gather(tmp_path)
+    (complaint,) = found.complaints
+    assert str(bad) in complaint
+    assert told in complaint
+    assert "\n" not in complaint
+    assert [line.verdict for line in found.lines[toy]] == ["held", "not measured", "not measured"]
+    assert Asked(toy, "red, two", 0) in found.missing
+    assert complaint in page(found, None, "")
+
+
+def test_a_part_in_another_s_place_is_not_taken_for_it(toy: str, tmp_path: Path) -> None:
+    put(tmp_path, part())
+    mine = path_of(tmp_path, Asked(toy, "red, one", 0))
+    mine.rename(path_of(tmp_path, Asked(toy, "red, two", 0)))
+    parts, complaints = load(tmp_path, toy)
+    assert not parts
+    assert "holds another part (dbcl/toy: red, one, seed 0)" in complaints[0]
+
+
+@pytest.mark.parametrize("change", ["version", "setting"])
+def test_what_another_version_or_setting_measured_is_stale(toy: str, tmp_path: Path, change: str) -> None:
+    one = part()
+    put(
+        tmp_path,
+        replace(one, environment={"fedarena": "0.0.1"}) if change == "version" else replace(one, setting="before"),
+    )
+    found = gather(tmp_path)
+    assert found.lines[toy][0].verdict == "not measured"
+    assert "counts as not measured" in found.complaints[0]
+    assert Asked(toy, "red, one", 0) in found.missing
+
+
+def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
+    names = ["ε = 1", "ε = 2", "γ = 1", "x" * 300, "x" * 299]
+    paths = {path_of(tmp_path, Asked(TABLE, name, 0)) for name in names}
+    assert len(paths) == len(names)
+    assert all(len(path.name) < 120 for path in paths)
+    one = part(names[-1], seed=7)
+    save(tmp_path, one)
+    assert load(tmp_path, TABLE) == ([one], [])
+
+
+def test_expected_times_are_those_of_names_most_alike() -> None:
+    def done(table: str, piece: str, seconds: float) -> Part:
+        return part(piece, 0, seconds, table)
+
+    there = [done("a/x", "usps, one", 10.0), done("a/y", "usps, two", 30.0), done("a/y", "mnist, one", 500.0)]
+    assert expected(Asked("a/x", "usps, two, more", 0), there) == 30.0
+    assert expected(Asked("a/x", "usps, three", 0), there) == 20.0  # the median of the paper's tables
+    assert expected(Asked("a/x", "usps, one", 5), there) == 10.0  # the same, another seed
+    assert expected(Asked("a/x", "fashion, one", 0), there) is None
+    assert expected(Asked("b/x", "usps, one", 0), there) is None  # another paper
+
+
+def test_the_cheapest_come_first_and_then_the_tables_in_turn() -> None:
+    there = [part("usps, one", 0, 10.0, "a/x"), part("mnist, one", 0, 5.0, "a/x")]
+    asked = [Asked("a/x", name, 0) for name in ("k, 1", "k, 2", "usps, two", "mnist, two")]
+    asked += [Asked("b/x", "other", 0)]
+    order = cheapest_first(asked, there)
+    assert [one.piece for one in order] == ["mnist, two", "usps, two", "k, 1", "other", "k, 2"]
+
+
+def rich(toy: str, folder: Path) -> Gathered:
+    put(folder, *(part(seed=s, accuracy=0.5 + 0.001 * s) for s in range(3)), part("red, two", accuracy=0.9))
+    return gather(folder)
+
+
+def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) -> None:
+    text = page(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
+    assert "3 numbers that papers print, each beside what is measured here: 2 are measured, 1 are not." in text
+    row = "| red, one | accuracy | 0.50 | 0.501 | 0.499 to 0.503 | +0.001 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
+    assert row in text
+    assert "| 0.60 | 0.900 | one seed | +0.300 | better | 0 | 1.0 s |" in text
+    assert "<summary>1 number not measured</summary>" in text
+    assert '| blue, three | accuracy | 0.70 | unknown | `bench reproduce dbcl/toy --only "blue, three"` |' in text
+    assert "![two numbers](numbers.png)" in text
+    assert "one percentage point" in text
+    assert "| all | 3 | 1 | 1 |" in text
+    assert f"fedarena {__version__} at abc; 4 parts, 4.0 s of CPU time." in text
+
+
+def test_an_empty_page_is_true(toy: str, tmp_path: Path) -> None:
+    text = page(gather(tmp_path), None, "dbcl")
+    assert "0 are measured, 3 are not. Only what begins with `dbcl`" in text
+    assert "Nothing was measured yet" in text
+    assert "3 parts are missing; how long they take is not known." in text
+    assert "![" not in text
+
+
+def test_the_picture_shows_what_can_be_compared(toy: str, tmp_path: Path) -> None:
+    found = rich(toy, tmp_path)
+    assert [line.published.piece for line in drawn(found.all)] == ["red, one", "red, two"]
+    told = alt(found.all)
+    assert told.startswith("2 shares, ours against the paper's, around the diagonal: 1 held")
+    assert "the farthest 0.300 away" in told
+    line = drawn(found.all)[1]
+    ratio = replace(line, published=replace(line.published, share=False, paper=0.45))
+    assert "ours 2 to 2 times the paper's" in alt([ratio])
+    for lines in (found.all, [*found.all, ratio], [ratio]):
+        draw(lines, tmp_path / f"{len(lines)}.png")
+    pictures = [(tmp_path / f"{n}.png").read_bytes() for n in (3, 4, 1)]
+    assert len(set(pictures)) == 3
+    assert all(p.startswith(b"\x89PNG") for p in pictures)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(None, "unknown"), (2.34, "2.3 s"), (42.4, "42 s"), (240, "4 min"), (9000, "2.5 h")]
+)
+def test_durations(seconds: float | None, told: str) -> None:
+    assert words.duration(seconds) == told
+
+
+def test_names_are_quoted_for_a_shell() -> None:
+    assert quoted("a, ε = 2") == '"a, ε = 2"'
+    assert quoted("the paper's") == '"the paper\'s"'
+    assert quoted("50 $ `x`") == "'50 $ `x`'"
+
+
+def test_a_table_s_cells_keep_their_bars() -> None:
+    assert markdown(["a"], [["x|y"]]).splitlines()[-1] == "| x\\|y |"
+
+
+def every_table() -> Sequence[tuple[str, Published]]:
+    return [(t, p) for t, m in TABLES.items() for p in getattr(import_module(m), "PUBLISHED", ())]
+
+
+def test_every_published_number_is_measured_by_a_part_and_told_apart() -> None:
+    every = every_table()
+    assert len(every) > 300
+    assert {t.partition("/")[0] for t, _ in every} == {"dbcl", "two-stage", "baffle", "pbpfl"}
+    for table, p in every:
+        module: Any = import_module(TABLES[table])
+        assert p.piece in module.PIECES, (table, p)
+        assert p.column in module.MEASURED or not module.MEASURED, (table, p)
+    names = [(table, p.setting, p.column) for table, p in every]
+    assert len(set(names)) == len(names)
+
+
+def test_papers_numbers_are_printed_as_the_paper_prints_them() -> None:
+    for table, p in every_table():
+        if isinstance(p.paper, float) and table != "dbcl/table1":  # whose ratios are ours to work out
+            assert float(f"{p.paper:.{p.decimals}f}") == p.paper, (table, p)
+    assert Published("p", 0.80, "accuracy").shown == "0.80"
+    assert Published("p", 0.8, "accuracy", decimals=4, source="authors' logs").shown == "0.8000 (authors' logs)"
+
+
+def test_what_a_table_calls_the_paper_s_is_what_is_published() -> None:
+    """A row as a module makes it, whose own column is the number that the page shows."""
+    module: Any = import_module(TABLES["baffle/table4"])
+    (row,) = module.rows("LeNet", None, 0, lambda share, text: None)
+    own = {p.column: p.paper for p in module.PUBLISHED if p.piece == "LeNet"}
+    assert own == {"backprop": row["paper_backprop"], "layers": row["paper_layers"], "ratio_%": row["paper_ratio_%"]}
+    assert all(re.fullmatch(r"[\d.~]+", str(row[column])) for column in own)
+    assert json.dumps(row)
