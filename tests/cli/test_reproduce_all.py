@@ -1,0 +1,282 @@
+"""`bench reproduce` resumes; `--all` gathers the papers' numbers and measures what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reproduce_play
+
+from fedarena.cli import main
+from fedarena.cli.reproduce_all import read_minutes
+from fedarena.errors import UserError
+from fedarena.fidelity.parts import Asked, path_of
+from fedarena.reproduce import TABLES
+
+TABLE = "dbcl/toy"
+Reproduce = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+    """The toy's table and no other, in a folder of its own; gives the parts that were begun, and forgets them."""
+    for name in list(TABLES):
+        monkeypatch.delitem(TABLES, name)
+    monkeypatch.setitem(TABLES, TABLE, reproduce_play.__name__)
+    monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
+    monkeypatch.chdir(tmp_path)
+
+    def read() -> list[str]:
+        log = tmp_path / "log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+    return read
+
+
+@pytest.fixture
+def reproduce(begun: object, capsys: pytest.CaptureFixture[str]) -> Reproduce:
+    """Run `bench reproduce …` in this process; gives the exit code and stdout."""
+
+    def call(*words: str) -> tuple[int, str]:
+        code = main(["reproduce", *words, "--quiet"])
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def verdicts(out: str) -> list[str]:
+    return [line["verdict"] for line in json.loads(out)["numbers"]]
+
+
+def test_a_table_goes_on_where_it_stopped(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
+    one = ("--jobs=1",)
+    assert reproduce(TABLE, "--only=red", *one)[0] == 0
+    assert begun() == ["red, one 0", "red, two 0"]
+    code, out = reproduce(TABLE, "--seeds=0,1", *one)
+    assert code == 0
+    assert begun() == ["red, one 1", "red, two 1", "blue, three 0", "blue, three 1"]
+    assert "2 of 6 parts were there already; --fresh measures them again" in out
+    assert "[0.5, 0.505]" in out  # the printed table is that of all six
+    again = reproduce(TABLE, "--seeds=0,1", "--json", *one)[1]
+    assert begun() == []
+    assert json.loads(again)["rows"] == json.loads(Path("runs/dbcl-toy.json").read_text())["rows"]
+    assert reproduce(TABLE, "--only=blue", "--fresh", *one)[0] == 0
+    assert begun() == ["blue, three 0"]
+
+
+def test_the_result_of_a_table_says_what_its_parts_took(reproduce: Reproduce) -> None:
+    result = json.loads(reproduce(TABLE, "--seeds=1", "--json", "--jobs=1")[1])
+    assert [row["seed"] for row in result["rows"]] == [1, 1, 1]
+    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in reproduce_play.PIECES]
+    assert all(p["cpu_seconds"] >= 0 and p["fedarena"] and "commit" in p for p in result["parts"])
+    assert not any("cpu_seconds" in row for row in result["rows"])
+
+
+def test_gathering_measures_nothing(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
+    code, out = reproduce("--all")
+    assert code == 0
+    assert begun() == []
+    assert "3 parts are missing; how long they take is not known." in out
+    assert "Written to reports/reproduction/README.md" in out
+    page = Path("reports/reproduction/README.md").read_text()
+    assert "0 are measured, 3 are not" in page
+    assert not Path("reports/reproduction/numbers.png").exists()
+    reproduce(TABLE, "--only=red", "--jobs=1")
+    code, out = reproduce("--all", "--report=elsewhere", "--json")
+    assert verdicts(out) == ["held", "held", "not measured"]
+    assert "2 are measured, 1 are not" in Path("elsewhere/README.md").read_text()
+    assert Path("elsewhere/numbers.png").is_file()
+    assert [one["piece"] for one in json.loads(out)["missing"]] == ["blue, three"]
+
+
+def test_measuring_takes_what_is_missing_and_no_more(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
+    reproduce(TABLE, "--only=red, two", "--jobs=1")
+    begun()
+    code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
+    assert code == 0
+    assert begun() == ["red, one 0", "blue, three 0"]  # the first has a known time, the other none
+    assert verdicts(out) == ["held"] * 3
+    assert reproduce("--all", "--measure", "--jobs=1")[0] == 0
+    assert begun() == []
+    reproduce("--all", "--measure", "--jobs=1", "--seeds=1", "--only=dbcl/toy: blue")
+    assert begun() == ["blue, three 1"]
+    reproduce("--all", "--measure", "--jobs=1", "--fresh", "--only=dbcl/toy: blue")
+    assert begun() == ["blue, three 0", "blue, three 1"]
+
+
+def test_two_processes_give_what_one_gives(begun: Callable[[], list[str]], tmp_path: Path) -> None:
+    """In a fresh interpreter, since workers read the table of tables anew."""
+    code = f"""
+import sys
+from fedarena.reproduce import TABLES
+from fedarena.fidelity.measuring import measure
+from fedarena.fidelity.parts import Asked
+TABLES[{TABLE!r}] = "reproduce_play"
+asked = [Asked({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
+told = []
+for jobs in (1, 2):
+    done = dict(measure(asked, None, jobs, lambda share, text: told.append(share)))
+    print([done[i].rows for i in range(4)])
+assert told[-1] == 1.0
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    one, two = done.stdout.splitlines()
+    assert one == two
+    assert "0.705" in one
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    here = str(Path(reproduce_play.__file__).parent)
+    search = os.pathsep.join(p for p in (here, os.environ.get("PYTHONPATH", "")) if p)
+    return {**os.environ, "PYTHONPATH": search, "TOY_LOG": str(folder / "log"), **more}
+
+
+def test_a_killed_measurement_loses_the_part_in_flight_and_no_other(
+    reproduce: Reproduce, begun: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    words = ["reproduce", "--all", "--measure", "--jobs=1", "--quiet"]
+    code = f"""
+import sys
+from fedarena.reproduce import TABLES
+TABLES.clear()
+TABLES[{TABLE!r}] = "reproduce_play"
+from fedarena.cli import main
+sys.exit(main({words!r}))
+"""
+    killed = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment(tmp_path, TOY_HANGS="red, two"),
+        stdout=subprocess.DEVNULL,
+    )
+    log = tmp_path / "log"
+    while not (log.exists() and "red, two 0" in log.read_text()):
+        assert killed.poll() is None
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert begun() == ["red, one 0", "red, two 0"]
+    assert path_of(tmp_path / "runs", Asked(TABLE, "red, one", 0)).is_file()
+    assert not path_of(tmp_path / "runs", Asked(TABLE, "red, two", 0)).exists()
+    code_, out = reproduce("--all", "--measure", "--jobs=1", "--json")
+    assert code_ == 0
+    assert begun() == ["red, two 0", "blue, three 0"]
+    assert verdicts(out) == ["held"] * 3
+
+
+def test_when_time_is_over_the_part_in_flight_is_given_up(
+    reproduce: Reproduce, begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_HANGS", "red, two")
+    code, out = reproduce("--all", "--measure", "--within=0.005", "--jobs=1", "--json")
+    assert code == 0
+    assert "blue, three 0" not in begun()
+    assert verdicts(out)[1:] == ["not measured", "not measured"]
+
+
+def test_parts_that_are_known_to_take_longer_are_not_begun(
+    reproduce: Reproduce, begun: Callable[[], list[str]]
+) -> None:
+    reproduce(TABLE, "--only=red, one", "--jobs=1")
+    begun()
+    path = path_of(Path("runs"), Asked(TABLE, "red, one", 0))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu_seconds": 3600.0}))
+    code, out = reproduce("--all", "--measure", "--within=30", "--jobs=1", "--json")
+    assert code == 0
+    assert begun() == ["blue, three 0"]
+    (left,) = json.loads(out)["missing"]
+    assert (left["piece"], left["expected_cpu_seconds"]) == ("red, two", pytest.approx(3600.0))
+
+
+def test_what_goes_wrong_is_told_and_the_rest_is_measured(
+    reproduce: Reproduce, begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_FAILS", "red, one")
+    code, out = reproduce("--all", "--measure", "--jobs=1")
+    assert code == 1
+    assert "dbcl/toy: red, one, seed 0: the toy is broken" in out
+    assert "red, one; the toy is broken | accuracy" in Path("reports/reproduction/README.md").read_text()
+    assert len(begun()) == 3
+    assert main(["reproduce", TABLE, "--jobs=1", "--quiet"]) == 2  # of one table it is the end
+
+
+def test_a_result_that_is_no_number_is_told(
+    reproduce: Reproduce, begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(piece: str, *args: Any) -> list[dict[str, Any]]:
+        return [{"accuracy": float("nan")}] if piece == "red, one" else [{"accuracy": 0.6}]
+
+    monkeypatch.setattr(reproduce_play, "rows", rows)
+    code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
+    assert code == 1
+    assert verdicts(out)[:2] == ["not measured", "held"]
+
+
+def test_a_damaged_part_is_one_line_and_is_measured_again(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
+    reproduce("--all", "--measure", "--jobs=1")
+    begun()
+    bad = path_of(Path("runs"), Asked(TABLE, "red, two", 0))
+    bad.write_text(bad.read_text()[:40])
+    code, out = reproduce("--all")
+    assert code == 0
+    assert f"{bad} is damaged" in out
+    code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
+    assert begun() == ["red, two 0"]
+    assert (verdicts(out), json.loads(out)["complaints"]) == (["held"] * 3, [])
+
+
+BAD = {
+    "neither": ((), "name a table or give --all"),
+    "both": ((TABLE, "--all"), "give a table ('dbcl/toy') or --all, not both"),
+    "unknown": (("dbcl/toi",), "unknown table 'dbcl/toi'; did you mean dbcl/toy"),
+    "measure": ((TABLE, "--measure"), "option 'measure' belongs to --all"),
+    "within": ((TABLE, "--within=5"), "option 'within' belongs to --all"),
+    "report": ((TABLE, "--report=x"), "option 'report' belongs to --all"),
+    "within alone": (("--all", "--within=5"), "option 'within' belongs to --all --measure"),
+    "fresh alone": (("--all", "--fresh"), "option 'fresh' belongs to --all --measure"),
+    "jobs alone": (("--all", "--jobs=2"), "option 'jobs' belongs to --all --measure"),
+    "data alone": (("--all", "--data-dir=."), "option 'data-dir' belongs to --all --measure"),
+    "only": (("--all", "--only=nothing"), "option 'only' is 'nothing'"),
+    "only of a table": ((TABLE, "--only=green"), "option 'only' is 'green', allowed: how one of these begins"),
+    "seeds": (("--all", "--seeds=a"), "option 'seeds' is 'a'"),
+    "minutes": (("--all", "--measure", "--within=0"), "option 'within' is '0', allowed: minutes, more than 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line(case: str, begun: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    words, told = BAD[case]
+    assert main(["reproduce", *words]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert len(err.splitlines()) == 1
+    assert begun() == []
+
+
+def test_folders_that_cannot_be_written_are_one_line_and_come_before_the_work(
+    begun: Callable[[], list[str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for words in (("--report=file/page",), ("--out=file/runs",)):
+        assert main(["reproduce", "--all", "--measure", "--quiet", "--jobs=1", *words]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "file" in line
+    assert begun() == []
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", ""])
+def test_minutes_are_more_than_none(text: str) -> None:
+    with pytest.raises(UserError, match="more than 0"):
+        read_minutes(text)
+    assert read_minutes("1.5") == 1.5
