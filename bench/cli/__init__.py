@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser; building it imports nothing heavy."""
-    from fedarena.cli import compare, data, explain, leaderboard, methods, reproduce, run, suite
+    from fedarena.cli import compare, data, explain, leaderboard, methods, report, reproduce, run, suite
 
     top = Parser(
         prog="bench",
@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     suite.add_parser(commands)
     reproduce.add_parser(commands)
     leaderboard.add_parser(commands)
+    report.add_parser(commands)
     compare.add_parser(commands)
     return top
 

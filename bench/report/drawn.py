@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGEST = 150_000
-"""Bytes of a picture; a larger one, which has photographs in it, is written in `COLOURS`."""
-COLOURS = 128
+"""Bytes of a picture; a larger one is written in so few colours that it fits, if the last of `COLOURS` does."""
+COLOURS = (256, 128)
 
 LINES = ("-", ":", "-.")
 """Line styles of what is compared; dashes, and black, are kept for the run that nobody attacks."""
@@ -64,11 +64,13 @@ def as_png(figure: Figure) -> bytes:
     """The same bytes for the same figure: no date and no version in the file."""
     from PIL import Image
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    if buffer.tell() <= LARGEST:
-        return buffer.getvalue()
-    small = io.BytesIO()
-    with Image.open(buffer) as picture:
-        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(small, format="PNG", optimize=True)
-    return small.getvalue()
+    raw, buffer = io.BytesIO(), io.BytesIO()
+    figure.savefig(raw, format="png", dpi=110, metadata={"Software": None})
+    with Image.open(raw) as picture:
+        drawn = picture.convert("RGB")
+    drawn.save(buffer, format="PNG", optimize=True)
+    for colours in COLOURS:
+        if buffer.tell() > LARGEST:
+            buffer = io.BytesIO()
+            drawn.quantize(colours, dither=Image.Dither.NONE).save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()

@@ -75,7 +75,8 @@ def squares(board: Board, problem: str, form: str) -> dict[tuple[str, str], Squa
 def _figure(board: Board, arena: Arena) -> Drawn:
     from matplotlib.figure import Figure
 
-    defenses = [row.defense for row in standings(board)]
+    met = {c.defense for c in board.cells if c.problem == arena.name}
+    defenses = [row.defense for row in standings(board) if row.defense in met]
     axes_of = attacks_of(board, arena.name)
     names = [name for names in axes_of.values() for name in names]
     wide = len(names) > 7

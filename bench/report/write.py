@@ -36,11 +36,11 @@ class Written:
     removed: tuple[str, ...]
 
 
-def write_report(board: Board, pictures: Path | None, out: Path, commands: Sequence[str]) -> Written:
+def write_report(board: Board, pictures: Path, out: Path, commands: Sequence[str]) -> Written:
     """Write a report; the page last, so that it never names a figure that is not there yet.
 
     Args:
-        pictures: the folder of the records, beside which pictures may lie; None: there is none.
+        pictures: the folder of the records, in which pictures may lie.
         commands: how records and report are made; the last makes the report.
 
     Raises:
@@ -50,7 +50,7 @@ def write_report(board: Board, pictures: Path | None, out: Path, commands: Seque
     figures: dict[str, list[Drawn]] = {
         "scores": heat_maps(board),
         "rounds": accuracy_by_round(board),
-        "reconstructions": reconstructions(board, pictures) if pictures is not None else [],
+        "reconstructions": reconstructions(board, pictures),
         "roc": roc_curves(board),
         "epsilon": privacy_and_epsilon(board),
         "cost": cost_and_score(board),

@@ -1,0 +1,60 @@
+"""`bench report`: a suite's results as a markdown page with figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from fedarena.errors import UserError
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "report",
+        help="write a report with figures from records",
+        description="Write README.md with figures and board.json: the ranking and what to take, scores by defense and "
+        "attack, accuracy under attack by round, originals and reconstructions, ROC curves, cost, every cell with its "
+        "command, and the methods' sources.",
+    )
+    parser.add_argument(
+        "suite",
+        nargs="?",
+        default="runs",
+        metavar="SUITE",
+        help="a suite that was run, a folder of records, or a published board.json (default: runs)",
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="where the report goes (default: reports/SUITE)")
+    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the command. Raises UserError for what holds no records."""
+    from fedarena.board.load import find_folder, load_board
+    from fedarena.report.write import write_report
+
+    given = Path(args.suite)
+    where = given if given.is_file() else find_folder(args.suite)
+    board = load_board(where)
+    out = Path(args.out) if args.out is not None else Path("reports") / board.suite
+    folder = where if where.is_dir() else where.parent
+    if where.is_dir() and out.resolve() in (where.resolve(), (where / "records").resolve()):
+        raise UserError(f"option 'out' is {out}, where the records are, allowed: another folder")
+    done = write_report(board, folder, out, _commands(args.suite))
+    if args.json:
+        told = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return 0
+    print(f"{done.readme}: {len(board.defenses)} defenses, {len(board.cells)} cells, {len(done.files) - 2} figures")
+    if done.removed:
+        print(f"Removed, because they were of an earlier report: {', '.join(done.removed)}")
+    return 0
+
+
+def _commands(name: str) -> list[str]:
+    """How records and report are made; of a folder its own name, since where it lies is nobody else's business."""
+    if Path(name).exists():
+        return [f"bench report {Path(name).resolve().name if Path(name).is_absolute() else name}"]
+    return [f"bench suite run {name}", f"bench report {name}"]
