@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from fedarena.fidelity.gather import Line
 from fedarena.figures import MARKERS, SHADES
@@ -52,7 +53,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     ]
     halves = [(title, own) for title, own in halves if own]
     figure = Figure(figsize=(4.6 * len(halves), 4.9), dpi=110, layout="constrained")
-    handles = {}
+    handles: dict[str, Any] = {}
     for axes, (title, own) in zip(figure.subplots(1, len(halves), squeeze=False).flatten(), halves, strict=True):
         every = [v for line in own for v in (float(line.published.paper), _value(line))]
         ends = (0.0, 1.0) if title == "shares" else (min(every) / 1.3, max(every) * 1.3)

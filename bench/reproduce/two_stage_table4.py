@@ -21,7 +21,7 @@ PAPER = {
 }
 """Data set → ε → (RA, zero)."""
 
-PUBLISHED = [
+PRINTED = [
     cell
     for data, by_epsilon in PAPER.items()
     for epsilon, (alone, zero) in by_epsilon.items()
@@ -49,7 +49,7 @@ TOWARDS_THE_CODE = [
     )
 ]
 
-CELLS = PUBLISHED + TOWARDS_THE_CODE
+CELLS = PRINTED + TOWARDS_THE_CODE
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
