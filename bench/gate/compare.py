@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from fedarena.board.board import Board, BySeed, Cell, Honest
 from fedarena.gate.contrast import Contrast
@@ -12,6 +11,8 @@ from fedarena.gate.judge import Verdict, judge
 from fedarena.gate.means import Mean, means
 
 Place = tuple[str, ...]
+
+INERT = "it seems to do nothing: for every seed exactly FedAvg's accuracy, which it did not have"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
     together = judge(means(scored, rules.effects["mean"]), rate, rules.losses_only, means=True)
     items = [
         *_boards(base, new),
-        *(_honest_item(h, n, verdicts.get((h.problem, h.defense))) for h, n in runs),
+        *(_honest_item(h, n, verdicts.get((h.problem, h.defense)), _inert(h, n, base, new)) for h, n in runs),
         *(_cell_item(c, n, verdicts.get(c.place)) for c, n in pairs),
         *(Item("mean", mean_words(v.contrast), verdict=v) for v in together),
     ]
@@ -139,15 +140,12 @@ def mean_words(c: Contrast) -> str:
 
 def changed_words(v: Verdict) -> str:
     """What a finding of a score says."""
-    c = v.contrast
-    from_to = f"{fmean(c.base):.3f} → {fmean(c.new):.3f}"
     if v.outcome == "unknown":
-        return f"the score moved, {from_to}, with one seed: noise or a change, that cannot be told"
+        return "the score moved, with one seed: noise or a change, that cannot be told"
     lower = v.outcome == "loss"
-    if c.axis == "utility":
-        return f"the model is {'less' if lower else 'more'} useful: {from_to}"
-    who = "weaker defense, or stronger attack" if lower else "weaker attack, or stronger defense"
-    return f"{who}: {from_to}"
+    if v.contrast.axis == "utility":
+        return f"the model is {'less' if lower else 'more'} useful"
+    return "weaker defense, or stronger attack" if lower else "weaker attack, or stronger defense"
 
 
 def _called(board: Board) -> str:
@@ -197,6 +195,18 @@ def _cell_item(base: Cell, new: Cell | None, verdict: Verdict | None) -> Item:
     return Item("cell", cell_words(base), tuple(cell_changes(base, new)), verdict, reason, base.command)
 
 
-def _honest_item(base: Honest, new: Honest | None, verdict: Verdict | None) -> Item:
+def _honest_item(base: Honest, new: Honest | None, verdict: Verdict | None, inert: bool) -> Item:
     reason = f"{base.status}: {base.reason}" if verdict is None else ""
-    return Item("honest", honest_words(base), tuple(honest_changes(base, new)), verdict, reason, base.command)
+    found = [*honest_changes(base, new), *([Found(INERT)] if inert else [])]
+    return Item("honest", honest_words(base), tuple(found), verdict, reason, base.command)
+
+
+def _inert(old: Honest, now: Honest | None, base: Board, new: Board) -> bool:
+    """Whether a defense gives exactly FedAvg's accuracy for every seed, which it did not."""
+    return now is not None and old.defense != "fedavg" and _is_fedavg(now, new) and not _is_fedavg(old, base)
+
+
+def _is_fedavg(h: Honest, board: Board) -> bool:
+    plain = next((a.fedavg for a in board.arenas if a.name == h.problem), {})
+    shared = set(h.accuracy) & set(plain)
+    return bool(shared) and all(h.accuracy[seed] == plain[seed] for seed in shared)

@@ -13,6 +13,7 @@ scores that are discrete, at their limits, heavy-tailed or correlated (benchmark
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ FLOOR = 0.25
 """The least standard deviation of a difference, as a share of the effect that matters: scores that are constant on
 both boards are not infinitely sure."""
 CELLS_PRIOR, MEANS_PRIOR = 4.0, 8.0
-"""Most degrees of freedom that a prior counts for. Noise of means is more alike than noise of single scores."""
+"""Most degrees of freedom that a prior counts for, unlike Smyth's: a few scores that leap among many quiet ones would
+else be taken for quiet. Noise of means is more alike than noise of single scores."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +63,28 @@ def judge(contrasts: Sequence[Contrast], rate: float, losses_only: bool = False,
         losses_only: tests ask only whether scores fell.
         means: the contrasts are means over many cells, which do not leap.
     """
-    from scipy.special import stdtr, stdtrit
-
     changed = [c for c in contrasts if len(c.seeds) > 1 and not c.identical]
     pools = _pools(changed)
-    priors = _priors(changed, pools)
-    leaps = None if means else _leaps(contrasts, pools)
-    at_most, sides = (MEANS_PRIOR if means else CELLS_PRIOR), (1 if losses_only else 2)
-    halves: list[float] = []
-    ps: list[float] = []
-    for c in changed:
-        pool = pools[c.kind]
-        s2, degrees = shrunk(_floored(c), len(c.seeds) - 1, priors[pool], at_most)
-        error = (s2 / len(c.seeds)) ** 0.5
-        halves.append(float(stdtrit(degrees, 0.975)) * error)
-        away = c.difference if losses_only else -abs(c.difference)
-        p = sides * float(stdtr(degrees, away / error))
-        if leaps is not None and c.gap > 0 and away < 0:
-            p = max(p, sides / 2 * leaps[pool].chance(c.gap, len(c.seeds)))
-        ps.append(p)
-    tested = dict(zip(map(id, changed), zip(halves, adjusted(ps), strict=True), strict=True))
-    return [_verdict(c, *tested.get(id(c), (None, None)), rate, losses_only) for c in contrasts]
+    priors = _priors(changed, pools, MEANS_PRIOR if means else CELLS_PRIOR)
+    leaps = {} if means else _leaps(contrasts, pools)
+    tests = [_test(c, priors[pools[c.kind]], leaps.get(pools[c.kind]), losses_only) for c in changed]
+    ps = adjusted([p for _, p in tests])
+    found = {id(c): _verdict(c, half, p, rate, losses_only) for c, (half, _), p in zip(changed, tests, ps, strict=True)}
+    return [found.get(id(c)) or _verdict(c, None, None, rate, losses_only) for c in contrasts]
+
+
+def _test(c: Contrast, prior: Prior, leaps: Leaps | None, losses_only: bool) -> tuple[float, float]:
+    """(half of the 95 % interval, p)."""
+    from scipy.special import stdtr, stdtrit
+
+    s2, degrees = shrunk(_floored(c), len(c.seeds) - 1, prior)
+    error = math.sqrt(s2 / len(c.seeds))
+    sides = 1 if losses_only else 2
+    away = c.difference if losses_only else -abs(c.difference)
+    p = sides * float(stdtr(degrees, away / error))
+    if leaps is not None and c.gap > 0 and away < 0:
+        p = max(p, sides / 2 * leaps.chance(c.gap, len(c.seeds)))  # the bound is of leaps up or down
+    return float(stdtrit(degrees, 0.975)) * error, p
 
 
 def _verdict(c: Contrast, half: float | None, p: float | None, rate: float, losses_only: bool) -> Verdict:
@@ -109,12 +112,13 @@ def _members(contrasts: Sequence[Contrast], pools: dict[str, str], pool: str) ->
     return [c for c in contrasts if pool == "all" or c.kind in kinds or c.axis == axes.get(pool)]
 
 
-def _priors(changed: Sequence[Contrast], pools: dict[str, str]) -> dict[str, Prior]:
+def _priors(changed: Sequence[Contrast], pools: dict[str, str], at_most: float) -> dict[str, Prior]:
     found = {}
     for pool in set(pools.values()):
         mine = _members(changed, pools, pool)
         rows = sorted((_floored(c), len(c.seeds) - 1) for c in mine)  # the order of cells must not matter, to the bit
-        found[pool] = fit([s2 for s2, _ in rows], [degrees for _, degrees in rows])
+        prior = fit([s2 for s2, _ in rows], [degrees for _, degrees in rows])
+        found[pool] = Prior(min(prior.degrees, at_most), prior.variance)
     return found
 
 

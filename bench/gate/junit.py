@@ -42,8 +42,8 @@ def _case(suite: ElementTree.Element, title: str, item: Item) -> None:
     )
     table = ", ".join(f"{name} {value}" for name, value in zip(NUMBERS, numbers(item), strict=True) if value != "-")
     if item.findings:
-        told = _clean("; ".join(item.findings))
-        failure = ElementTree.SubElement(case, "failure", {"message": told, "type": "finding"})
+        message = _clean("; ".join([*item.findings, *([table] if item.verdict and item.verdict.finding else [])]))
+        failure = ElementTree.SubElement(case, "failure", {"message": message, "type": "finding"})
         failure.text = _clean("\n".join(t for t in (*item.findings, table, item.command) if t))
     elif item.verdict is None:
         ElementTree.SubElement(case, "skipped", {"message": _clean(item.reason)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fedarena.board.markdown import escape
 from fedarena.gate.compare import Comparison
 from fedarena.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
 
@@ -45,11 +46,8 @@ def _rest(found: int) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Text as it is: a reason may hold anything that an exception says."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    for sign in ("\\", "|", "`", "*", "_", "[", "]", "@", "#"):
-        plain = plain.replace(sign, f"\\{sign}" if sign != "@" else "&#64;")
-    return plain
+    """Text as it is: a reason may hold anything that an exception says, and must call nobody to the pull request."""
+    return escape(text).replace("@", "&#64;")
 
 
 def _code(text: str) -> str:

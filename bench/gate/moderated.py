@@ -14,6 +14,7 @@ experiments, 2004, equations 2 to 8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,12 +70,12 @@ def inverse_trigamma(y: float) -> float:
     return x
 
 
-def shrunk(variance: float, degrees: int, prior: Prior, at_most: float) -> tuple[float, float]:
-    """(variance, degrees of freedom) of one score, never below its own variance.
+def shrunk(variance: float, degrees: int, prior: Prior) -> tuple[float, float]:
+    """(variance, degrees of freedom) of one score; unlike Smyth's, a prior only ever raises a variance.
 
-    More careful than Smyth in two ways, without which false alarms are too many on boards where most scores are quiet
-    and a few leap (benchmarks/false_alarms.py): the prior counts for `at_most` degrees of freedom, and only ever raises
-    a variance.
+    Where most scores are quiet and a few leap, his estimate takes the leaps of the few for less than they are.
     """
-    d0 = min(prior.degrees, at_most)
-    return max(variance, (d0 * prior.variance + degrees * variance) / (d0 + degrees)), d0 + degrees
+    together = degrees + prior.degrees
+    if math.isinf(together):
+        return max(variance, prior.variance), together
+    return max(variance, (prior.degrees * prior.variance + degrees * variance) / together), together
