@@ -68,7 +68,7 @@ def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
     tallies = {table: counts(lines) for table, lines in found.lines.items()}
     tallies["all"] = counts(found.all)
     view.add_column("table")
-    view.add_column("numbers", justify="right")
+    view.add_column("lines", justify="right")
     for verdict in tallies["all"]:
         view.add_column(verdict, justify="right")
     for table, tally in tallies.items():

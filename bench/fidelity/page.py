@@ -38,8 +38,9 @@ def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
     confined = f" Only what begins with `{only}`: `bench reproduce --all` gathers all." if only else ""
     parts = [
         "# The papers' numbers, and ours",
-        f"{len(lines)} numbers that papers print, each beside what is measured here: {len(there)} are measured, "
-        f"{len(lines) - len(there)} are not.{confined} Written by",
+        f"{len(lines)} lines, each a number that a paper or its authors' logs print beside what is measured here: "
+        f"{len(there)} are measured, {len(lines) - len(there)} are not. A number that several variants of ours stand "
+        f"beside has a line for each.{confined} Written by",
         _block("bench reproduce --all" + (f' --only "{only}"' if only else "")),
         "from what is there; `--measure` measures what is not, and `--within MINUTES` as much of it as fits.",
         _overview(found),
@@ -70,7 +71,7 @@ def _overview(found: Gathered) -> str:
         own = [line for table, lines in found.lines.items() if table.startswith(f"{paper}/") for line in lines]
         rows.append([paper, str(len(own)), *(str(n or "") for n in counts(own).values())])
     rows.append(["all", str(len(found.all)), *(str(n or "") for n in counts(found.all).values())])
-    return markdown(["paper", "numbers", *VERDICTS], rows)
+    return markdown(["paper", "lines", *VERDICTS], rows)
 
 
 def _citation(name: str) -> str:
@@ -104,7 +105,7 @@ def _table(table: str, found: Gathered) -> list[str]:
             for line in lacking
         ]
         listed = markdown(["setting", "number", "paper", "expected CPU time", "command"], rows)
-        many = f"{len(lacking)} number{'s' if len(lacking) > 1 else ''} not measured"
+        many = f"{len(lacking)} line{'s' if len(lacking) > 1 else ''} not measured"
         parts.append(f"<details><summary>{many}</summary>\n\n{listed}\n\n</details>")
     return parts
 

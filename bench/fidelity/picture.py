@@ -26,19 +26,21 @@ def alt(lines: Sequence[Line]) -> str:
     told = []
     if shares:
         apart = [abs(line.difference or 0.0) for line in shares]
-        near = sum(line.verdict == "held" for line in shares)
         told.append(
-            f"{len(shares)} shares, ours against the paper's, around the diagonal: {near} held, half of them within "
+            f"shares, ours against the paper's, around the diagonal: {_held(shares)}, half of them within "
             f"{median(apart):.3f} of it, the farthest {max(apart):.3f} away"
         )
     if others:
         ratios = [_value(line) / float(line.published.paper) for line in others]
-        near = sum(line.verdict == "held" for line in others)
         told.append(
-            f"{len(others)} other numbers on logarithmic axes: {near} held, ours {min(ratios):.2g} to "
-            f"{max(ratios):.2g} times the paper's"
+            f"other numbers on logarithmic axes: {_held(others)}, ours {min(ratios):.2g} to {max(ratios):.2g} times "
+            "the paper's"
         )
     return "; ".join(told)
+
+
+def _held(lines: Sequence[Line]) -> str:
+    return f"{sum(line.verdict == 'held' for line in lines)} of {len(lines)} held"
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:

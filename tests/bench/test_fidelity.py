@@ -211,11 +211,14 @@ def rich(toy: str, folder: Path) -> Gathered:
 
 def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) -> None:
     text = page(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
-    assert "3 numbers that papers print, each beside what is measured here: 2 are measured, 1 are not." in text
+    assert (
+        "3 lines, each a number that a paper or its authors' logs print beside what is measured here: 2 are measured, 1"
+        in text
+    )
     row = "| red, one | accuracy | 0.50 | 0.501 | 0.499 to 0.503 | +0.001 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
     assert row in text
     assert "| 0.60 | 0.900 | one seed | +0.300 | better | 0 | 1.0 s |" in text
-    assert "<summary>1 number not measured</summary>" in text
+    assert "<summary>1 line not measured</summary>" in text
     assert '| blue, three | accuracy | 0.70 | unknown | `bench reproduce dbcl/toy --only "blue, three"` |' in text
     assert "![two numbers](numbers.png)" in text
     assert "one percentage point" in text
@@ -225,7 +228,8 @@ def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) 
 
 def test_an_empty_page_is_true(toy: str, tmp_path: Path) -> None:
     text = page(gather(tmp_path), None, "dbcl")
-    assert "0 are measured, 3 are not. Only what begins with `dbcl`" in text
+    assert "0 are measured, 3 are not." in text
+    assert "Only what begins with `dbcl`" in text
     assert "Nothing was measured yet" in text
     assert "3 parts are missing; how long they take is not known." in text
     assert "![" not in text
