@@ -42,6 +42,7 @@ from fedarena.board.words import (
     times,
     unranked,
 )
+from fedarena.percent import level, percent, quality
 from fedarena.summary import Cell as SummaryCell
 from fedarena.summary import mean, t_quantile
 from fedarena.threat import EVERYONE, KNOWLEDGE
@@ -240,7 +241,7 @@ def _data(board: Board, pictures: Sequence[str], shown: Mapping[int, tuple[int, 
         "problems": _problems(board),
         "arenas": [{"name": a.name, "measure": a.measure, "chance": a.chance} for a in board.arenas],
         "honest": [_honest(h) for h in board.honest],
-        "cells": [_cell(c, shown.get(i)) for i, c in enumerate(board.cells)],
+        "cells": [_cell(board, c, shown.get(i)) for i, c in enumerate(board.cells)],
         "pictures": pictures,
         "sentences": sentences,
         "cuts": cuts,
@@ -256,7 +257,7 @@ def _honest(h: Honest) -> dict[str, Any]:
     return {**found, "guarantees": list(h.guarantees.items())}
 
 
-def _cell(c: Cell, picture: tuple[int, int] | None) -> dict[str, Any]:
+def _cell(board: Board, c: Cell, picture: tuple[int, int] | None) -> dict[str, Any]:
     names = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows", "threat", "status", "reason")
     found = {name: getattr(c, name) for name in (*names, "reading", "found_by", "settings", "command")}
     found |= {"statuses": _pairs(c.statuses), "scores": _pairs(c.scores), "keys": _pairs(c.keys)}
@@ -264,18 +265,21 @@ def _cell(c: Cell, picture: tuple[int, int] | None) -> dict[str, Any]:
     found["metrics"] = [(n, [(s, _rounded(v)) for s, v in sorted(x.items())]) for n, x in c.metrics.items()]
     found |= {"beside": list(c.beside.items()), "versions": list(c.versions.items())}
     found |= {"curve": _points(c.curve), "series": [(n, _points(x)) for n, x in c.series.items() if x]}
-    return {**found, "told": told(c), "picture": picture}
+    return {**found, "told": told(c, board), "picture": picture}
 
 
-def told(c: Cell) -> str:
+def told(c: Cell, board: Board) -> str:
     """What came of it, in a sentence; empty where nothing was measured."""
     metrics = {name: mean(list(values.values())) for name, values in c.metrics.items() if values}
     if c.axis == "integrity":
         if "accuracy" not in metrics:
             return ""
+        measure = next((a.measure for a in board.arenas if a.name == c.problem), "accuracy")
+        honest = [h.accuracy for h in board.honest if (h.problem, h.defense) == (c.problem, c.defense) and h.accuracy]
+        before = f" (everybody honest: {level(mean(list(honest[0].values())), measure)})" if honest else ""
         success = metrics.get("attack_success_rate")
-        trigger = f"; its trigger works on {100 * success.value:.0f} %" if success else ""
-        return f"Under {c.attack} the model ends with {metrics['accuracy'].value:.2f}{trigger}."
+        trigger = f"; its trigger works on {percent(success)} of inputs" if success else ""
+        return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."
     if c.goal not in goals.GOALS:
         return ""
     wording = goals.find(c.goal).wording(list(metrics))

@@ -285,6 +285,8 @@
       runs.length ? honestTable(runs) : make("p", {}, "It was not measured."),
       ...runs.filter((h) => h.command).flatMap((h) => command(h.command, several ? `Makes it anew on ${h.problem}` : "Makes it anew")),
     ];
+    found.push(make("h3", {}, "Attack by attack"), make("p", { class: "soft" }, "A number is the mean score over seeds. Choose a cell "
+      + "for its seeds, curves, pictures and command. Dashed: not among the threats chosen. Hatched: no score."));
     for (const problem of D.problems.filter((p) => p)) {
       for (const axis of ["integrity", "privacy"]) {
         const cells = D.cells.filter((c) => c.defense === defense && c.problem === problem && c.axis === axis);
@@ -296,10 +298,12 @@
 
   function honestTable(runs) {
     const measure = new Map(D.arenas.map((a) => [a.name, a.measure]));
-    const heads = ["problem", "status", "accuracy or R²", "utility", "bytes up / down", "time / FedAvg's", "peak memory", "promised", "marks"];
+    const kinds = new Set(runs.map((h) => measure.get(h.problem)));
+    const quality = kinds.size > 1 ? "accuracy or R²" : kinds.has("R2") ? "R²" : "accuracy";
+    const heads = ["problem", "status", quality, "utility", "bytes up / down", "time / FedAvg's", "peak memory", "promised", "marks"];
     const lines = runs.map((h) => [
       h.problem, h.status + (h.reason ? `: ${h.reason}` : ""),
-      h.accuracy.size ? `${measure.get(h.problem) === "R2" ? "R² " : ""}${plain(mean([...h.accuracy.values()]))}` : NOTHING,
+      h.accuracy.size ? `${kinds.size > 1 && measure.get(h.problem) === "R2" ? "R² " : ""}${plain(mean([...h.accuracy.values()]))}` : NOTHING,
       h.utility.size ? interval(mean([...h.utility.values()])) : NOTHING,
       h.keys.length ? `${bytes(h.bytes_up)} / ${bytes(h.bytes_down)}` : NOTHING,
       h.relative_seconds === null ? NOTHING : `${fixed(h.relative_seconds, 2)} ×`,
@@ -327,10 +331,8 @@
       }, text);
       return make("td", {}, button);
     })));
-    const caption = "A number is the mean score over seeds. Choose a cell for its seeds, curves, pictures and command. Dashed: "
-      + "not among the threats chosen. Hatched: no score.";
-    return [make("h3", {}, title), make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title },
-      make("table", { class: "heat" }, make("caption", {}, caption),
+    return [make("h4", {}, title),
+      make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title }, make("table", { class: "heat" },
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "attack"), ...threats.map((t) => make("th", { scope: "col" }, t)))),
         make("tbody", {}, ...lines)))];
   }
@@ -463,7 +465,7 @@
 
   function table(heads, lines, label) {
     const body = lines.map((line) => make("tr", {}, ...line.map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, text))));
-    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, make("table", {},
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, make("table", { class: "plain" },
       make("thead", {}, make("tr", {}, ...heads.map((h) => make("th", { scope: "col" }, h)))), make("tbody", {}, ...body)));
   }
 

@@ -1,0 +1,149 @@
+"""The advice claims what the board has measured, and no more."""
+
+from __future__ import annotations
+
+from board_play import make_board, make_cell, make_honest
+
+from fedarena.board.advice import advice, apart, difference
+from fedarena.board.board import Board, Cell
+from fedarena.board.standing import Cut, Score, read_cut
+from fedarena.summary import mean
+
+NAMES = ("fedavg", "dbcl", "two-stage")
+
+
+def told(board: Board, threats: str | None = "server,own") -> str:
+    return "\n".join(advice(board, read_cut(threats)))
+
+
+def cells(privacy: dict[str, float], left: dict[str, float], seeds: tuple[int, ...] = (0, 1, 2)) -> list[Cell]:
+    return [
+        *(make_cell(d, "dlg", privacy[d], seeds) for d in privacy),
+        *(make_cell(d, "sign-flip", left[d], seeds, axis="integrity") for d in left),
+    ]
+
+
+def test_it_names_the_first_its_worst_cases_its_cost_and_what_the_next_one_loses() -> None:
+    text = told(make_board())
+    assert text.startswith("For curious server; corrupted clients (own): take two-stage (overall 0.92 ± 0.0")
+    assert "worst case of integrity is sign-flip by corrupted clients (own) in paper form, which leaves 0.90" in text
+    assert "Its worst case of privacy is dlg by the server in paper form, which leaves 0.95" in text
+    assert "It costs 1.00 × FedAvg's bytes and 1.00 × its training time." in text
+    assert "The next, dbcl, has overall 0.56" in text
+    assert "it loses most in integrity, where it has 0.30" in text
+    assert "is the better one in utility 0.98" in text
+    assert "Over 3 paired seeds the 95 % interval of its lead leaves out 0 for each of the others with a rank." in text
+    assert "Nobody withstands" not in text
+
+
+def test_it_says_which_cannot_be_told_apart() -> None:
+    noisy = [make_cell("dbcl", score=[0.1, 0.9, 0.5]), make_cell("fedavg", score=[0.5, 0.4, 0.5])]
+    noisy.append(make_cell("two-stage", score=[0.0, 0.0, 0.01]))
+    text = told(make_board(noisy, [make_honest(d) for d in NAMES]), "server")
+    assert "the 95 % interval of its lead includes 0 for fedavg (0.017 ± " in text
+    assert "two-stage (0." in text.split("includes 0 for")[1]
+    steady = [make_cell("dbcl", score=0.9), make_cell("fedavg", score=0.5), make_cell("two-stage", score=0.9)]
+    text = told(make_board(steady, [make_honest(d) for d in NAMES]), "server")
+    assert "includes 0 for two-stage (0.000 ± 0.000): they cannot be told apart" in text
+    assert "fedavg" not in text.split("includes 0 for")[1].split(":")[0]
+
+
+def test_one_seed_has_no_interval() -> None:
+    board = make_board(
+        cells({"fedavg": 0.1, "dbcl": 0.9}, {"fedavg": 0.8, "dbcl": 0.8}, (0,)),
+        [make_honest("fedavg", (0,)), make_honest("dbcl", (0,))],
+        seeds=(0,),
+    )
+    text = told(board)
+    assert "take dbcl" in text
+    assert "One seed: there is no interval" in text
+    assert "±" not in text
+    assert "paired seeds" not in text
+
+
+def test_with_nothing_it_recommends_nothing() -> None:
+    assert told(make_board([], [])) == "No records: nothing was measured, so nothing can be said about any defense."
+    failed = [make_cell(d, status="failed") for d in NAMES]
+    text = told(make_board(failed), "server")
+    assert "No defense can be recommended for curious server" in text
+    assert "none of its 3 cells gave a result" in text
+    assert "fedavg, dbcl and two-stage: no privacy score" in text
+    assert "take" not in text
+    assert "no attack on this board poses these threats" in told(make_board(), "outsider")
+
+
+def test_plain_fedavg_in_front_is_called_no_defense() -> None:
+    text = told(make_board(cells({"fedavg": 0.9, "dbcl": 0.5}, {"fedavg": 0.9, "dbcl": 0.5})))
+    assert "no defense ranks above plain fedavg" in text
+
+
+def test_what_nobody_withstands_is_told_with_the_best() -> None:
+    text = told(make_board(cells({"fedavg": 0.1, "dbcl": 0.3}, {"fedavg": 0.9, "dbcl": 0.9})))
+    assert "Nobody withstands, that is keeps 0.5 against: dlg by the server (best: dbcl, 0.30)." in text
+    board = make_board([*cells({"fedavg": 0.1, "dbcl": 0.3}, {}), make_cell("two-stage", status="n/a")])
+    assert "Nobody withstands" not in told(board, "server")  # of two-stage it could not even start
+
+
+def test_an_attack_that_failed_everywhere_is_not_withstood_and_not_fatal() -> None:
+    board = make_board([*cells({"fedavg": 0.9}, {}), make_cell("fedavg", "ig", status="failed")])
+    assert "Nobody withstands" not in told(board, "server")
+
+
+def test_threats_without_any_attack_are_admitted() -> None:
+    text = told(make_board(), None)
+    assert "Nothing is said about a curious client, a curious eavesdropper, a curious outsider or corrupted" in text
+    assert "Nothing is said" not in told(make_board())
+
+
+def test_an_only_defense_and_unranked_ones_are_said() -> None:
+    board = make_board([make_cell("dbcl", score=0.7), make_cell("fedavg", status="failed")], [make_honest("dbcl")])
+    text = told(board, "server")
+    assert "It is the only defense with a rank" in text
+    assert "Without a rank, and so not compared: fedavg." in text
+    assert "What it costs was not measured" not in text  # its time was
+    bare = make_board([make_cell("dbcl", score=0.7)], [make_honest("dbcl", relative_seconds=None)])
+    assert "What it costs was not measured." in told(bare, "server")
+
+
+def test_where_no_attack_could_start_it_says_so() -> None:
+    board = make_board([make_cell("dbcl", status="n/a"), make_cell("fedavg", score=0.2)])
+    text = told(board, "server")
+    assert "take dbcl (overall 0.99 ± 0.00, the mean of utility 0.98 ± 0.00 and privacy n/a)" in text
+    assert "Of the attacks on privacy none could start against it." in text
+
+
+def test_marks_of_the_first_stand_beside_its_numbers() -> None:
+    honest = [make_honest("dbcl", marks=("simulated sums",)), make_honest("fedavg", marks=("foreign",))]
+    text = told(make_board([make_cell("dbcl", score=0.9), make_cell("fedavg", score=0.2)], honest), "server")
+    assert "Beside its numbers stands: simulated sums." in text
+    assert "foreign" not in text
+
+
+def test_differences_are_paired_over_shared_seeds() -> None:
+    one = Score(mean([0.5, 0.7]), {0: 0.5, 1: 0.7, 2: 0.9})
+    other = Score(mean([0.4, 0.6]), {1: 0.6, 2: 0.8, 5: 0.0})
+    found = difference(one, other)
+    assert found is not None
+    assert found.seeds == 2
+    assert abs(found.value - 0.1) < 1e-12
+    assert apart(found)
+    assert not apart(difference(one, one))
+    assert difference(one, Score(None)) is None
+    assert not apart(None)
+
+
+def test_a_defense_that_leads_on_the_shared_seeds_alone_is_told() -> None:
+    seeds = (0, 1, 2, 3)
+    board = make_board(
+        [make_cell("dbcl", score=[0.5, 0.5, 0.5, 1.0], seeds=seeds), make_cell("fedavg", score=[0.6, 0.6, 0.6])],
+        [make_honest("dbcl", seeds), make_honest("fedavg")],
+        seeds=seeds,
+    )
+    text = told(board, "server")
+    assert "take dbcl" in text
+    assert "On the seeds that they share, it is behind fedavg (-0.050 ± 0.000)." in text
+
+
+def test_every_cut_has_something_to_say() -> None:
+    for cut in (Cut((), ()), Cut((), ("own",)), Cut(("client",), ()), Cut(problems=("digits",))):
+        assert all(advice(make_board(), cut))

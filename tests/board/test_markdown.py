@@ -1,0 +1,74 @@
+"""The leaderboard as markdown."""
+
+from __future__ import annotations
+
+import re
+
+from big_board import HOSTILE, big_board
+from board_play import make_board, make_cell
+
+from fedarena.board.markdown import escape, page, ranking
+from fedarena.board.standing import Cut, read_cut, standings
+from fedarena.board.words import HOW, score
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of every table line."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_every_number_is_the_standings_number() -> None:
+    board, cut = big_board(), read_cut("server,eavesdropper,own")
+    lines = rows_of(ranking(board, cut))
+    half = len(lines) // 2
+    first, second = lines[:half], lines[half:]
+    assert first[0] == [
+        *("rank", "defense", "overall", "utility", "integrity", "worst case of integrity", "privacy"),
+        *("worst case of privacy", "bytes / FedAvg's", "time / FedAvg's"),
+    ]
+    for row, line, beside in zip(standings(board, cut), first[2:], second[2:], strict=True):
+        assert line[0] == beside[0] == ("–" if row.rank is None else str(row.rank))
+        assert line[1] == beside[1] == escape(row.defense)
+        assert [line[i] for i in (2, 3, 4, 6)] == [
+            score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)
+        ]
+        assert beside[2:4] == [score(row.paper_integrity), score(row.paper_privacy)]
+        assert beside[6:8] == [score(row.by_party[p]) for p in ("server", "eavesdropper")]
+
+
+def test_every_line_of_a_table_has_as_many_cells() -> None:
+    lines = rows_of(ranking(big_board()))
+    widths = [len(line) for line in lines]
+    half = len(lines) // 2
+    assert len(set(widths[:half])) == len(set(widths[half:])) == 1
+
+
+def test_columns_of_nobody_are_left_out() -> None:
+    assert "integrity" not in ranking(big_board(), read_cut("server"))
+    assert "privacy" not in ranking(big_board(), read_cut("own"))
+
+
+def test_hostile_names_stay_text() -> None:
+    text = page(big_board())
+    assert HOSTILE not in text
+    assert "<" not in text.replace("\\<", "")
+    assert escape("a|b\n# c <i> _x_ `y`") == "a\\|b \\# c \\<i\\> \\_x\\_ \\`y\\`"
+
+
+def test_the_page_has_all_parts_and_true_words_without_records() -> None:
+    text = page(big_board(), Cut(), ["bench leaderboard play"])
+    for part in (*HOW, "## Notes", "`bench leaderboard play`", "median has no rank: 4 of 26", "commit 0123456789ab"):
+        assert part in text
+    empty = page(make_board([], [], seeds=(), arenas=(), made={}))
+    assert "No records, so there is nothing to rank." in empty
+    assert "no seeds: nothing was measured" in empty
+    assert "Made from" not in empty
+
+
+def test_one_seed_and_all_failed() -> None:
+    one = page(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_cut("server"))
+    assert "one seed (0): no interval, and differences may be chance" in one
+    failed = page(make_board([make_cell(status="failed")]), read_cut("server"))
+    assert "1 failed" in failed
+    assert "fedavg has no rank: no privacy score" in failed

@@ -1,0 +1,63 @@
+"""How numbers are printed."""
+
+from __future__ import annotations
+
+import pytest
+from big_board import big_board
+from board_play import make_board, make_cell
+
+from fedarena.board.standing import Cut, Score, read_cut, worst
+from fedarena.board.words import case, counts, interval, notes, score, seeds, times, unmeasured
+from fedarena.summary import Mean
+
+
+@pytest.mark.parametrize(
+    ("mean", "text"),
+    [
+        (None, "–"),
+        (Mean(0.426, None, 1), "0.43"),
+        (Mean(0.426, 0.05, 3), "0.43 ± 0.05"),
+        (Mean(0.98, 0.05, 3), "0.98 (0.93 to 1.00)"),
+        (Mean(0.02, 0.05, 3), "0.02 (0.00 to 0.07)"),
+        (Mean(0.5, 0.9, 2), "0.50 (0.00 to 1.00)"),
+    ],
+)
+def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> None:
+    assert interval(mean) == text
+
+
+def test_scores_and_worst_cases() -> None:
+    assert score(Score(None)) == case(Score(None), False) == "–"
+    untouched = worst([make_cell(status="n/a")])
+    assert (score(untouched), case(untouched, False)) == ("n/a", "no attack could start")
+    found = worst([make_cell(seeds=(4,), score=0.5)])
+    assert (score(found), case(found, True)) == ("0.50", "dlg: server, adaptive, on digits")
+
+
+def test_counts_come_in_order_and_costs_beside_fedavg() -> None:
+    assert counts({"failed": 1, "ok": 12, "odd": 2, "n/a": 3}) == "12 ok, 3 n/a, 1 failed, 2 odd"
+    assert (counts({}), times(None), times(1.5)) == ("none", "–", "1.50 ×")
+
+
+def test_seeds_say_what_they_can_tell() -> None:
+    assert "no interval" in seeds(make_board(seeds=(3,)))
+    assert "nothing was measured" in seeds(make_board(seeds=()))
+    assert "3 seeds (0, 1, 2)" in seeds(make_board())
+
+
+def test_notes_hold_damage_subsets_marks_and_threats_that_nobody_posed() -> None:
+    text = "\n".join(notes(big_board(), Cut()))
+    assert "1 damaged record left out" in text
+    assert "fashion: a subset of the data, 100 of 60000 images" in text
+    assert "baffle: simulated: secure sums are added in the clear" in text
+    assert "fashion" not in "\n".join(notes(big_board(), Cut(problems=("digits",))))
+    assert unmeasured(make_board(), Cut()) == [
+        "a curious client",
+        "a curious eavesdropper",
+        "a curious outsider",
+        "corrupted clients (omniscient)",
+    ]
+    assert "no attack on this board comes from a curious client or" in "\n".join(notes(make_board(), Cut()))
+    assert notes(make_board(), read_cut("server,own")) == []
+    found = make_board([make_cell(found_by="A. Reader")])
+    assert "attacks by others: dlg (A. Reader)" in notes(found, read_cut("server"))
