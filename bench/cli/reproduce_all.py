@@ -90,14 +90,16 @@ def measure_missing(
     from fedarena.fidelity.order import cheapest_first, expected
 
     until = None if minutes is None else time.time() + 60 * minutes
-    order = cheapest_first(todo, found.parts)
+    order = cheapest_first(todo, found.times)
     if minutes is not None:
-        order = [one for one in order if (expected(one, found.parts) or 0.0) <= 60 * minutes]
+        order = [one for one in order if (expected(one, found.times) or 0.0) <= 60 * minutes]
     failed: dict[Asked, str] = {}
     with progress_line(quiet) as report:
         for i, part in measure(order, folder, jobs, report, keep_going=True, until=until):
             if isinstance(part, str):
                 failed[order[i]] = part
+            elif isinstance(part, float):
+                parts.save_guess(out, order[i], part)
             elif part is not None:
                 try:
                     parts.save(out, part)
@@ -126,7 +128,7 @@ def as_json(found: Gathered) -> dict[str, Any]:
     from fedarena.fidelity.order import expected
 
     missing = [
-        {"table": one.table, "piece": one.piece, "seed": one.seed, "expected_cpu_seconds": expected(one, found.parts)}
+        {"table": one.table, "piece": one.piece, "seed": one.seed, "expected_cpu_seconds": expected(one, found.times)}
         for one in found.missing
     ]
     return {

@@ -83,7 +83,7 @@ def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
     for complaint in found.complaints:
         say(complaint)
     if found.missing:
-        times = [expected(one, found.parts) for one in found.missing]
+        times = [expected(one, found.times) for one in found.missing]
         known = [t for t in times if t is not None]
         say(f"{missing(len(times), known)} `bench reproduce --all --measure --within 30` measures for half an hour")
     say(f"Written to {page}")

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedarena.fidelity.parts import Asked, Part, load
+from fedarena.fidelity.parts import Asked, Part, guesses, load
 from fedarena.fidelity.verdict import Verdict, difference, ours, verdict
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
@@ -57,6 +57,7 @@ class Gathered:
         lines: by table. settings: of the tables that have lines. without: tables that have none.
         missing: parts that a line needs and that are not there, in the order of the tables.
         parts: those that are there and hold; of tables with lines.
+        times: CPU seconds of these, and of parts that were given up how many they are expected to take.
         complaints: a line for every file that could not be used.
     """
 
@@ -65,6 +66,7 @@ class Gathered:
     without: Sequence[str]
     missing: Sequence[Asked]
     parts: Sequence[Part]
+    times: Mapping[Asked, float]
     complaints: Sequence[str]
 
     @property
@@ -88,6 +90,7 @@ def gather(
     """
     lines: dict[str, list[Line]] = {}
     settings: dict[str, str] = {}
+    times: dict[Asked, float] = {}
     without, missing, parts, complaints = [], [], [], []
     for table, module in TABLES.items():
         # By its attributes, since a table is a module.
@@ -110,13 +113,14 @@ def gather(
             if part.asked.piece in by_piece:
                 by_piece[part.asked.piece].append(part)
                 parts.append(part)
+        times |= guesses(out, table) | {part.asked: part.cpu_seconds for part in found if part not in stale}
         settings[table] = page.SETTING
         lines[table] = [_line(table, p, by_piece[p.piece], failed or {}) for p in published]
         for piece, there in by_piece.items():
             done = {p.asked.seed for p in there}
             wanted = seeds if seeds is not None else ((0,) if not done else ())
             missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
-    return Gathered(lines, settings, without, missing, parts, complaints)
+    return Gathered(lines, settings, without, missing, parts, times, complaints)
 
 
 def _line(table: str, published: Published, parts: Sequence[Part], failed: Mapping[Asked, str]) -> Line:

@@ -13,8 +13,13 @@ from fedarena.fidelity.parts import Asked, Part
 from fedarena.reproduce import TABLES
 
 Report = Callable[[float, str], None]
-Done = tuple[int, Part | str | None]
-"""(place among those asked, the part; or what went wrong; or None where time was over before it was done)."""
+Done = tuple[int, Part | str | float | None]
+"""(place among those asked, the part; or what went wrong; or where time was over how many CPU seconds it would have
+taken, by its progress, None where it was not begun)."""
+
+
+LEAST = 0.01
+"""Share done below which progress says nothing more."""
 
 
 class OutOfTime(Exception):
@@ -75,19 +80,25 @@ def _one(
     from fedarena.executors import one_thread
     from fedarena.records import describe, environment
 
+    reached = 0.0
+
     def report(share: float, text: str) -> None:
+        nonlocal reached
+        reached = max(reached, share)
         if until is not None and time.time() > until:
             raise OutOfTime
         tell(share, text)
 
     one_thread()
     began = time.process_time()
+    if until is not None and time.time() > until:
+        return place, None
     try:
         report(0.0, asked.piece)
         table: Any = import_module(module)
         rows = table.rows(asked.piece, folder, asked.seed, report)
     except OutOfTime:
-        return place, None
+        return place, (time.process_time() - began) / max(reached, LEAST)
     except Exception as error:
         if not keep_going:
             raise

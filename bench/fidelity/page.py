@@ -99,7 +99,7 @@ def _table(table: str, found: Gathered) -> list[str]:
         rows = [
             [
                 *(words.setting(line), line.published.column, line.published.shown),
-                words.duration(expected(Asked(table, line.published.piece, 0), found.parts)),
+                words.duration(expected(Asked(table, line.published.piece, 0), found.times)),
                 f"`{line.command}`",
             ]
             for line in lacking
@@ -113,7 +113,7 @@ def _table(table: str, found: Gathered) -> list[str]:
 def _rest(found: Gathered) -> list[str]:
     parts = []
     if found.missing:
-        times = [expected(one, found.parts) for one in found.missing]
+        times = [expected(one, found.times) for one in found.missing]
         known = [t for t in times if t is not None]
         parts += [
             "## What is missing",

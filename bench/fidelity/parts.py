@@ -1,6 +1,7 @@
 """What was measured of a table, kept part by part: one file a (piece, seed), written when it is done.
 
     OUT/parts/<table>/<piece>-<hash>-seed<N>.json
+    OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
 
 A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
 measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
@@ -21,6 +22,7 @@ from fedarena.errors import UserError
 from fedarena.records import write_atomically
 
 SCHEMA = 1
+GUESS = ".guess"
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,28 @@ def save(out: Path, part: Part) -> None:
         "rows": list(part.rows),
         "environment": part.environment,
     }
-    write_atomically(path_of(out, asked), json.dumps(content, indent=2, allow_nan=False) + "\n")
+    path = path_of(out, asked)
+    write_atomically(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+    path.with_suffix(GUESS).unlink(missing_ok=True)
+
+
+def save_guess(out: Path, asked: Asked, cpu_seconds: float) -> None:
+    """Keep how long a part that was given up is expected to take. Raises UserError."""
+    content = {"table": asked.table, "piece": asked.piece, "seed": asked.seed, "cpu_seconds": cpu_seconds}
+    write_atomically(path_of(out, asked).with_suffix(GUESS), json.dumps(content, indent=2) + "\n")
+
+
+def guesses(out: Path, table: str) -> dict[Asked, float]:
+    """Expected CPU seconds of a table's parts that were given up; a guess that cannot be read is none."""
+    found = {}
+    for path in sorted(folder_of(out, table).glob(f"*{GUESS}")):
+        try:
+            content = json.loads(path.read_text())
+            asked = Asked(content["table"], content["piece"], int(content["seed"]))
+            found[asked] = float(content["cpu_seconds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
 
 
 def load(out: Path, table: str) -> tuple[list[Part], list[str]]:

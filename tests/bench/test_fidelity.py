@@ -18,7 +18,7 @@ from fedarena.fidelity import words
 from fedarena.fidelity.gather import Gathered, gather, quoted
 from fedarena.fidelity.order import cheapest_first, expected
 from fedarena.fidelity.page import markdown, page
-from fedarena.fidelity.parts import Asked, Part, load, path_of, save
+from fedarena.fidelity.parts import GUESS, Asked, Part, load, path_of, save, save_guess
 from fedarena.fidelity.picture import alt, draw, drawn
 from fedarena.fidelity.verdict import ours, verdict
 from fedarena.reproduce import TABLES
@@ -185,10 +185,8 @@ def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_expected_times_are_those_of_names_most_alike() -> None:
-    def done(table: str, piece: str, seconds: float) -> Part:
-        return part(piece, 0, seconds, table)
-
-    there = [done("a/x", "usps, one", 10.0), done("a/y", "usps, two", 30.0), done("a/y", "mnist, one", 500.0)]
+    names = ("a/x", "usps, one"), ("a/y", "usps, two"), ("a/y", "mnist, one")
+    there = {Asked(*name, 0): seconds for name, seconds in zip(names, (10.0, 30.0, 500.0), strict=True)}
     assert expected(Asked("a/x", "usps, two, more", 0), there) == 30.0
     assert expected(Asked("a/x", "usps, three", 0), there) == 20.0  # the median of the paper's tables
     assert expected(Asked("a/x", "usps, one", 5), there) == 10.0  # the same, another seed
@@ -197,11 +195,22 @@ def test_expected_times_are_those_of_names_most_alike() -> None:
 
 
 def test_the_cheapest_come_first_and_then_the_tables_in_turn() -> None:
-    there = [part("usps, one", 0, 10.0, "a/x"), part("mnist, one", 0, 5.0, "a/x")]
+    there = {Asked("a/x", "usps, one", 0): 10.0, Asked("a/x", "mnist, one", 0): 5.0}
     asked = [Asked("a/x", name, 0) for name in ("k, 1", "k, 2", "usps, two", "mnist, two")]
     asked += [Asked("b/x", "other", 0)]
     order = cheapest_first(asked, there)
     assert [one.piece for one in order] == ["mnist, two", "usps, two", "k, 1", "other", "k, 2"]
+
+
+def test_what_was_given_up_has_an_expected_time_until_it_is_measured(toy: str, tmp_path: Path) -> None:
+    one, other = Asked(toy, "red, one", 0), Asked(toy, "blue, three", 0)
+    save_guess(tmp_path, one, 900.0)
+    save_guess(tmp_path, other, 60.0)
+    path_of(tmp_path, other).with_suffix(GUESS).write_text("{")  # no guess any more
+    assert gather(tmp_path).times == {one: 900.0}
+    put(tmp_path, part(seconds=700.0))
+    assert gather(tmp_path).times == {one: 700.0}
+    assert not path_of(tmp_path, one).with_suffix(GUESS).exists()
 
 
 def rich(toy: str, folder: Path) -> Gathered:

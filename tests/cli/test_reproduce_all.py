@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ import reproduce_play
 from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.errors import UserError
-from fedarena.fidelity.parts import Asked, path_of
+from fedarena.fidelity import measuring
+from fedarena.fidelity.parts import GUESS, Asked, path_of, save_guess
 from fedarena.reproduce import TABLES
 
 TABLE = "dbcl/toy"
@@ -179,10 +181,37 @@ def test_when_time_is_over_the_part_in_flight_is_given_up(
     reproduce: Reproduce, begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOY_HANGS", "red, two")
+    reproduce(TABLE, "--only=red, one", "--jobs=1")
+    begun()
     code, out = reproduce("--all", "--measure", "--within=0.005", "--jobs=1", "--json")
     assert code == 0
     assert "blue, three 0" not in begun()
-    assert verdicts(out)[1:] == ["not measured", "not measured"]
+    assert verdicts(out) == ["held", "not measured", "not measured"]
+
+
+def test_what_was_given_up_is_not_begun_again_in_less_time_than_it_takes(
+    reproduce: Reproduce, begun: Callable[[], list[str]]
+) -> None:
+    guess = path_of(Path("runs"), Asked(TABLE, "red, two", 0)).with_suffix(GUESS)
+    save_guess(Path("runs"), Asked(TABLE, "red, two", 0), 3600.0)
+    reproduce("--all", "--measure", "--within=30", "--jobs=1", "--only=dbcl/toy: red, two")
+    assert begun() == []
+    assert "| 60 min |" in Path("reports/reproduction/README.md").read_text()
+    reproduce("--all", "--measure", "--jobs=1", "--only=dbcl/toy: red, two")
+    assert begun() == ["red, two 0"]
+    assert not guess.exists()
+
+
+def test_progress_tells_how_long_a_part_would_have_taken(
+    begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half done when time is over, after 10 s: 20 s."""
+    clock = iter([0.0, 0.0, 0.0, 99.0])
+    cpu = iter([5.0, 15.0])
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
+    monkeypatch.setattr(reproduce_play, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
+    asked = [Asked(TABLE, "red, one", 0)]
+    assert list(measuring.measure(asked, None, 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
 
 def test_parts_that_are_known_to_take_longer_are_not_begun(
