@@ -64,8 +64,8 @@ class Store:
         records = sorted(found.values(), key=lambda r: str(r["reading"]))
         return records if records and len(records) == records[0]["trial"]["records"] else []
 
-    def keys(self) -> list[str]:
-        """Trials that are complete."""
+    def complete(self) -> list[str]:
+        """Keys of the trials all of whose records are there."""
         return [key for key in self._trials if self.trial(key)]
 
     def add(self, records: Iterable[Record], galleries: Iterable[Gallery] = ()) -> None:

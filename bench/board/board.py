@@ -104,6 +104,8 @@ class Cell:
             digest is another experiment.
         versions: versions of the methods.
         command: makes the cell anew.
+        counts: whether it counts in its axis's score; what tells of the server's model, or of a gradient alone, stands
+            beside (`fedarena.goals.goal.Goal.of_data`).
     """
 
     problem: str
@@ -128,6 +130,7 @@ class Cell:
     settings: str = ""
     versions: dict[str, int] = field(default_factory=dict)
     command: str = ""
+    counts: bool = True
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ All scores are in [0, 1], higher is better for the defender:
 
     utility    mean over problems of clean accuracy / FedAvg's
     integrity  the worst case over poisoning attacks of what the attack leaves of what was learned
-    privacy    the worst case over inference attacks of 1 − leak
+    privacy    the worst case over inference attacks on clients' data of 1 − leak
     overall    the mean of the three
 
 The worst case is the cell with the lowest mean over seeds; its interval is that cell's own, so that a worst case chosen
@@ -46,6 +46,8 @@ class Cut:
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell counts."""
+        if not cell.counts:
+            return False
         if self.problems and cell.problem not in self.problems:
             return False
         return cell.knows in self.knows if cell.axis == "integrity" else cell.party in self.parties

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -51,6 +51,8 @@ class Truths:
 
 class Estimates(Goal):
     """Answers are a `fedarena.attack.GradientEstimate` per observation, held against what it estimates."""
+
+    of_data: ClassVar[bool] = False
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         readings = book.defense.readings(sights.threat, sights.seen, sights.victims)

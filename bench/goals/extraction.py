@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedarena.attack import Extraction, Inference
 from fedarena.defense import Reading
@@ -25,6 +25,8 @@ SECRET = "secret_error_"
 
 class ModelExtraction(Goal):
     """Answers are a `fedarena.attack.Extraction` per disclosure, held against the server's model of that round."""
+
+    of_data: ClassVar[bool] = False
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         found = book.defense.disclosures(sights.threat, sights.seen, sights.victims)

@@ -1,0 +1,233 @@
+"""Records → a board."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from fedarena import goals
+from fedarena.board.board import Arena, Board, BySeed, Cell, Honest
+from fedarena.command import command_of
+from fedarena.records import Record, canonical
+
+ROUND = 6
+"""Decimals that are kept: beyond them is rounding, which differs between machines."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial that belongs on the board.
+
+    Attributes:
+        problem, defense, attack, party, form, knows, goal, seed: what it is; attack `none` where nobody attacks.
+        records: what it gave; [] where it is missing.
+        refused: why it cannot be run; empty for most.
+        baseline: whether it is FedAvg on the problem as it stands, which utility is measured against.
+    """
+
+    problem: str
+    defense: str
+    attack: str
+    party: str
+    form: str
+    knows: str
+    goal: str
+    seed: int
+    records: Sequence[Record]
+    refused: str = ""
+    baseline: bool = False
+
+
+def build(suite: str, title: str, asked: Sequence[Asked], notes: Iterable[str] = ()) -> Board:
+    """The board of these trials."""
+    calm = [t for t in asked if t.attack == "none"]
+    arenas = tuple(_arena(p, [t for t in calm if t.problem == p]) for p in dict.fromkeys(t.problem for t in asked))
+    plain = {arena.name: arena.fedavg for arena in arenas}
+    honest: dict[tuple[str, str], list[Asked]] = defaultdict(list)
+    cells: dict[tuple[str, ...], list[Asked]] = defaultdict(list)
+    for t in asked:
+        if t.attack == "none":
+            honest[t.problem, t.defense].append(t)
+        else:
+            cells[t.problem, t.defense, t.attack, t.party, t.form, t.knows].append(t)
+    return Board(
+        suite,
+        title,
+        tuple(sorted({t.seed for t in asked})),
+        arenas,
+        tuple(_honest(trials, plain[p]) for (p, _), trials in honest.items()),
+        tuple(_cell(trials) for trials in cells.values()),
+        _made([r for t in asked for r in t.records]),
+        tuple(notes),
+    )
+
+
+def _arena(name: str, calm: Sequence[Asked]) -> Arena:
+    runs = {t.seed: t.records[0] for t in calm if t.baseline and t.records}
+    some = next((t.records[0] for t in calm if t.records), None)
+    some = next(iter(runs.values()), some)
+    if some is None:
+        return Arena(name, "nothing measured", "", "accuracy", 0.0, {})
+    accuracy = {seed: _rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    utility, problem = some["utility"], some["problem"]
+    subset = problem["data"]["subset"]
+    return Arena(
+        name, _told(some), problem["dataset"], utility["measure"], _rounded(utility["chance"]), accuracy, subset
+    )
+
+
+def _told(record: Record) -> str:
+    problem, training = record["problem"], record["options"]["training"]
+    local = training["local_epochs"]
+    parts = [
+        problem["dataset"],
+        f"model {problem['model']}",
+        f"{problem['clients']} clients ({problem['partition']})",
+        *([f"{problem['corrupted']} of them corrupted where they poison"] if problem["corrupted"] else []),
+        f"FedAvg, {local} local epochs" if local else "FedSGD",
+        f"batch {training['batch_size']}",
+        f"{training['rounds']} rounds",
+        f"learning rate {training['lr']:g}",
+    ]
+    return ", ".join(parts)
+
+
+def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
+    runs = {t.seed: t.records[0] for t in trials if t.records}
+    statuses = {t.seed: _status(t, t.records[:1]) for t in trials}
+    records = list(runs.values())
+    accuracy = {seed: _rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    utility = {
+        seed: _rounded(min(1.0, max(0.0, value / plain[seed])) if plain[seed] > 0 else 0.0)
+        for seed, value in accuracy.items()
+        if seed in plain
+    }
+    cost = [r["cost"] for r in records]
+    seconds = [c["relative_seconds"] for c in cost if c["relative_seconds"] is not None]
+    first = runs[min(runs)] if runs else None
+    curve = [] if first is None else first["utility"]["clean_curve"]
+    return Honest(
+        trials[0].problem,
+        trials[0].defense,
+        *_together(statuses, {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}),
+        accuracy,
+        utility,
+        _mean([c["bytes_up"] for c in cost]),
+        _mean([c["bytes_down"] for c in cost]),
+        fmean(seconds) if seconds else None,
+        _mean([c["peak_bytes"] for c in cost]),
+        dict(first["guarantees"]) if first else {},
+        tuple(dict.fromkeys(mark for r in records for mark in r["marks"])),
+        tuple((float(p[0]), _rounded(p[1])) for p in curve),
+        tuple(r["key"] for r in records),
+        command_of(first, _seeds(runs)) if first else "",
+    )
+
+
+def _cell(trials: Sequence[Asked]) -> Cell:
+    one = trials[0]
+    axis = "integrity" if one.knows else "privacy"
+    readings = list(dict.fromkeys(r["reading"] for t in trials for r in t.records if r["reading"]))
+    # A record without a reading (n/a, failed, diverged) stands for every reading, so that no seed is lost.
+    by_reading = {
+        name: {t.seed: [r for r in t.records if r["reading"] in (name, "")] for t in trials}
+        for name in readings or [""]
+    }
+    scores = {name: _scores(found, axis) for name, found in by_reading.items()}
+    scored = {name: fmean(values.values()) for name, values in scores.items() if values}
+    reading = min(scored, key=lambda n: scored[n]) if scored else next(iter(by_reading))
+    shown = by_reading[reading]
+    found = {seed: records[0] for seed, records in shown.items() if records}
+    statuses = {t.seed: _status(t, shown[t.seed]) for t in trials}
+    reasons = {t.seed: t.refused or (found[t.seed]["reason"] if t.seed in found else "") for t in trials}
+    first = found[min(found)] if found else None
+    metrics: dict[str, BySeed] = defaultdict(dict)
+    for seed, record in found.items():
+        for name, value in record["metrics"].items():
+            metrics[name][seed] = _rounded(value)
+    status, reason = _together(statuses, reasons)
+    attacked = [] if first is None else first["attacked"].get("curve", [])
+    return Cell(
+        one.problem,
+        one.defense,
+        one.attack,
+        axis,
+        one.goal,
+        one.party,
+        one.form,
+        one.knows,
+        status,
+        reason,
+        statuses,
+        reading,
+        scores[reading],
+        dict(metrics),
+        tuple((float(p[0]), _rounded(p[1])) for p in attacked),
+        {n: [[_rounded(v) for v in point] for point in s] for n, s in (first["series"] if first else {}).items()},
+        {seed: record["key"] for seed, record in found.items()},
+        {name: _rounded(value) for name, value in scored.items() if name != reading},
+        "; ".join(f"{name}: {who}" for name, who in (first["origins"] if first else {}).items()),
+        _settings(first) if first else "",
+        dict(first["versions"]) if first else {},
+        command_of(first, _seeds(found)) if first else "",
+        not one.goal or goals.find(one.goal).of_data,
+    )
+
+
+def _scores(found: Mapping[int, Sequence[Record]], axis: str) -> BySeed:
+    return {
+        seed: _rounded(records[0]["scores"][axis])
+        for seed, records in found.items()
+        if records and axis in records[0]["scores"]
+    }
+
+
+def _status(trial: Asked, records: Sequence[Record]) -> str:
+    if trial.refused:
+        return "n/a"
+    return str(records[0]["status"]) if records else "missing"
+
+
+def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[str, str]:
+    """(status, reason) over seeds."""
+    known = list(dict.fromkeys(statuses.values()))
+    told: dict[str, list[int]] = defaultdict(list)
+    for seed, why in reasons.items():
+        if why:
+            told[why].append(seed)
+    if len(told) == 1 and len(next(iter(told.values()))) == len(statuses):
+        reason = next(iter(told))
+    else:
+        reason = "; ".join(f"seed {', '.join(map(str, seeds))}: {why}" for why, seeds in told.items())
+    return (known[0] if len(known) == 1 else "mixed"), reason
+
+
+def _settings(record: Record) -> str:
+    """A digest of the problem and every option; seeds and versions left out."""
+    return hashlib.sha256(canonical([record["problem"], record["options"]]).encode()).hexdigest()[:12]
+
+
+def _made(records: Sequence[Record]) -> dict[str, str]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for r in records:
+        for name in ("fedarena", "commit", "python", "machine", "system"):
+            value: Any = r["environment"].get(name)
+            found[name].append(str(value or ""))
+        found["torch"].append(str(r["environment"]["libraries"].get("torch", "")))
+    return {name: ", ".join(v for v in dict.fromkeys(values) if v) for name, values in found.items()}
+
+
+def _seeds(by_seed: Mapping[int, Any]) -> str:
+    return ",".join(str(seed) for seed in sorted(by_seed))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else 0.0
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), ROUND)

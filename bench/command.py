@@ -1,0 +1,102 @@
+"""A record → the command that makes it anew."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fedarena import registry
+from fedarena.cards import Card, Kind, to_text
+from fedarena.errors import UserError
+from fedarena.records import Record
+from fedarena.schedule import Schedule
+
+FLAGS = {"model": "--model", "partition": "--partition", "clients": "--clients", "dataset": "--dataset"}
+
+
+def command_of(record: Record, seeds: str | None = None) -> str:
+    """`bench run …` with every option that is not its default.
+
+    A run in which nobody attacks is part of every command with its defense; it is given here beside label-flip where
+    clients can be corrupted, else beside the estimate of gradients.
+
+    Args:
+        seeds: in place of the record's own, such as "0,1,2".
+    """
+    problem, options = record["problem"], record["options"]
+    attack = record["attack"]
+    if attack == "none":
+        attack = "label-flip" if problem["corrupted"] else "gradient-estimate"
+    words = ["bench", "run", "--defense", record["defense"], "--attack", attack]
+    for name, flag in FLAGS.items():
+        words += [flag, str(problem[name])]
+    if problem["corrupted"]:
+        words += ["--corrupted", str(problem["corrupted"])]
+        if problem["corrupted_data"] != "shard":
+            words += ["--corrupted-data", problem["corrupted_data"]]
+    if problem["belief"] != (problem["corrupted"] or problem["clients"] // 5):
+        words += ["--belief", str(problem["belief"])]
+    if record["knows"]:
+        words += ["--knows", record["knows"]]
+    elif record["party"]:
+        words += ["--party", record["party"], "--form", record["form"]]
+    if problem["device"] != "cpu":
+        words += ["--device", problem["device"]]
+    usual = _usual(record, attack)
+    for group, values in options.items():
+        if group != "probe":
+            words += _settings(record, group, values, usual if group == "training" else {})
+    return shlex.join([*words, "--seeds", seeds or str(record["seed"])])
+
+
+def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapping[str, str]) -> list[str]:
+    """`--set GROUP.OPTION=VALUE` for what is not the default, or where a card would put something else."""
+    defaults = _defaults(record, group)
+    where = group.partition("+")[2] or group
+    words = []
+    for name, value in values.items():
+        # JSON has no tuples
+        given = tuple(value) if isinstance(value, list) else value
+        if name in usual or defaults.get(name, given) != given or name not in defaults:
+            words += ["--set", f"{where}.{name}={to_text(given)}"]
+    return words
+
+
+def _defaults(record: Record, group: str) -> dict[str, Any]:
+    if group == "training":
+        return asdict(Schedule())
+    kind, _, part = group.partition("+")
+    names = {"defense": record["defense"].split("+")[0], "attack": record["attack"].split("+")[0]}
+    try:
+        if part:
+            card = registry.find_part(part) if kind == "defense" else registry.find("attack", part)
+        elif kind == "defense":
+            known = registry.registries()["defense"].names()
+            card = registry.find("defense", names["defense"] if names["defense"] in known else "fedavg")
+        else:
+            name = names.get(kind) or record["problem"][kind]
+            card = registry.find(_kind(kind), name)
+    except UserError:  # a plug-in that is not installed here: every option is given
+        return {}
+    return asdict(card.options())
+
+
+def _kind(group: str) -> Kind:
+    kinds: dict[str, Kind] = {"attack": "attack", "model": "model", "partition": "partition"}
+    return kinds[group]
+
+
+def _usual(record: Record, attack: str) -> dict[str, str]:
+    """What cards would put in the place of the schedule's defaults."""
+    cards: list[Card] = []
+    first = record["defense"].split("+")[0]
+    for kind, name in (
+        ("attack", attack.split("+")[-1]),
+        ("defense", first),
+        ("dataset", record["problem"]["dataset"]),
+    ):
+        if name in registry.registries()[kind].names():  # type: ignore[index]
+            cards.append(registry.find(kind, name))  # type: ignore[arg-type]
+    return {name: value for card in cards for name, value in card.usual}
