@@ -53,7 +53,8 @@ def _title(board: Board, attack: str) -> str:
 def _table(board: Board, attack: str) -> str:
     cells, more = [c for c in board.cells if c.attack == attack], several(board)
     heads = ["#", *(["problem"] if more else []), "defense", "threat", "score", "seeds", "measured", "status"]
-    rows, commands = [], {}
+    rows: list[list[str]] = []
+    commands: dict[str, list[str]] = {}
     for i, c in enumerate(cells, 1):
         values = list(c.scores.values())
         row = [str(i), *([escape(c.problem)] if more else []), escape(c.defense), escape(c.threat)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Standing, standings
-from fedarena.report.drawn import Drawn, as_png, file_name, look
+from fedarena.report.drawn import Drawn, as_png, file_name, label, look
 from fedarena.summary import Mean
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def _points(axes: Axes, points: Sequence[tuple[str, float, Mean]], order: Sequen
         half = value.half or 0.0
         low, high = max(0.0, value.value - half), min(1.0, value.value + half)
         at = look(order.index(defense)) | {"markersize": 6, "linestyle": "none"}
-        axes.errorbar([x], [value.value], [[value.value - low], [high - value.value]], capsize=3, label=defense, **at)
+        axes.errorbar(
+            [x], [value.value], [[value.value - low], [high - value.value]], capsize=3, label=label(defense), **at
+        )
     if points:
         xs = [x for _, x, _ in points]
         axes.set_xscale("log", subs=[2, 5])

@@ -16,6 +16,9 @@ LARGEST = 150_000
 """Bytes of a picture; a larger one is written in so few colours that it fits, if the last of `COLOURS` does."""
 COLOURS = (256, 128)
 
+LONGEST = 28
+"""Letters of a name."""
+
 LINES = ("-", ":", "-.")
 """Line styles of what is compared; dashes, and black, are kept for the run that nobody attacks."""
 MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*", "<", "h", ">", "+")
@@ -46,6 +49,12 @@ class Drawn:
 def file_name(*words: str) -> str:
     """Words as a file name: lower case, joined by hyphens."""
     return "-".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") or "x" for word in words)
+
+
+def label(text: str) -> str:
+    """A name as it stands in a figure: one line, not too long, and no formula whatever signs it has."""
+    flat = " ".join(text.split())
+    return (flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…").replace("$", r"\$")
 
 
 def look(i: int) -> dict[str, Any]:

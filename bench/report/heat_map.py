@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.board.standing import standings, worst
-from fedarena.report.drawn import Drawn, as_png, file_name
+from fedarena.report.drawn import Drawn, as_png, file_name, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,8 @@ MAPS = {"paper": "as the papers tried them", "adaptive": "by an attacker who may
 HATCHES = {"n/a": "////", "failed": "xxxx", "missing": "....", "diverged": "xxxx", "mixed": "xxxx"}
 """Of cells without a score, by what became of them."""
 NOT_PLANNED = "–"
+SHADES = "cividis"
+"""Lightness rises all the way: it stays in order in grey, and for the colour-blind."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def squares(board: Board, problem: str, form: str) -> dict[tuple[str, str], Squa
 
 
 def _figure(board: Board, arena: Arena) -> Drawn:
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
     met = {c.defense for c in board.cells if c.problem == arena.name}
@@ -84,14 +87,14 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     size = (max(7.0, width + 0.9), 2 * height) if wide else (2 * width + 0.9, height)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(2 if wide else 1, 1 if wide else 2, squeeze=False).flatten()
-    told, image = [], None
+    told = []
     for axes, (form, title) in zip(grid, MAPS.items(), strict=True):
         found = squares(board, arena.name, form)
-        image = _map(axes, defenses, names, found)
+        _map(axes, defenses, names, found)
         _groups(axes, axes_of)
         axes.set_title(f"Worst score against attacks\n{title}", fontsize=9)
         told.append(f"{title[0].upper()}{title[1:]}: {_told(defenses, names, found)}.")
-    bar = figure.colorbar(image, ax=list(grid), fraction=0.03, pad=0.02)
+    bar = figure.colorbar(ScalarMappable(cmap=SHADES), ax=list(grid), fraction=0.03, pad=0.02)
     bar.set_label("0 all lost, 1 withstood", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     about = f"Heat maps of the worst score of each defense against each attack on {arena.name}."
@@ -122,32 +125,32 @@ def _told(defenses: Sequence[str], names: Sequence[str], found: dict[tuple[str, 
     return "; ".join(rows)
 
 
-def _map(axes: Axes, defenses: Sequence[str], names: Sequence[str], found: dict[tuple[str, str], Square]) -> Any:
+def _map(axes: Axes, defenses: Sequence[str], names: Sequence[str], found: dict[tuple[str, str], Square]) -> None:
     import numpy as np
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     values = np.array([[found[d, a].value for a in names] for d in defenses], dtype=float)
-    shades = colormaps["cividis"]  # lightness rises all the way: it stays in order in grey
-    image = axes.imshow(np.ma.masked_invalid(values), cmap=shades, vmin=0.0, vmax=1.0, aspect="auto")
+    axes.imshow(np.ma.masked_invalid(values), cmap=SHADES, vmin=0.0, vmax=1.0, aspect="auto")
     for y, defense in enumerate(defenses):
         for x, attack in enumerate(names):
             s = found[defense, attack]
             if s.text in HATCHES:
                 hatch = HATCHES[s.text]
                 axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc="white", ec="#bbbbbb", hatch=hatch, lw=0))
-            ink = "black" if s.value is None or _luminance(shades(s.value)) > 0.18 else "white"
+            ink = "black" if s.value is None or _luminance(colormaps[SHADES](s.value)) > 0.18 else "white"
             ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0} if s.text in HATCHES else None
             axes.text(x, y, s.text, ha="center", va="center", fontsize=7.5, color=ink, bbox=ground)
-    axes.set_xticks(range(len(names)), list(names), rotation=40, ha="left", rotation_mode="anchor", fontsize=8)
-    axes.set_yticks(range(len(defenses)), list(defenses), fontsize=8)
+    axes.set_xticks(
+        range(len(names)), [label(n) for n in names], rotation=40, ha="left", rotation_mode="anchor", fontsize=8
+    )
+    axes.set_yticks(range(len(defenses)), [label(d) for d in defenses], fontsize=8)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.set_xticks([x + 0.5 for x in range(len(names) - 1)], minor=True)
     axes.set_yticks([y + 0.5 for y in range(len(defenses) - 1)], minor=True)
     axes.grid(which="minor", color="white", linewidth=1.2)
     axes.tick_params(which="minor", length=0)
-    return image
 
 
 def _groups(axes: Axes, axes_of: dict[str, list[str]]) -> None:

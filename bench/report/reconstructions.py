@@ -14,8 +14,8 @@ from fedarena.board.board import Board, Cell
 from fedarena.board.gallery import Images
 from fedarena.board.standing import standings, worst
 from fedarena.board.words import interval
-from fedarena.report.drawn import Drawn, as_png, file_name
-from fedarena.threat import FORMS
+from fedarena.report.drawn import Drawn, as_png, file_name, label
+from fedarena.threat import FORMS, Form
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def reconstructions(board: Board, folder: Path) -> list[Drawn]:
     ]
 
 
-def _rows(board: Board, folder: Path, problem: str, attack: str) -> dict[str, dict[str, Half]]:
+def _rows(board: Board, folder: Path, problem: str, attack: str) -> dict[str, dict[Form, Half]]:
     """Defense → form → half, in the order of ranks; empty where there is no picture at all."""
     cells = [c for c in board.cells if (c.problem, c.attack) == (problem, attack)]
     rows = {}
@@ -83,11 +83,11 @@ def _half(cells: list[Cell], folder: Path) -> Half:
     return Half(found)
 
 
-def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[str, Half]]) -> Drawn:
+def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[Form, Half]]) -> Drawn:
     from matplotlib.figure import Figure
 
-    lines: list[tuple[str, dict[str, Images | None], dict[str, str]]] = []
-    shown: dict[str, Images | None] = {}
+    lines: list[tuple[str, dict[Form, Images | None], dict[Form, str]]] = []
+    shown: dict[Form, Images | None] = {}
     for defense, halves in rows.items():
         originals = {form: half.originals for form, half in halves.items()}
         if not lines or any(not _same(shown.get(form), o) for form, o in originals.items() if o is not None):
@@ -110,12 +110,14 @@ def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[
             top = height - 0.42 - sum(tall[:i])
             middle = 0.3 if tall[i] == TALL else 0.1
             if k == 0:
-                figure.text((LEFT - 0.12) / width, (top - middle) / height, title, ha="right", va="center", fontsize=8)
+                figure.text(
+                    (LEFT - 0.12) / width, (top - middle) / height, label(title), ha="right", va="center", fontsize=8
+                )
             drawn = images.get(form)
             if drawn is not None:
                 _strip(figure, drawn[:most], left, top)
             at = top - (0.66 if drawn is not None else middle)
-            figure.text(left / width, at / height, told[form], fontsize=6.5, va="center")
+            figure.text(left / width, at / height, label(told[form]), fontsize=6.5, va="center")
     each = "; ".join(
         f"{defense} {', '.join(f'{f} form {h.told}' for f, h in halves.items())}" for defense, halves in rows.items()
     )

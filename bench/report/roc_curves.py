@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.board.standing import standings, worst
-from fedarena.report.drawn import Drawn, as_png, file_name, look
+from fedarena.report.drawn import Drawn, as_png, file_name, label, look
 
 COLUMNS = 3
 FINE = 0.01
@@ -63,7 +63,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         axes.set(xlim=(least, 1.0), ylim=(least, 1.02))
         if log:
             axes.set(xscale="log", yscale="log")
-        axes.set_title(attack, fontsize=9)
+        axes.set_title(label(attack), fontsize=9)
         axes.set_xlabel("false positive rate", fontsize=8)
         axes.set_ylabel("true positive rate", fontsize=8)
         axes.tick_params(labelsize=7)
@@ -71,7 +71,11 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         areas = ", ".join(f"{d} {area(points):.2f} ({cells[d].threat})" for d, points in curves.items())
         told.append(f"{attack}: {areas}")
     figure.legend(
-        [handles[d] for d in defenses], defenses, loc="outside lower center", ncols=min(4, len(defenses)), fontsize=8
+        [handles[d] for d in defenses],
+        [label(d) for d in defenses],
+        loc="outside lower center",
+        ncols=min(4, len(defenses)),
+        fontsize=8,
     )
     alt = f"ROC curves on {arena.name}. Area under the curve drawn, 0.5 is chance. {'. '.join(told)}."
     caption = (

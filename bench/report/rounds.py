@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.board.standing import standings, worst
 from fedarena.percent import MEASURES
-from fedarena.report.drawn import Drawn, as_png, file_name, look
+from fedarena.report.drawn import Drawn, as_png, file_name, label, look
 
 COLUMNS = 3
 LOWEST = -0.2
@@ -52,7 +52,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
             every = max(1, len(x) // 5)
             (handles[attack],) = axes.plot(x, y, markevery=every, **look(names.index(attack)))
         axes.axhline(arena.chance, color="#888888", linewidth=0.7)
-        axes.set_title(defense, fontsize=9)
+        axes.set_title(label(defense), fontsize=9)
         axes.set_ylim(low, 1.0)
         axes.grid(alpha=0.3)
         axes.tick_params(labelsize=7, labelbottom=True)
@@ -63,7 +63,13 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         told.append(f"{defense} {reached}{ends[least]:.2f} under {least}{_lowest(len(ends))}")
     figure.supylabel(measure, fontsize=8)
     order = [n for n in ("everybody honest", *names) if n in handles]
-    figure.legend([handles[n] for n in order], order, loc="outside lower center", ncols=min(4, len(order)), fontsize=8)
+    figure.legend(
+        [handles[n] for n in order],
+        [label(n) for n in order],
+        loc="outside lower center",
+        ncols=min(4, len(order)),
+        fontsize=8,
+    )
     alt = f"{measure.capitalize()} by round on {arena.name}. In the end: {'; '.join(told)}."
     below = "" if arena.measure == "accuracy" else f", and what lies below {LOWEST} is drawn there"
     caption = (

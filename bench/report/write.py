@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedarena.board.board import Board, to_json
@@ -55,6 +55,7 @@ def write_report(board: Board, pictures: Path, out: Path, commands: Sequence[str
         "epsilon": privacy_and_epsilon(board),
         "cost": cost_and_score(board),
     }
+    figures = _apart(figures)
     drawn = [figure for found in figures.values() for figure in found]
     readme = out / "README.md"
     before = set(NAMED.findall(readme.read_text(errors="replace"))) if readme.is_file() else set()
@@ -66,3 +67,14 @@ def write_report(board: Board, pictures: Path, out: Path, commands: Sequence[str
     for path in removed:
         (out / path).unlink()
     return Written(readme, ("README.md", "board.json", *(f.path for f in drawn)), tuple(removed))
+
+
+def _apart(figures: dict[str, list[Drawn]]) -> dict[str, list[Drawn]]:
+    """With numbers behind names that problems or attacks share once they are file names."""
+    taken: dict[str, int] = {}
+
+    def own(figure: Drawn) -> Drawn:
+        taken[figure.name] = taken.get(figure.name, 0) + 1
+        return replace(figure, name=f"{figure.name}-{taken[figure.name]}") if taken[figure.name] > 1 else figure
+
+    return {kind: [own(figure) for figure in found] for kind, found in figures.items()}

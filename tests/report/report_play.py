@@ -1,0 +1,65 @@
+"""A board with everything that a report can show, and its pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from board_play import SEEDS, make_arena, make_board, make_cell, make_honest
+
+from fedarena.board import gallery
+from fedarena.board.board import Board
+from fedarena.rng import Rng
+from fedarena.trial import Gallery
+
+COMMANDS = ("bench suite run play", "bench report play")
+STATUSES = {0: "ok", 1: "ok", 2: "failed"}
+FALLING = ((0, -0.3), (5, -40.0))
+PROMISED = {"epsilon_replace_one": 2.0, "delta": 1e-5}
+ROC = [[0.0, 0.0], [0.0, 0.2], [0.01, 0.4], [0.2, 0.8], [1.0, 1.0]]
+
+
+def rich_board() -> Board:
+    """Two problems, of which one measures R²; an attack of every status; an ε; ROC curves; a simulated part."""
+    cells = [
+        make_cell("fedavg", "dlg", 0.05, form="paper"),
+        make_cell("fedavg", "dlg", 0.02),
+        make_cell("fedavg", "dlg", 0.6, party="client"),
+        make_cell("dp-sgd+krum", "dlg", 0.93, form="paper"),
+        make_cell("dp-sgd+krum", "dlg", 0.71),
+        make_cell("dp-sgd+krum", "dlg", status="failed", party="client"),
+        make_cell("baffle", "dlg", status="n/a", form="paper"),
+        make_cell("baffle", "dlg", status="n/a"),
+        make_cell("fedavg", "joint-membership", 0.3, goal="membership", series={"roc": ROC}),
+        make_cell(
+            "baffle",
+            "joint-membership",
+            [0.9, 0.8],
+            seeds=(0, 1),
+            status="mixed",
+            statuses=STATUSES,
+        ),
+        make_cell("fedavg", "sign-flip", 0.15, axis="integrity"),
+        make_cell("dp-sgd+krum", "sign-flip", 0.85, axis="integrity"),
+        make_cell("dp-sgd+krum", "sign-flip", 0.65, axis="integrity", knows="omniscient"),
+        make_cell("baffle", "sign-flip", status="missing", axis="integrity", reason=""),
+        make_cell("fedavg", "bank", 0.4, axis="integrity", form="adaptive", problem="years", curve=FALLING),
+    ]
+    honest = [
+        make_honest("fedavg"),
+        make_honest("dp-sgd+krum", level=0.8, guarantees=PROMISED, relative_seconds=3.5),
+        make_honest("baffle", level=0.95, marks=("secure aggregation is simulated",), bytes_up=400.0),
+        make_honest("fedavg", problem="years", accuracy=dict.fromkeys(SEEDS, 0.5), curve=((0, -0.1), (5, 0.5))),
+    ]
+    years = make_arena(name="years", told="years, a line", measure="R2", chance=0.0, fedavg={}, subset="50 of 100 rows")
+    return make_board(cells, honest, arenas=(make_arena(), years))
+
+
+def save_pictures(board: Board, folder: Path, attack: str = "dlg", side: int = 8, channels: int = 1) -> None:
+    """Originals and noisier guesses of an attack's scored cells, least seed; clients attack other images."""
+    for c in board.cells:
+        if c.attack == attack and c.scores:
+            generator = Rng(int(c.party == "client")).torch()
+            originals = torch.rand(6, channels, side, side, generator=generator)
+            noise = torch.randn(originals.shape, generator=generator) * min(c.scores.values())
+            gallery.save(Gallery(c.keys[min(c.keys)], originals, originals + noise), folder)
