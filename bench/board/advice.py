@@ -158,7 +158,8 @@ def _breaks_everyone(board: Board, cut: Cut) -> list[str]:
         best = max(left, key=lambda name: left[name])
         if left[best] < WITHSTOOD:
             where = f" on {problem}" if several(board) else ""
-            found.append((left[best], f"{attack} by {_who(party, knows)}{where} (best: {best}, {left[best]:.2f})"))
+            most = f"best: {best}, {left[best]:.2f}" if left[best] >= 0.005 else "all are left with 0.00"
+            found.append((left[best], f"{attack} by {_who(party, knows)}{where} ({most})"))
     if not found:
         return []
     told = [text for _, text in sorted(found)]

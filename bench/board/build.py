@@ -27,6 +27,7 @@ class Asked:
         records: what it gave; [] where it is missing.
         refused: why it cannot be run; empty for most.
         baseline: whether it is FedAvg on the problem as it stands, which utility is measured against.
+        counts: whether it counts in scores and ranks.
     """
 
     problem: str
@@ -40,6 +41,7 @@ class Asked:
     records: Sequence[Record]
     refused: str = ""
     baseline: bool = False
+    counts: bool = True
 
 
 def build(suite: str, title: str, asked: Sequence[Asked], notes: Iterable[str] = ()) -> Board:
@@ -174,7 +176,7 @@ def _cell(trials: Sequence[Asked]) -> Cell:
         _settings(first) if first else "",
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
-        not one.goal or goals.find(one.goal).of_data,
+        one.counts and (not one.goal or goals.find(one.goal).of_data),
     )
 
 

@@ -47,7 +47,7 @@ def _of_plan(plan: Plan, store: Store) -> list[Asked]:
             continue
         records = [] if t.refused else store.trial(t.key)
         what = (t.problem, t.defense, t.attack, t.party, t.form, t.knows, t.goal, t.seed)
-        asked.append(Asked(*what, records, t.refused, t.defense == "fedavg" and t.attack == "none"))
+        asked.append(Asked(*what, records, t.refused, t.defense == "fedavg" and t.attack == "none", t.counts))
     return asked
 
 

@@ -1,4 +1,4 @@
-"""Originals and guesses as small PNG strips: a row of images in their own size, a pixel apart."""
+"""Originals and guesses as small PNG strips: a row of images in their own size."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
+
+GAP = 2
+"""Grey pixels between images."""
 
 SHOWN = 6
 """Images of a strip, at most."""
@@ -27,9 +30,9 @@ def strip(images: Strip) -> bytes:
         raise ValueError(f"expected [n, 1 or 3, height, width], got {list(images.shape)}")
     shown = _shrink(images[:SHOWN])
     n, channels, height, width = shown.shape
-    row = np.full((height, n * (width + 1) - 1, channels), 0.5)
+    row = np.full((height, n * (width + GAP) - GAP, channels), 0.5)
     for i, image in enumerate(shown):
-        row[:, i * (width + 1) : i * (width + 1) + width] = image.transpose(1, 2, 0)
+        row[:, i * (width + GAP) : i * (width + GAP) + width] = image.transpose(1, 2, 0)
     return png(np.rint(255 * np.clip(row, 0, 1)).astype(np.uint8))
 
 

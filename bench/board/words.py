@@ -111,7 +111,7 @@ def unmeasured(board: Board, cut: Cut) -> list[str]:
 
 
 def notes(board: Board, cut: Cut) -> list[str]:
-    """What a reader must know first: the board's own notes, what is missing from data, marks, threats not measured."""
+    """What a reader must know first: the board's own notes, what is missing from data, marks, who found what."""
     told = list(board.notes)
     told += [f"{a.name}: a subset of the data, {a.subset}" for a in asked_problems(board, cut) if a.subset]
     marked: dict[str, dict[str, None]] = {}
@@ -120,8 +120,6 @@ def notes(board: Board, cut: Cut) -> list[str]:
             for mark in h.marks:
                 marked.setdefault(mark, {})[h.defense] = None
     told += [f"{', '.join(whom)}: {mark}" for mark, whom in marked.items()]
-    lacking = unmeasured(board, cut) if board.cells else []
-    told += [f"no attack on this board comes from {' or '.join(lacking)}"] if lacking else []
     found = [c for c in board.cells if cut.has(c)]
     by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
     told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []

@@ -58,9 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.gate.markdown import markdown
     from fedarena.records import write_atomically
 
-    base, new = (
-        load_board(path if (path := Path(name)).is_file() else find_folder(name)) for name in (args.base, args.new)
-    )
+    base, new = (load_board(find_folder(name)) for name in (args.base, args.new))
     found = compare(base, new, rules)
     for path, text in ((args.markdown, markdown), (args.junit, junit)):
         if path:

@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
         from fedarena.cli.leaderboard_output import show
 
-        show(board, cut, commands(args), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
+        show(board, cut, commands(args, board), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
         return 0
-    text = _write(board, cut, form, where, commands(args))
+    text = _write(board, cut, form, where, commands(args, board))
     if out is None:
         print(text, end="")
         return 0
@@ -83,16 +83,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def commands(args: argparse.Namespace) -> list[str]:
-    """What makes this again, and what shows more."""
+def commands(args: argparse.Namespace, board: Board) -> list[str]:
+    """What makes this again, what shows more, and where only half of the threats were posed, what ranks by it."""
     import shlex
 
-    words = ["bench", "leaderboard", args.board]
-    words += ["--threats", args.threats] if args.threats else []
-    words += [word for name in args.problem for word in ("--problem", name)]
-    this = shlex.join(words)
-    more = [f"{this} --format html --out board.html"]
-    return [this, *more]
+    def line(threats: str | None) -> str:
+        words = ["bench", "leaderboard", args.board, *(["--threats", threats] if threats else [])]
+        return shlex.join([*words, *(word for name in args.problem for word in ("--problem", name))])
+
+    found = [line(args.threats), f"{line(args.threats)} --format html --out board.html"]
+    posed = dict.fromkeys(c.knows if c.axis == "integrity" else c.party for c in board.cells)
+    if args.threats is None and len({c.axis for c in board.cells}) == 1:
+        found.append(line(",".join(posed)))
+    return found
 
 
 def _form_of(out: Path | None) -> str:

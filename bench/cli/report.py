@@ -38,10 +38,11 @@ def run(args: argparse.Namespace) -> int:
     given = Path(args.suite)
     where = given if given.is_file() else find_folder(args.suite)
     board = load_board(where)
-    out = Path(args.out) if args.out is not None else Path("reports") / board.suite
     folder = where if where.is_dir() else where.parent
-    if where.is_dir() and out.resolve() in (where.resolve(), (where / "records").resolve()):
-        raise UserError(f"option 'out' is {out}, where the records are, allowed: another folder")
+    out = Path(args.out) if args.out is not None else Path("reports") / (board.suite or folder.resolve().name)
+    if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
+        # A published board has no pictures beside it: its report would lose them.
+        raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
     done = write_report(board, folder, out, _commands(args.suite))
     if args.json:
         told = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedarena.board.board import Board, BySeed, Cell, Honest
 from fedarena.gate.contrast import Contrast
-from fedarena.gate.exact import Found, cell_changes, honest_changes
+from fedarena.gate.exact import Found, another_experiment, cell_changes, honest_changes
 from fedarena.gate.judge import Verdict, judge
 from fedarena.gate.means import Mean, means
 
@@ -69,7 +69,7 @@ class Comparison:
 
     Attributes:
         base, new: what the boards are called.
-        items: in the order of the base board; findings about a board as a whole come first.
+        items: in the order of the base board; what concerns boards as a whole comes first.
         added: cells and honest runs that only the new board has, in words.
     """
 
@@ -154,7 +154,7 @@ def _called(board: Board) -> str:
 
 
 def _boards(base: Board, new: Board) -> list[Item]:
-    """Findings about a board as a whole."""
+    """What there is to say about a board as a whole, such as records that are damaged."""
     found = []
     for board, role in ((base, "base"), (new, "new")):
         measured = any(c.scores for c in board.cells) or any(h.utility for h in board.honest)
@@ -163,6 +163,7 @@ def _boards(base: Board, new: Board) -> list[Item]:
                 "has no cells" if not board.cells and not board.honest else "measured nothing: it has no score at all"
             )
             found.append(Found(f"the {role} board {what}"))
+        found += [Found(f"the {role} board: {note}", finding=False) for note in board.notes]
     return [Item("board", "the boards as a whole", tuple(found))] if found else []
 
 
@@ -178,7 +179,7 @@ def _contrast(
 
 
 def _cell_contrast(base: Cell, new: Cell | None, rules: Rules) -> Contrast | None:
-    if new is None or base.settings != new.settings:
+    if new is None or another_experiment(base, new):
         return None
     return _contrast(base.place, base.goal or base.axis, base.axis, base.scores, new.scores, rules.effects)
 

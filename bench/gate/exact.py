@@ -34,7 +34,7 @@ def cell_changes(base: Cell, new: Cell | None) -> list[Found]:
         return []
     if new is None or new.status == "missing":
         return [Found("missing: the new board does not have this cell")]
-    if base.settings != new.settings:
+    if another_experiment(base, new):
         return [Found("another experiment: options or problem differ, so that its score is not compared")]
     found = [*_fewer(_there(base.statuses), _there(new.statuses)), *_statuses(base, new)]
     if base.versions != new.versions:
@@ -42,6 +42,11 @@ def cell_changes(base: Cell, new: Cell | None) -> list[Found]:
         told = ", ".join(f"{n} {base.versions.get(n, '-')} → {new.versions.get(n, '-')}" for n in names)
         found.append(Found(f"versions of methods: {told}", finding=False))
     return found
+
+
+def another_experiment(base: Cell, new: Cell) -> bool:
+    """Whether options or problem differ, as far as they are known: of cells that were refused they are not."""
+    return bool(base.settings and new.settings) and base.settings != new.settings
 
 
 def honest_changes(base: Honest, new: Honest | None) -> list[Found]:

@@ -83,7 +83,9 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     axes_of = attacks_of(board, arena.name)
     names = [name for names in axes_of.values() for name in names]
     wide = len(names) > 7
-    width, height = 0.62 * len(names) + 2.2, 0.36 * len(defenses) + 2.3
+    # Names stand beside the squares, and slanting above them.
+    beside, above = (max(len(label(name)) for name in of) for of in (defenses, names))
+    width, height = 0.62 * len(names) + 0.08 * beside + 0.9, 0.36 * len(defenses) + 0.06 * above + 1.2
     size = (max(7.0, width + 0.9), 2 * height) if wide else (2 * width + 0.9, height)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(2 if wide else 1, 1 if wide else 2, squeeze=False).flatten()

@@ -1,7 +1,8 @@
 """A suite's plan: its trials with their keys, and why some cannot be run; kept in the folder as plan.json.
 
-By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing. It
-holds for the very suite, package, method cards and data files that it was made from; anything else, and it is made anew.
+By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing.
+It holds for the very suite, package, method cards and data files that it was made from; anything else, and it is made
+anew.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Planned:
         name: by which `fedarena.suite.trials.Trial` finds it.
         key: of the trial; empty where it cannot be run.
         problem, defense, attack (`none` where nobody attacks), party, form, knows, goal, seed: what it is.
-        shown: whether it is a cell of the board.
+        shown: whether it is a cell of the board. counts: whether in scores and ranks.
         refused: why it cannot be run; empty for most.
     """
 
@@ -52,6 +53,7 @@ class Planned:
     goal: str
     seed: int
     shown: bool
+    counts: bool
     refused: str = ""
 
 
@@ -133,7 +135,17 @@ def make_plan(
         who = (t.party, t.form, t.knows or "") if t else ("", "", "")
         label = spec.attack.label if spec.attack else "none"
         why = refused.get(trial.name, "")
-        where = (trial.problem, spec.defense.label, label, *who, goal_of(spec.attack), spec.seed, trial.shown, why)
+        where = (
+            trial.problem,
+            spec.defense.label,
+            label,
+            *who,
+            goal_of(spec.attack),
+            spec.seed,
+            trial.shown,
+            trial.counts,
+            why,
+        )
         planned.append(Planned(trial.name, "" if why else keys[trial.name], *where))
     problems = {name: {**table.said, **table.settings} for name, table in suite.problems.items()}
     digest = digest_of(suite, seeds, data_dir)

@@ -59,6 +59,7 @@ class Matrix:
     parties: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     knows: tuple[str, ...] = ()
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _problem(table: Any, where: str) -> ProblemTable:
 
 def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Matrix:
     allowed = {"parties": EVERYONE, "forms": FORMS, "knows": KNOWLEDGE}
-    _known(_table(table, where), ("problem", "defenses", "attacks", *allowed), where)
+    _known(_table(table, where), ("problem", "defenses", "attacks", "counts", *allowed), where)
     problem = table.get("problem")
     if problem not in problems:
         raise UserError(f"{where}: problem is {problem!r}, allowed: {', '.join(problems) or 'none is described'}")
@@ -165,7 +166,10 @@ def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Mat
             raise UserError(f"{where}: {name} names something twice")
     if not lists["defenses"]:
         raise UserError(f"{where} names no defenses")
-    return Matrix(problem, **lists)
+    counts = table.get("counts", True)
+    if not isinstance(counts, bool):
+        raise UserError(f"{where}: counts is {counts!r}, allowed: true, false")
+    return Matrix(problem, **lists, counts=counts)
 
 
 def _options(table: Any, where: str) -> Options:

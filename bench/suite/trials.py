@@ -26,11 +26,13 @@ class Trial:
         problem: the suite's name for it.
         spec: what is run, with one threat, or none where everybody is honest.
         shown: whether it is a cell of the board; others are there only because something is measured against them.
+        counts: whether it counts in scores and ranks.
     """
 
     problem: str
     spec: GroupSpec
     shown: bool
+    counts: bool = True
 
     @property
     def threat(self) -> Threat | None:
@@ -56,7 +58,7 @@ def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) 
         for matrix in suite.matrices:
             for trial in _of_matrix(suite, matrix, seed, data_dir):
                 known = found.get(trial.name)
-                if known is None or (trial.shown and not known.shown):
+                if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
                     found[trial.name] = trial
     return list(found.values())
 
@@ -92,7 +94,12 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
                     continue
                 for knows in compose.knowledge(attack):
                     if not matrix.knows or knows in matrix.knows:
-                        yield Trial(matrix.problem, spec(defense, attack, Threat("client", form, knows=knows)), True)
+                        yield Trial(
+                            matrix.problem,
+                            spec(defense, attack, Threat("client", form, knows=knows)),
+                            True,
+                            matrix.counts,
+                        )
                 continue
             goal = goals.find(made.goal)
             forms = FORMS if defense != plain else (goal.undefended,)
@@ -102,7 +109,7 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
                         continue
                     if matrix.forms and form not in matrix.forms and defense != plain:
                         continue
-                    one = Trial(matrix.problem, spec(defense, attack, Threat(party, form)), True)
+                    one = Trial(matrix.problem, spec(defense, attack, Threat(party, form)), True, matrix.counts)
                     # An experiment that says what clients work on has a FedAvg of its own.
                     if references(one.spec)[1].under is not None and defense != plain:
                         yield Trial(matrix.problem, spec(plain, attack, Threat(party, goal.undefended)), False)

@@ -20,18 +20,18 @@ def read(images: np.ndarray) -> np.ndarray:
 def test_pixels_come_back_as_they_are(channels: int) -> None:
     draw = np.random.default_rng(0)
     images = np.rint(255 * draw.random((4, channels, 8, 9))) / 255
-    pixels = read(images).reshape(8, 4 * 10 - 1, channels)
+    pixels = read(images).reshape(8, 4 * 11 - 2, channels)
     for i in range(4):
-        found = pixels[:, i * 10 : i * 10 + 9].transpose(2, 0, 1)
+        found = pixels[:, i * 11 : i * 11 + 9].transpose(2, 0, 1)
         np.testing.assert_allclose(found, images[i], atol=1e-6)
-    np.testing.assert_allclose(pixels[:, 9], 128 / 255, atol=1e-6)  # the gap is grey
+    np.testing.assert_allclose(pixels[:, 9:11], 128 / 255, atol=1e-6)  # the gap is grey
 
 
 def test_there_are_few_and_they_are_small() -> None:
     images = np.zeros((20, 1, 62, 47))
     images[:, :, ::2] = 1.0
     pixels = read(images)
-    assert pixels.shape == (31, SHOWN * 24 - 1)
+    assert pixels.shape == (31, SHOWN * 25 - 2)
     assert max(pixels.shape[0], 23) <= SIDE
     assert set(np.unique(pixels[:, :23])) == {np.float32(128 / 255)}  # averaged over 2 × 2 blocks, not picked
 
