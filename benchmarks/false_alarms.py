@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from fedarena.rng import Rng
 Scores = npt.NDArray[np.float64]
 Law = Callable[[np.random.Generator, int], Callable[[int], Scores]]
 """(generator, cells) → the board's law: seeds → scores [cells, seeds]."""
+Pairs = Callable[[int, int], Iterator[tuple[Board, Board, np.random.Generator]]]
+"""(seeds, how many) → BASE and NEW, and a generator for what is planted."""
 
 DEFENSES, ATTACKS, POISONING = 16, 25, 8
 GOALS = ("reconstruction", "labels", "membership", "property")
@@ -242,7 +245,7 @@ def row(board: str, seeds: int, planted: str, draws: int, found: int) -> Row:
 
 def measure(
     name: str,
-    pairs: Callable[[int, int], Iterator[tuple[Board, Board, np.random.Generator]]],
+    pairs: Pairs,
     k: int,
     draws: int,
     plants: int,
@@ -275,16 +278,16 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rules = Rules(false_alarm=args.false_alarm)
-    sources: dict[str, Callable[[int, int], Iterator[tuple[Board, Board, np.random.Generator]]]]
+    sources: dict[str, Pairs]
     if args.board:
         from fedarena.board.load import load_board
 
         board = load_board(args.board)
         if len(board.seeds) < 2 * max(args.seeds):
             parser.error(f"{args.board} has {len(board.seeds)} seeds: at least {2 * max(args.seeds)} are needed")
-        sources = {board.suite: lambda k, draws: measured(board, k, draws)}
+        sources = {board.suite: partial(measured, board)}
     else:
-        sources = {law: lambda k, draws, law=law: synthetic(law, k, draws) for law in args.laws}
+        sources = {law: partial(synthetic, law) for law in args.laws}
     rows = []
     for name, pairs in sources.items():
         for k in args.seeds:

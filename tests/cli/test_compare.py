@@ -1,0 +1,146 @@
+"""`bench compare`: exit codes, files and bad input, as a user meets them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from board_play import make_board
+from gate_play import change_cells, wide_board
+
+from fedarena import cli
+from fedarena.board.board import Board, Cell, to_json
+from fedarena.cli import compare
+from fedarena.errors import UserError
+
+Compare = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def gate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Run `bench compare …` in an empty folder; boards are published there first. Gives the exit code and stdout."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str | Board) -> tuple[int, str]:
+        given = []
+        for i, word in enumerate(words):
+            if isinstance(word, Board):
+                Path(f"{i}.json").write_text(to_json(word))
+            given.append(f"{i}.json" if isinstance(word, Board) else word)
+        parser = argparse.ArgumentParser()
+        compare.add_parser(parser.add_subparsers(required=True))
+        args = parser.parse_args(["compare", *given])
+        code: int = args.run(args)
+        return code, capsys.readouterr().out
+
+    return call
+
+
+BASE = wide_board()
+
+
+def weaker(c: Cell) -> Cell:
+    """A defense that has become useless."""
+    return replace(c, scores=dict.fromkeys(c.scores, 0.0)) if c.defense == "defense2" else c
+
+
+WORSE = change_cells(BASE, weaker)
+
+
+def test_a_board_passes_against_itself(gate: Compare) -> None:
+    code, out = gate(BASE, BASE)
+    assert code == 0
+    assert out.startswith("Passed: all 78 scores are identical.")
+
+
+def test_a_weaker_defense_fails_and_is_named(gate: Compare) -> None:
+    code, out = gate(BASE, WORSE)
+    assert code == 1
+    assert out.startswith("Failed: 13 scores fell.")
+    assert "digits · defense2 · attack4 · server, adaptive" in out
+    assert "weaker defense, or stronger attack" in out
+    assert "defense1" not in out
+
+
+def test_files_hold_the_same_findings(gate: Compare) -> None:
+    code, _ = gate(BASE, WORSE, "--markdown", "deep/pull.md", "--junit", "deep/gate.xml")
+    assert code == 1
+    assert Path("deep/pull.md").read_text().startswith("**Failed: 13 scores fell.**")
+    top = ElementTree.parse("deep/gate.xml").getroot()
+    assert top.get("failures") == "13"
+
+
+def test_json_has_everything(gate: Compare) -> None:
+    code, out = gate(BASE, WORSE, "--json", "--false-alarm", "0.01", "--effect", "privacy=0.2, mean=0.05")
+    told = json.loads(out)
+    assert code == 1
+    assert told["passed"] is False
+    assert (told["false_alarm"], told["losses_only"]) == (0.01, False)
+    assert told["effects"] == {"privacy": 0.2, "integrity": 0.1, "utility": 0.05, "mean": 0.05}
+    assert len(told["items"]) == 78 + 1
+    assert {row["outcome"] for row in told["findings"]} == {"loss"}
+    row = next(r for r in told["findings"] if r["group"] == "cell")
+    assert row["seeds"] == [0, 1, 2]
+    assert row["new"] == [0, 0, 0]
+    assert row["difference"] == pytest.approx(-sum(row["base"]) / 3)
+
+
+def test_losses_only_passes_what_got_better(gate: Compare) -> None:
+    assert gate(WORSE, BASE)[0] == 1
+    assert gate(WORSE, BASE, "--losses-only")[0] == 0
+    assert gate(BASE, WORSE, "--losses-only")[0] == 1
+
+
+def test_boards_without_cells_fail_with_words(gate: Compare) -> None:
+    empty = make_board([], [])
+    code, out = gate(empty, empty)
+    assert code == 1
+    assert "the base board has no cells" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--false-alarm", "0"), "'--false-alarm' is '0', allowed: a rate between 0 and 1"),
+        (("--false-alarm", "1"), "'--false-alarm' is '1'"),
+        (("--false-alarm", "often"), "'--false-alarm' is 'often'"),
+        (("--false-alarm", "nan"), "'--false-alarm' is 'nan'"),
+        (("--effect", "0.1"), "'--effect' is '0.1', allowed: NAME=SIZE, NAME one of privacy, integrity, utility, mean"),
+        (("--effect", "privacy=0"), "'--effect' is 'privacy=0'"),
+        (("--effect", "privacy=2"), "SIZE above 0, at most 1"),
+        (("--effect", "cost=0.1"), "'--effect' is 'cost=0.1'"),
+        (("--effect", ""), "'--effect' is ''"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_read(gate: Compare, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        gate("nowhere", "nowhere", *words)
+
+
+def test_what_is_no_board_is_refused(gate: Compare) -> None:
+    Path("text.json").write_text("[]")
+    with pytest.raises(UserError, match=r"text\.json is not a board"):
+        gate(BASE, "text.json")
+    with pytest.raises(UserError, match="nowhere"):
+        gate(BASE, "nowhere")
+
+
+def test_bad_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["compare", "nowhere", "nowhere", "--false-alarm", "2"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("bench: option '--false-alarm' is '2'")
+    assert error.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_written_is_said_so(gate: Compare) -> None:
+    Path("blocked").write_text("a file, where a folder is needed")
+    with pytest.raises(UserError, match=r"cannot write blocked/pull\.md"):
+        gate(BASE, BASE, "--markdown", "blocked/pull.md")
