@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -64,8 +65,9 @@ def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]
 
 
 def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """Each of `shares` as a curve, rounded to four digits; None where a round has none."""
-    return {name: [round(r[name], 4) if name in r else None for r in rounds] for name in _names(rounds)}
+    """Each of `shares` as a curve, rounded to four digits; None where a round has none that is finite."""
+    found = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
+    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in found.items()}
 
 
 def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:

@@ -6,6 +6,7 @@ process. All inference attacks on one (problem, defense, seed) read the same run
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -176,13 +177,18 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
         if isinstance(answer, NotApplicable):
             return {**cell.record, "status": "n/a", "reason": answer.reason}, None
         metrics = only_finite(goal.judge(answer, cell.challenge)) | cell.record["metrics"]
-        series, pictures = goal.series(answer, cell.challenge), goal.pictures(answer, cell.challenge)
+        series, pictures = _finite(goal.series(answer, cell.challenge)), goal.pictures(answer, cell.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
     judged = {"metrics": metrics, "series": series, "scores": scores.privacy(method.goal, metrics)}
     spent = {"cost": {**cell.record["cost"], "attack_seconds": time.process_time() - began}}
     record = {**cell.record, **judged, **spent}
     return record, None if pictures is None else Gallery(record["key"], *pictures)
+
+
+def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:
+    """What JSON can hold: points that are not finite are left out."""
+    return {name: [p for p in points if all(math.isfinite(v) for v in p)] for name, points in series.items()}
 
 
 def load_attack(spec: MethodSpec) -> Inference:
