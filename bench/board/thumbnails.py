@@ -56,4 +56,7 @@ def _shrink(images: Strip) -> npt.NDArray[np.float64]:
     cut = images[:, :, : high * k, : wide * k].astype(np.float64)
     if k == 1:
         return cut
-    return cut.reshape(n, channels, high, min(k, height), wide, min(k, width)).mean(axis=(3, 5))
+    blocks: npt.NDArray[np.float64] = cut.reshape(n, channels, high, min(k, height), wide, min(k, width)).mean(
+        axis=(3, 5)
+    )
+    return blocks

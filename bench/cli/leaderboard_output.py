@@ -57,7 +57,7 @@ def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> N
     _list(console, "Which defense to take", advice(board, cut, rows))
     _list(console, "Notes", notes(board, cut))
     _list(console, "How the scores are made", HOW)
-    _list(console, "Commands", commands)
+    _list(console, "Commands", commands, whole=True)
     if made(board):
         say(f"\nMade from records of {made(board)}.")
 
@@ -103,8 +103,9 @@ def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]]) -> Table:
     return table
 
 
-def _list(console: Console, heading: str, lines: Sequence[str]) -> None:
+def _list(console: Console, heading: str, lines: Sequence[str], whole: bool = False) -> None:
+    """A heading and its lines; `whole` ones are never broken, so that they can be copied."""
     if lines:
         console.print(Text(f"\n{heading}", "bold"))
     for line in lines:
-        console.print(Text(line))
+        console.print(Text(line), soft_wrap=whole)

@@ -1,0 +1,369 @@
+"""The page in a real browser. Skipped where there is none."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from big_board import DEFENSES, HOSTILE, big_board
+from board_play import make_board, make_cell
+from test_html import save_pictures
+
+from fedarena.board.advice import advice
+from fedarena.board.board import Board
+from fedarena.board.html import page
+from fedarena.board.standing import Cut, Standing, read_cut, standings
+from fedarena.board.words import average, case, counts, score, times
+from fedarena.threat import EVERYONE, KNOWLEDGE
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMEDRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium and chromedriver are not installed")
+
+SWITCHES = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+Open = Callable[[str], Any]
+"""Load a page's text; gives the browser."""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    driver.set_script_timeout(120)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page, and fails the test if the browser had anything to complain of."""
+    browser.get_log("browser")
+    phone(browser, 1280)
+
+    def load(text: str) -> Any:
+        path = tmp_path / "board.html"
+        path.write_text(text, encoding="utf-8")
+        browser.get(path.as_uri())
+        return browser
+
+    yield load
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return window.pwned") is None
+
+
+@pytest.fixture(scope="module")
+def board() -> Board:
+    return big_board()
+
+
+@pytest.fixture(scope="module")
+def text(board: Board, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the large board, with pictures of one attack in both forms."""
+    folder = tmp_path_factory.mktemp("records")
+    originals = np.random.default_rng(0).random((3, 1, 8, 8))
+    for c in board.cells:
+        if (c.problem, c.defense, c.attack, c.party) == ("digits", "dbcl", "dlg", "server"):
+            save_pictures(folder, c.keys[0], originals, 1 - originals if c.form == "paper" else originals**2)
+    return page(board, Cut(), folder, ["bench leaderboard play --format html --out board.html"])
+
+
+def phone(browser: Any, width: int, dark: bool = False) -> None:
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def find(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def rows(browser: Any) -> list[list[str]]:
+    """Text of the visible cells of the visible rows."""
+    script = """return [...document.querySelectorAll("#board tbody tr")].filter((r) => !r.hidden).map(
+        (r) => [...r.children].filter((c) => !c.hidden).map((c) => c.textContent))"""
+    found: list[list[str]] = browser.execute_script(script)
+    return found
+
+
+READ_ALL = """
+const [cuts, problems] = arguments, found = [];
+const select = document.getElementById("problem"), form = document.getElementById("cut");
+for (const [parties, knows, problem] of cuts) {
+  for (const box of form.querySelectorAll("[type=checkbox]"))
+    box.checked = (box.name === "party" ? parties : knows).includes(box.value);
+  select.selectedIndex = problem;
+  select.dispatchEvent(new Event("input", { bubbles: true }));
+  const keys = [...document.querySelectorAll("#board thead th")];
+  const rows = [...document.querySelectorAll("#board tbody tr")].map((row) => Object.fromEntries(
+    [...row.children].map((cell, i) => [keys[i].dataset.key, {
+      text: cell.firstChild.textContent, small: cell.querySelector("small")?.textContent ?? "",
+      value: cell.dataset.value ?? null, hidden: cell.hidden || keys[i].hidden }])));
+  found.push({ rows, advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
+}
+return found;
+"""
+
+
+def expected(row: Standing, key: str) -> tuple[str, str, float | None]:
+    """What a cell must say, in large and small print, and its exact number."""
+    if key == "rank":
+        return ("–" if row.rank is None else str(row.rank)), "", None
+    if key == "defense":
+        return row.defense, f"no rank: {row.unranked}" if row.unranked else "", None
+    if key in ("bytes", "time"):
+        return times(row.bytes if key == "bytes" else row.seconds), "", None
+    if key == "cells":
+        return counts(row.counts), "", None
+    if key.startswith("average:"):
+        return average(getattr(row, key.removeprefix("average:"))), "", None
+    found = row.by_party[key.removeprefix("party:")] if key.startswith("party:") else getattr(row, key)
+    small = case(found, True) if key in ("integrity", "privacy") else ""
+    return score(found), small, found.value.value if found.value is not None else None
+
+
+def test_scores_and_ranks_are_those_of_standings_for_every_cut(board: Board, text: str, show: Open) -> None:
+    def subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
+
+    names = ["", "digits", "fashion"]
+    cuts = [(p, k, i) for p in subsets(EVERYONE) for k in subsets(KNOWLEDGE) for i in range(3)]
+    found = show(text).execute_script(READ_ALL, cuts, names)
+    assert len(found) == 192
+    for (parties, knows, i), seen in zip(cuts, found, strict=True):
+        cut = Cut(parties, knows, (names[i],) if i else ())
+        assert seen["advice"] == advice(board, cut), cut
+        for row, line in zip(standings(board, cut), seen["rows"], strict=True):
+            for key, cell in line.items():
+                nobody = (key.endswith("integrity") and not knows) or (key.endswith("privacy") and not parties)
+                gone = key.startswith("party:") and key.removeprefix("party:") not in parties
+                assert cell["hidden"] == (nobody or gone), (cut, key)
+                if not cell["hidden"]:
+                    large, small, value = expected(row, key)
+                    assert (cell["text"], cell["small"]) == (large, small), (cut, row.defense, key)
+                    assert (None if cell["value"] is None else float(cell["value"])) == value, (cut, row.defense, key)
+
+
+def test_the_table_is_the_one_that_is_there_without_javascript(text: str, show: Open) -> None:
+    body = text.split("<tbody>")[1].split("</tbody>")[0]
+    lines = [re.findall(r"<t[dh].*?</t[dh]>", line) for line in re.findall(r"<tr.*?</tr>", body)]
+    still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in lines]
+    browser = show(text)
+    assert rows(browser) == still
+    classes = [[(re.search(r'class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
+    script = (
+        'return [...document.querySelectorAll("#board tbody tr")].map((r) => [...r.children].map((c) => c.className))'
+    )
+    assert browser.execute_script(script) == classes
+
+
+def test_with_javascript_off_the_ranking_can_be_read(text: str, show: Open, browser: Any) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(text)
+        assert find(browser, "#board").is_displayed()
+        assert find(browser, "#advice").text.startswith("For all threats on the board: take")
+        assert not find(browser, "#cut").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(text)
+    head = find(browser, 'th[data-key="utility"]')
+    by_name = {row.defense: row.utility.value.value for row in standings(board) if row.utility.value}
+
+    def order() -> list[float]:
+        script = 'return [...document.querySelectorAll("#board tbody th button")].map((b) => b.textContent)'
+        return [by_name[name] for name in browser.execute_script(script)]
+
+    assert find(browser, 'th[data-key="rank"]').get_attribute("aria-sort") == "ascending"
+    find(browser, 'th[data-key="utility"] button').click()
+    assert (head.get_attribute("aria-sort"), order()) == ("descending", sorted(by_name.values(), reverse=True))
+    find(browser, 'th[data-key="utility"] button').send_keys(Keys.ENTER)
+    assert (head.get_attribute("aria-sort"), order()) == ("ascending", sorted(by_name.values()))
+    assert len(browser.find_elements("css selector", "th[aria-sort]")) == 1
+    find(browser, 'th[data-key="rank"] button').send_keys(Keys.SPACE)
+    assert [line[0] for line in rows(browser)] == ["1", "2", "3", "4", "5", "6", "–"]
+    find(browser, 'th[data-key="rank"] button').click()
+    assert [line[0] for line in rows(browser)] == ["6", "5", "4", "3", "2", "1", "–"]  # without a rank: last either way
+
+
+def test_filtering_by_text_keeps_ranks_and_says_how_many(text: str, show: Open) -> None:
+    browser = show(text)
+    before = {line[1]: line[0] for line in rows(browser)}
+    find(browser, "#search").send_keys("BAFFLE")
+    assert {line[1]: line[0] for line in rows(browser)} == {"baffle": before["baffle"]}
+    assert find(browser, "#shown").text == "1 of 7 defenses shown"
+    find(browser, "#search").clear()
+    find(browser, "#search").send_keys("no such thing")
+    assert rows(browser) == []
+    assert find(browser, "#shown").text == "0 of 7 defenses shown"
+
+
+def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(text)
+    for value in ("client", "eavesdropper", "outsider", "omniscient"):
+        find(browser, f'input[value="{value}"]').send_keys(Keys.SPACE)
+    assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_cut("server,own"))[0]
+    assert [line[2] for line in rows(browser)] == [score(r.overall) for r in standings(board, read_cut("server,own"))]
+
+
+def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(text)
+    find(
+        browser, f"#board tbody tr:nth-child({1 + [r.defense for r in standings(board)].index('dbcl')}) button"
+    ).click()
+    assert find(browser, "#detail-title").text == "dbcl"
+    assert browser.switch_to.active_element == find(browser, "#detail-title")
+    assert not find(browser, "#cell").is_displayed()
+    heat = browser.find_elements("css selector", "#detail .heat button")
+    assert len(heat) == len([c for c in board.cells if c.defense == "dbcl"])
+    names = [b.get_attribute("aria-label") for b in heat]
+    chosen = next(
+        c for c in board.cells if (c.defense, c.attack, c.party, c.form) == ("dbcl", "dlg", "server", "paper")
+    )
+    assert any(name.startswith("dlg as client, paper: n/a") for name in names)
+    heat[next(i for i, name in enumerate(names) if name.startswith("dlg as server, paper"))].send_keys(Keys.ENTER)
+    assert find(browser, "#cell-title").text == "dlg against dbcl"
+    told = find(browser, "#cell").text
+    for key in chosen.keys.values():
+        assert key in told
+    for value in chosen.scores.values():
+        assert f"{value:.3f}" in told
+    assert "over 5 seeds" in told
+    assert chosen.command in told
+    pictures = browser.find_elements("css selector", "#cell img")
+    assert [p.get_attribute("alt").split(";")[0] for p in pictures] == [
+        "originals that dlg was after",
+        "what dlg made of them as server, paper",
+        "what dlg made of them as server, adaptive",
+    ]
+    assert all(browser.execute_script("return arguments[0].naturalWidth", p) == 3 * 8 + 2 * 2 for p in pictures)
+    find(browser, "#cell .copy").click()
+    copied = find(browser, "#cell .copy + span")
+    assert copied.text in ("copied", "selected: press Ctrl+C")
+    browser.back()
+    assert not find(browser, "#cell").is_displayed()
+    browser.back()
+    assert not find(browser, "#detail").is_displayed()
+
+
+def test_curves_are_drawn_and_told(board: Board, text: str, show: Open) -> None:
+    browser = show(text)
+    for attack, labels in (
+        ("sign-flip", ["accuracy by round, least seed: under sign-flip from 0.1 to 0.45; everybody honest from 0.1"]),
+        ("joint-membership", ["ROC, least seed: joint-membership from 0 to 1; guessing from 0 to 1"]),
+    ):
+        i = next(i for i, c in enumerate(board.cells) if (c.defense, c.attack) == ("dbcl", attack) and c.scores)
+        go(browser, i, board)
+        drawn = [s.get_attribute("aria-label") for s in browser.find_elements("css selector", "#cell svg")]
+        assert len(drawn) == len(labels)
+        assert all(one.startswith(label) for one, label in zip(drawn, labels, strict=True))
+    told = find(browser, "#cell").text
+    assert "sum of two rounds" in told  # the reading, and what the other one says
+    assert "one round 0.90" in told
+
+
+def test_reasons_and_marks_are_shown_as_text(board: Board, text: str, show: Open) -> None:
+    browser = show(text)
+    failed = next(i for i, c in enumerate(board.cells) if c.status == "failed")
+    go(browser, failed, board)
+    assert f"failed: ValueError: {HOSTILE}" in find(browser, "#cell").text
+    marked = next(i for i, c in enumerate(board.cells) if c.defense == "baffle")
+    go(browser, marked, board)
+    assert "simulated: secure sums are added in the clear" in find(browser, "#cell").text
+    private = next(i for i, c in enumerate(board.cells) if c.defense == "two-stage")
+    go(browser, private, board)
+    assert "epsilon 8" in find(browser, "#detail").text
+
+
+def go(browser: Any, cell: int, board: Board) -> None:
+    """By the address, as a link would."""
+    place = f"defense-{DEFENSES.index(board.cells[cell].defense)}-{cell}"
+    browser.execute_async_script(
+        "const done = arguments[1]; addEventListener('hashchange', () => setTimeout(done, 0), { once: true });"
+        "location.hash = arguments[0];",
+        place,
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone_never_scrolls_the_page_sideways(board: Board, text: str, show: Open, browser: Any, dark: bool) -> None:
+    phone(browser, 360, dark)
+    show(text)
+    for attack in (None, "sign-flip", "dlg", "joint-membership"):
+        if attack is not None:
+            go(browser, next(i for i, c in enumerate(board.cells) if (c.defense, c.attack) == (HOSTILE, attack)), board)
+        wide = browser.execute_script(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth, innerWidth]"
+        )
+        assert wide == [360, 360, 360], attack
+    colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert colour == ("rgb(22, 22, 22)" if dark else "rgb(255, 255, 255)")
+
+
+def test_nothing_is_fetched(text: str, show: Open) -> None:
+    browser = show(text)
+    names = browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in names if not name.startswith("data:")] == []
+
+
+def test_the_page_can_be_read_by_a_screen_reader(board: Board, text: str, show: Open) -> None:
+    browser = show(text)
+    go(browser, next(i for i, c in enumerate(board.cells) if (c.defense, c.attack) == ("dbcl", "dlg")), board)
+    script = """
+    const all = (s) => [...document.querySelectorAll(s)];
+    return { lang: document.documentElement.lang,
+      unnamed: all("button, input, select")
+        .filter((x) => !(x.textContent.trim() || x.ariaLabel || x.labels?.length)).length,
+      images: all("img:not([alt]), svg:not([aria-label])").length,
+      heads: all("th:not([scope])").length, regions: all(".scroll:not([tabindex])").length,
+      ids: all("[id]").length - new Set(all("[id]").map((x) => x.id)).size };"""
+    found = browser.execute_script(script)
+    assert found == {"lang": "en", "unnamed": 0, "images": 0, "heads": 0, "regions": 0, "ids": 0}
+
+
+@pytest.mark.parametrize(
+    "little",
+    [
+        make_board([], [], seeds=(), arenas=()),
+        make_board([make_cell(seeds=(0,))], seeds=(0,)),
+        make_board([make_cell(status="failed"), make_cell("__proto__", "constructor", 0.5)]),
+    ],
+    ids=["empty", "one seed", "failed"],
+)
+def test_boards_with_little_on_them(little: Board, show: Open) -> None:
+    browser = show(page(little))
+    cut = Cut()
+    assert [p.text for p in browser.find_elements("css selector", "#advice p")] == advice(little, cut)
+    assert [line[1].split("no rank")[0] for line in rows(browser)] == [r.defense for r in standings(little, cut)]
+    for i, c in enumerate(little.cells):
+        browser.execute_script("location.hash = arguments[0]", f"defense-{little.defenses.index(c.defense)}-{i}")
+        assert find(browser, "#cell-title").text == f"{c.attack} against {c.defense}"
+    browser.execute_script("location.hash = 'defense-99-99'")
+    assert not find(browser, "#detail").is_displayed()

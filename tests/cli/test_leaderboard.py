@@ -1,0 +1,175 @@
+"""`bench leaderboard` as a user meets it."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from board_play import make_board, make_cell, make_honest
+
+from fedarena.board.board import from_json, to_json
+from fedarena.board.standing import read_cut, within
+from fedarena.cli import leaderboard, main
+from fedarena.errors import UserError
+
+Bench = Callable[..., str]
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """In a folder with a long name, which no line may break."""
+    path = tmp_path / "here" / ("a-long-name-" * 8) / "board.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(to_json(make_board()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Run `bench leaderboard …` in an empty folder; gives stdout."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str | Path) -> str:
+        parser = argparse.ArgumentParser()
+        leaderboard.add_parser(parser.add_subparsers(required=True))
+        args = parser.parse_args(["leaderboard", *map(str, words)])
+        assert args.run(args) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, published: Path) -> None:
+    out = bench(published, "--threats", "server,own")
+    lines = [line.split() for line in out.splitlines()]
+    assert [line[1] for line in lines if line and line[0] in ("1", "2", "3")][:3] == ["two-stage", "dbcl", "fedavg"]
+    for words in (
+        "Threats: curious server; corrupted clients (own).",
+        "take two-stage",
+        "sign-flip: corrupted clients",
+        "dlg: server, paper",
+        "3 seeds (0, 1, 2); intervals are 95 % over seeds",
+    ):
+        assert words in " ".join(out.split()), words
+    assert (
+        f"\nbench leaderboard {published} --threats server,own --format html --out board.html\n" in out
+    )  # in one line
+
+
+def test_without_a_choice_of_threats_the_missing_ones_cost_ranks_only_where_nobody_posed_them(
+    bench: Bench, published: Path
+) -> None:
+    assert "take two-stage" in bench(published)
+    published.write_text(to_json(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")])), encoding="utf-8")
+    out = bench(published)
+    assert "has no rank: no integrity score" in out
+    assert f"bench leaderboard {published} --threats server\n" in out  # what does rank
+    assert "take dbcl" in bench(published, "--threats", "server")
+
+
+def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Path) -> None:
+    text = bench(published, "--format", "md", "--threats", "server")
+    assert text.startswith("# Results made by hand\n")
+    assert f"- `bench leaderboard {published} --threats server`" in text
+    page = bench(published, "--format", "html")
+    assert page.startswith("<!doctype html>")
+    assert f"<code>bench leaderboard {published}</code>" in page
+
+
+def test_json_is_the_published_form_and_can_be_cut(bench: Bench, published: Path) -> None:
+    assert from_json(bench(published, "--format", "json"), published) == make_board()
+    cut = bench(published, "--format", "json", "--threats", "server")
+    assert from_json(cut, published) == within(make_board(), read_cut("server"))
+    assert {c["axis"] for c in json.loads(cut)["cells"]} == {"privacy"}
+
+
+def test_csv_has_a_row_a_cell(bench: Bench, published: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(bench(published, "--format", "csv", "--threats", "own"), newline="")))
+    assert [(r["axis"], r["defense"]) for r in rows if r["axis"] == "integrity"] == [
+        ("integrity", name) for name in ("fedavg", "dbcl", "two-stage")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("b.md", "# "),
+        ("b.html", "<!doctype html>"),
+        ("b.csv", "problem,"),
+        ("b.json", "{"),
+        ("b.txt", "Results made by hand"),
+    ],
+)
+def test_a_file_s_ending_says_the_format(bench: Bench, published: Path, tmp_path: Path, name: str, begins: str) -> None:
+    out = bench(published, "--out", tmp_path / name)
+    assert out == f"3 defenses, 9 cells: {tmp_path / name}\n"
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
+
+
+def test_the_format_given_goes_before_the_ending(bench: Bench, published: Path, tmp_path: Path) -> None:
+    bench(published, "--format", "csv", "--out", tmp_path / "b.html")
+    assert (tmp_path / "b.html").read_text(encoding="utf-8").startswith("problem,")
+
+
+def test_folders_and_suites_are_found(bench: Bench, published: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs" / "mine"
+    runs.mkdir(parents=True)
+    (runs / "board.json").write_bytes(published.read_bytes())
+    assert "two-stage" in bench("mine")
+    assert "two-stage" in bench(published.parent)
+    (tmp_path / "runs" / "records").mkdir()
+    assert "No records: nothing was measured" in bench()  # without a name: the folder runs
+
+
+def test_problems_are_chosen_by_name(bench: Bench, published: Path) -> None:
+    assert "problems digits" in bench(published, "--problem", "digits")
+    with pytest.raises(UserError, match="option 'problem' is 'fashion', allowed: digits"):
+        bench(published, "--problem", "fashion")
+
+
+def test_bad_input_is_one_line_and_exit_code_two(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.json").write_text("[1, 2]", encoding="utf-8")
+    (tmp_path / "cut.json").write_text(published.read_text(encoding="utf-8")[:500], encoding="utf-8")
+    for words, told in (
+        ([str(published), "--threats", "sever"], "option 'threats' is 'sever', allowed: server, client"),
+        ([str(published), "--format", "xml"], "invalid choice: 'xml'"),
+        (["nowhere"], "there are no results in runs/nowhere"),
+        (["odd.json"], "odd.json is not a board"),
+        (["cut.json"], "cut.json is damaged"),
+        ([str(published), "--out", "odd.json/x.md"], "cannot write odd.json/x.md"),
+    ):
+        assert main(["leaderboard", *words]) == 2
+        streams = capsys.readouterr()
+        assert streams.out == ""
+        assert streams.err.startswith("bench: ")
+        assert told in streams.err
+        assert streams.err.count("\n") == 1
+
+
+def test_a_page_is_not_thrown_at_a_terminal(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with pytest.raises(UserError, match="option 'out' is not given"):
+        bench(published, "--format", "html")
+
+
+def test_one_seed_and_nothing_but_failures_are_said(bench: Bench, published: Path) -> None:
+    one = make_board([make_cell(seeds=(0,))], [make_honest(seeds=(0,))], seeds=(0,))
+    published.write_text(to_json(one), encoding="utf-8")
+    out = bench(published, "--threats", "server")
+    assert "one seed (0): no interval" in out
+    assert "±" not in out.split("How the scores")[0]
+    failed = [make_cell(d, status="failed") for d in ("fedavg", "dbcl")]
+    published.write_text(to_json(make_board(failed)), encoding="utf-8")
+    out = bench(published, "--threats", "server")
+    assert "none of its 2 cells gave a result" in " ".join(out.split())
+    assert "1 failed" in out
