@@ -240,7 +240,8 @@ def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Sc
     lacking = [name for name, score in scores.items() if score.value is None]
     if lacking:
         return f"no {' and no '.join(lacking)} score"
-    asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c)}
+    # What somebody else found against one defense lowers that one's score, and is not asked of the others.
+    asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c) and not c.found_by}
     met = {(c.problem, c.attack, c.party, c.knows) for c in mine if c.status in ("ok", "n/a", "diverged", "mixed")}
     if asked - met:
         return f"{len(asked - met)} of {len(asked)} attacks and threats not met"

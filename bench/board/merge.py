@@ -1,0 +1,60 @@
+"""Cells that others measured, put onto a board: a stronger attack on a listed defense lowers its score.
+
+A worst case over attacks holds until somebody finds a worse one. Whoever does runs a suite of one's own on the board's
+own problems, with an attack from a plug-in or a listed one better used; its cells join the board, and the lowest score
+counts. They join only where the problem is the board's to the last digit: FedAvg must have reached the same accuracy on
+every seed that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fedarena.board.board import Arena, Board, Cell
+from fedarena.errors import UserError
+
+CLOSE = 1e-3
+"""Accuracies that differ by less are the same run on another machine."""
+
+
+def merge(board: Board, others: Sequence[Board]) -> Board:
+    """The board with the others' cells on its own problems and defenses.
+
+    An attack that the board has already, with other options, joins under its name and the other suite's.
+
+    Raises:
+        UserError: another board that has no problem in common with this one.
+    """
+    known, cells, notes = {c.place for c in board.cells}, list(board.cells), list(board.notes)
+    for other in others:
+        same = _same_problems(board, other)
+        if not same:
+            raise UserError(
+                f"board '{other.suite}' cannot join '{board.suite}': it has no problem on which FedAvg reached the "
+                "same accuracy on the same seeds; copy the problem's table from the suite as it stands"
+            )
+        found = [
+            replace(c, problem=same[c.problem]) for c in other.cells if c.problem in same and c.defense != "fedavg"
+        ]
+        found = [c for c in found if c.defense in board.defenses and c.scores]
+        found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
+        known |= {c.place for c in found}
+        cells += [replace(c, found_by=f"{c.found_by} " * bool(c.found_by) + f"suite {other.suite}") for c in found]
+        notes.append(_note(other, found))
+    return replace(board, cells=tuple(cells), notes=tuple(notes))
+
+
+def _same_problems(board: Board, other: Board) -> dict[str, str]:
+    """Name on the other board → name on this one."""
+    return {b.name: a.name for b in other.arenas for a in board.arenas if _same(a, b)}
+
+
+def _same(a: Arena, b: Arena) -> bool:
+    seeds = set(a.fedavg) & set(b.fedavg)
+    return a.told == b.told and bool(seeds) and all(abs(a.fedavg[s] - b.fedavg[s]) < CLOSE for s in seeds)
+
+
+def _note(other: Board, found: Sequence[Cell]) -> str:
+    attacks = ", ".join(dict.fromkeys(c.attack for c in found)) or "none"
+    return f"{len(found)} cells are from suite '{other.suite}' (attacks: {attacks}); where they are lower, they count"
