@@ -37,7 +37,9 @@ def cell_changes(base: Cell, new: Cell | None) -> list[Found]:
     if another_experiment(base, new):
         return [Found("another experiment: options or problem differ, so that its score is not compared")]
     found = [*_fewer(_there(base.statuses), _there(new.statuses)), *_statuses(base, new)]
-    if base.versions != new.versions:
+    if base.status == new.status == "failed":
+        found.append(Found("failed on both boards", finding=False))
+    if base.versions and new.versions and base.versions != new.versions:
         names = [n for n in sorted({*base.versions, *new.versions}) if base.versions.get(n) != new.versions.get(n)]
         told = ", ".join(f"{n} {base.versions.get(n, '-')} → {new.versions.get(n, '-')}" for n in names)
         found.append(Found(f"versions of methods: {told}", finding=False))

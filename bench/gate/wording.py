@@ -58,7 +58,7 @@ def tally(c: Comparison) -> str:
         f"{counts['loss']} lower",
         f"{counts['gain']} higher",
         *([f"{counts['unknown']} moved, of one seed"] if counts["unknown"] else []),
-        f"{counts['none']} without a score to compare",
+        f"{counts['none']} with no score to compare (n/a, failed, missing)",
     ]
     return f"Scores of cells and honest runs: {', '.join(parts)}. New: {len(c.added)}."
 

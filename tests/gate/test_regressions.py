@@ -189,6 +189,13 @@ def test_what_failed_and_works_again_is_told_and_no_finding() -> None:
     assert [f.words for i in found.items for f in i.found] == ["measured now: failed → ok"]
 
 
+def test_what_failed_on_both_is_told() -> None:
+    board = make_board([make_cell("dbcl", "dlg", 0.5, status="failed"), make_cell("fedavg", "dlg", 0.1)])
+    found = compare(board, board)
+    assert found.findings == []
+    assert [f.words for i in found.items for f in i.found] == ["failed on both boards"]
+
+
 @pytest.mark.parametrize("gone", ["absent", "missing"])
 def test_a_missing_cell(gone: str) -> None:
     cells = list(BASE.cells)
