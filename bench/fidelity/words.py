@@ -36,7 +36,9 @@ def setting(line: Line) -> str:
     if published.within is not None:
         low, high = published.within
         bounds = f"taken as {low:g} or more" if high == float("inf") else f"taken as {low:g} to {high:g}"
-    return "; ".join(part for part in (published.setting, bounds, published.apart, line.reason) if part)
+    return "; ".join(
+        part for part in (published.setting, published.remark, bounds, published.apart, line.reason) if part
+    )
 
 
 def seeds(line: Line) -> str:

@@ -22,6 +22,7 @@ class Published:
         share: whether it is a share in [0, 1], of which a percentage point means the same everywhere.
         better: which side of the paper's number is the better one; "" where neither is.
         within: lowest and highest of ours that agree with the paper's words.
+        remark: what else is to be known of ours.
         source: where the number stands, where that is not the paper itself.
         apart: why the two cannot be held against each other; "" where they can.
     """
@@ -34,6 +35,7 @@ class Published:
     share: bool = True
     better: Better = "higher"
     within: tuple[float, float] | None = None
+    remark: str = ""
     source: str = ""
     apart: str = ""
 
