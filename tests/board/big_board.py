@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from board_play import make_arena, make_board, make_cell, make_honest
 
@@ -13,7 +15,7 @@ HOSTILE = '</script><img src=x onerror="window.pwned=1">'
 
 PRIVACY = (("dlg", "reconstruction"), ("joint-membership", "membership"), ("model-inversion", "inversion"))
 POISON = ("sign-flip", "alie", "label-flip")
-DEFENSES = ("fedavg", "dbcl", "two-stage", "baffle", "krum", "median", HOSTILE)
+DEFENSES = ("fedavg", "twin", "dbcl", "two-stage", "baffle", "krum", "median", HOSTILE)
 
 
 def big_board(seeds: tuple[int, ...] = (0, 1, 2, 3, 4), problems: tuple[str, ...] = ("digits", "fashion")) -> Board:
@@ -22,7 +24,7 @@ def big_board(seeds: tuple[int, ...] = (0, 1, 2, 3, 4), problems: tuple[str, ...
     cells: list[Cell] = []
     honest = []
     for problem in problems:
-        for d, defense in enumerate(DEFENSES):
+        for d, defense in enumerate(n for n in DEFENSES if n != "twin"):
             level = float(np.round(1 - 0.05 * d * draw.random(), 3))
             utility = {s: min(1.0, level + 0.01 * draw.standard_normal()) for s in seeds}
             honest.append(
@@ -41,6 +43,12 @@ def big_board(seeds: tuple[int, ...] = (0, 1, 2, 3, 4), problems: tuple[str, ...
             for attack, goal in PRIVACY:
                 parties = ("outsider",) if goal == "inversion" else [p for p in EVERYONE if p != "outsider"]
                 cells += [_curious(draw, problem, defense, (attack, goal), p, f, seeds) for p in parties for f in FORMS]
+    # One that ties with dbcl, comes first and costs more; and an honest run of which nothing is there.
+    twins = [replace(c, defense="twin") for c in cells if c.defense == "dbcl"]
+    calm = [replace(h, defense="twin", bytes_up=9e4) for h in honest if h.defense == "dbcl"]
+    lost = next(i for i, h in enumerate(honest) if (h.problem, h.defense) == (problems[-1], "median"))
+    honest[lost] = replace(honest[lost], status="missing", utility={}, accuracy={}, keys=(), bytes_up=9e6)
+    honest, cells = [honest[0], *calm, *honest[1:]], [*twins, *cells]
     arenas = [make_arena(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems]
     note = f"1 damaged record left out: {HOSTILE}"
     return make_board(cells, honest, seeds=seeds, arenas=tuple(arenas), notes=(note,), suite="play")

@@ -204,9 +204,18 @@ def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -
     assert (head.get_attribute("aria-sort"), order()) == ("ascending", sorted(by_name.values()))
     assert len(browser.find_elements("css selector", "th[aria-sort]")) == 1
     find(browser, 'th[data-key="rank"] button').send_keys(Keys.SPACE)
-    assert [line[0] for line in rows(browser)] == ["1", "2", "3", "4", "5", "6", "–"]
+    assert [line[0] for line in rows(browser)] == ["1", "2", "3", "4", "5", "6", "7", "–"]
     find(browser, 'th[data-key="rank"] button').click()
-    assert [line[0] for line in rows(browser)] == ["6", "5", "4", "3", "2", "1", "–"]  # without a rank: last either way
+    assert [line[0] for line in rows(browser)] == [
+        "7",
+        "6",
+        "5",
+        "4",
+        "3",
+        "2",
+        "1",
+        "–",
+    ]  # without a rank: last either way
 
 
 def test_filtering_by_text_keeps_ranks_and_says_how_many(text: str, show: Open) -> None:
@@ -214,11 +223,11 @@ def test_filtering_by_text_keeps_ranks_and_says_how_many(text: str, show: Open) 
     before = {line[1]: line[0] for line in rows(browser)}
     find(browser, "#search").send_keys("BAFFLE")
     assert {line[1]: line[0] for line in rows(browser)} == {"baffle": before["baffle"]}
-    assert find(browser, "#shown").text == "1 of 7 defenses shown"
+    assert find(browser, "#shown").text == "1 of 8 defenses shown"
     find(browser, "#search").clear()
     find(browser, "#search").send_keys("no such thing")
     assert rows(browser) == []
-    assert find(browser, "#shown").text == "0 of 7 defenses shown"
+    assert find(browser, "#shown").text == "0 of 8 defenses shown"
 
 
 def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> None:
