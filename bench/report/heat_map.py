@@ -74,6 +74,12 @@ def squares(board: Board, problem: str, form: str) -> dict[tuple[str, str], Squa
     }
 
 
+def _forms(board: Board, problem: str) -> list[str]:
+    """The maps that say something of their own."""
+    forms = {c.form for c in board.cells if c.problem == problem}
+    return [form for form in MAPS if form in forms]
+
+
 def _figure(board: Board, arena: Arena) -> Drawn:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
@@ -86,12 +92,12 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     # Names stand beside the squares, and slanting above them.
     beside, above = (max(len(label(name)) for name in of) for of in (defenses, names))
     width, height = 0.62 * len(names) + 0.08 * beside + 0.9, 0.36 * len(defenses) + 0.06 * above + 1.2
-    size = (max(7.0, width + 0.9), 2 * height) if wide else (2 * width + 0.9, height)
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(2 if wide else 1, 1 if wide else 2, squeeze=False).flatten()
+    maps = [(MAPS[form], squares(board, arena.name, form)) for form in _forms(board, arena.name)]
+    down, across = (len(maps), 1) if wide else (1, len(maps))
+    figure = Figure(figsize=(across * max(3.2, width) + 0.9, down * height), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False).flatten()
     told = []
-    for axes, (form, title) in zip(grid, MAPS.items(), strict=True):
-        found = squares(board, arena.name, form)
+    for axes, (title, found) in zip(grid, maps, strict=True):
         _map(axes, defenses, names, found)
         _groups(axes, axes_of)
         axes.set_title(f"Worst score against attacks\n{title}", fontsize=9)
@@ -99,12 +105,14 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     bar = figure.colorbar(ScalarMappable(cmap=SHADES), ax=list(grid), fraction=0.03, pad=0.02)
     bar.set_label("0 all lost, 1 withstood", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    about = f"Heat maps of the worst score of each defense against each attack on {arena.name}."
+    about = f"Heat map of the worst score of each defense against each attack on {arena.name}."
     caption = (
         f"Worst score over threats, mean over seeds, on {arena.name}: 1 is withstood, 0 all lost. Rows as ranked. "
         f"Hatched: no score, and the word says why; {NOT_PLANNED} not planned; * another threat of the same attack "
         "gave no result, so that the worst may be lower."
     )
+    if len(maps) < len(MAPS):
+        caption += f" Every attack here was made {maps[0][0]}, so there is one map."
     return Drawn(file_name("scores", arena.name), " ".join([about, *told]), caption, as_png(figure))
 
 

@@ -122,7 +122,8 @@ def _advice(board: Board) -> str:
             continue
         rows, words = standings(board, cut), ",".join((*cut.parties, *cut.knows))
         ranked = [row.defense for row in rows if row.rank is not None]
-        title = f"{who[0].upper()}{who[1:]}: {ranked[0] if ranked else 'none can be recommended'}"
+        first = "no defense ranks above none" if ranked[:1] == ["fedavg"] else "".join(ranked[:1])
+        title = f"{who[0].upper()}{who[1:]}: {first or 'none can be recommended'}"
         sentences = [escape(sentence) for sentence in advice(board, cut, rows)]
         told.append(folded(title, "\n\n".join([*sentences, f"On a leaderboard: `--threats {words}`."])))
     if unposed and board.cells:
@@ -165,7 +166,12 @@ def _why(h: Honest) -> str:
 
 
 def _promises(h: Honest) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in h.guarantees.items())
+    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in h.guarantees.items())
+
+
+def _plain(value: float) -> str:
+    """Counts in full, anything else to three digits."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
 
 
 def _figure(drawn: Drawn, maker: str) -> str:

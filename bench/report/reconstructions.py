@@ -90,12 +90,11 @@ def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[
     shown: dict[Form, Images | None] = {}
     for defense, halves in rows.items():
         originals = {form: half.originals for form, half in halves.items()}
-        if not lines or any(not _same(shown.get(form), o) for form, o in originals.items() if o is not None):
+        having = [o for o in originals.values() if o is not None]
+        if having and any(not _same(shown.get(form), o) for form, o in originals.items() if o is not None):
             # Other rounds or clients were seen: what is below has originals of its own.
-            lines.append(("originals", originals, dict.fromkeys(FORMS, "")))
-            shown = originals
-        else:
-            shown |= {form: o for form, o in originals.items() if o is not None}
+            shown = {form: o if o is not None else having[0] for form, o in originals.items()}
+            lines.append(("originals", shown, dict.fromkeys(FORMS, "")))
         lines.append((defense, {f: half.guesses for f, half in halves.items()}, {f: h.told for f, h in halves.items()}))
     tall = [TALL if any(images is not None for images in row.values()) else FLAT for _, row, _ in lines]
     largest = max(i[0, 0].size for _, row, _ in lines for i in row.values() if i is not None)

@@ -57,6 +57,14 @@ def test_the_heat_map_s_alt_text_has_each_defense_s_lowest_score() -> None:
     assert "baffle" not in years.alt
 
 
+def test_a_map_that_would_say_nothing_of_its_own_is_left_out() -> None:
+    (drawn,) = heat_maps(make_board([make_cell(score=0.3, form="paper")], []))
+    assert "who may adapt" not in drawn.alt
+    assert "there is one map" in drawn.caption
+    (drawn,) = heat_maps(make_board([make_cell(score=0.3)], []))
+    assert "As the papers" not in drawn.alt
+
+
 def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> None:
     light = [_luminance(colormaps[SHADES](v / 20)) for v in range(21)]
     assert all(a < b for a, b in pairwise(light))
@@ -116,7 +124,8 @@ def test_cost_tells_both_and_names_whom_it_leaves_out() -> None:
 def test_epsilon_is_drawn_where_it_is_promised() -> None:
     board = rich_board()
     (drawn,) = privacy_and_epsilon(board)
-    assert drawn.alt == "Privacy against ε on digits. ε (replace one): dp-sgd+krum ε 2 and privacy 0.71."
+    told = "dp-sgd+krum ε 2 and privacy 0.71; fedavg promises nothing and has 0.02"
+    assert drawn.alt == f"Privacy against ε (replace one) on digits: {told}."
     assert not privacy_and_epsilon(make_board())
 
 

@@ -50,7 +50,7 @@ def test_every_figure_has_a_picture_of_fit_size_an_alt_text_with_numbers_and_its
         data = (written / path).read_bytes()
         assert len(data) <= LARGEST
         with Image.open(io.BytesIO(data)) as picture:
-            assert min(picture.size) > 200
+            assert min(picture.size) > 150
             assert len(set(picture.convert("L").get_flattened_data())) > 20
         after = text.split(f"]({path})\n\n")[1].split("\n\n")[0]
         assert after.endswith("Made by `bench report play`.")
