@@ -9,6 +9,7 @@ with one thread.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -19,7 +20,7 @@ from typing import Any
 from fedarena.errors import UserError
 from fedarena.executors import Executor, WorkerDied, executor, one_thread
 from fedarena.mailbox import Address, mailbox, post
-from fedarena.records import Record
+from fedarena.records import Record, describe
 from fedarena.scores import add_reference
 from fedarena.sharing import Training, given_by, references, shared
 from fedarena.spec import GroupSpec
@@ -33,6 +34,8 @@ TRAINING = 0.1
 """Share of a group's time that the training is taken to need, for progress."""
 TRIES = 3
 """How often a piece of work may lose its worker before it is given up."""
+LOOK = 1.0
+"""Seconds between two looks at what somebody else was at."""
 
 
 @dataclass
@@ -44,12 +47,15 @@ class Events:
         finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
         lost: a group that was given up or refused, and why.
         elsewhere: asked before a federation starts: the group's records, if somebody else has finished it meanwhile.
+        claim: asked next, with the groups that would read the federation: False if somebody else is at one of them, and
+            they are to be looked at again later.
     """
 
     report: Report = lambda i, share, text: None
     finished: Callable[[int, int, list[Record], list[Gallery]], object] = lambda i, k, records, galleries: None
     lost: Callable[[int, str], object] | None = None
     elsewhere: Callable[[int], Sequence[Record]] = lambda i: ()
+    claim: Callable[[Sequence[int]], bool] = lambda groups: True
 
 
 @dataclass
@@ -117,6 +123,7 @@ def run(
     Raises:
         UserError: input that cannot run, where the caller does not want to be told of lost groups.
         WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
+        Exception: likewise, whatever a method raised while it trained.
         ValueError: a group whose references are neither known nor among the groups.
     """
     tally = _Tally(events.report)
@@ -145,15 +152,20 @@ class _Run:
         )
         self.attacks: deque[_Piece] = deque()
         self.under_way: dict[Future[Any], _Piece] = {}
+        self.claimed_by_others = False
 
     def run(self) -> None:
         while self.waiting or self.attacks or self.under_way:
             while len(self.under_way) < self._room() and (piece := self._next()) is not None:
                 self.under_way[self._start(piece)] = piece
             if not self.under_way:
-                self._stuck()
+                if self.claimed_by_others:
+                    time.sleep(LOOK)
+                else:
+                    self._stuck()
                 continue
-            for future in wait(self.under_way, return_when=FIRST_COMPLETED).done:
+            patience = LOOK if self.claimed_by_others else None
+            for future in wait(self.under_way, patience, FIRST_COMPLETED).done:
                 self._take(future, self.under_way.pop(future))
 
     def _room(self) -> int:
@@ -168,12 +180,15 @@ class _Run:
             return piece
         if self.attacks:
             return self.attacks.popleft()
+        self.claimed_by_others = False
         for piece in list(self.waiting):
             if self._found_elsewhere(piece):
                 self.waiting.remove(piece)
             elif self._ready(piece):
-                self.waiting.remove(piece)
-                return piece
+                if self.events.claim(piece.groups):
+                    self.waiting.remove(piece)
+                    return piece
+                self.claimed_by_others = True
         return None
 
     def _found_elsewhere(self, piece: _Piece) -> bool:
@@ -214,6 +229,9 @@ class _Run:
             return
         except UserError as error:
             self._lose(piece, error, str(error))
+            return
+        except Exception as error:  # a third party's code, or this package's: the others go on
+            self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
             return
         if piece.cell is None:
             for i, cells in zip(piece.groups, result, strict=True):
@@ -271,7 +289,11 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
 
-    return prepare_together(specs, tell)
+    try:
+        return prepare_together(specs, tell)
+    except Exception as error:
+        error.add_note(describe(error))  # where it happened is not known any more in another process
+        raise
 
 
 def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:

@@ -7,6 +7,7 @@ What a call gives does not depend on where it runs.
 from __future__ import annotations
 
 import os
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
@@ -17,6 +18,8 @@ from fedarena.errors import UserError
 from fedarena.mailbox import end_with_parent
 
 ENGINES = ("local", "ray")
+ANSWER = 5.0
+"""Seconds that a cluster's head may take to accept a connection."""
 
 
 class WorkerDied(Exception):
@@ -90,10 +93,17 @@ class Ray(Executor):
         self._ray = ray
         try:
             # Without an address a cluster of this machine alone.
-            ray.init(address=address, num_cpus=None if address else jobs, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            told = " ".join(str(error).split())[:200]
-            raise UserError(f"option 'address' is '{address}', where no Ray cluster answers ({told})") from None
+            told = {"log_to_driver": False, "logging_level": "ERROR"}
+            if address is None:
+                ray.init(address="local", num_cpus=jobs, **told)
+            else:
+                _require_answer(address)
+                ray.init(address=address, **told)
+        except (OSError, ValueError, RuntimeError) as error:
+            why = " ".join(str(error).split())[:200]
+            if address is None:
+                raise UserError(f"option 'engine' is ray, but no cluster can be started here ({why})") from None
+            raise UserError(f"option 'address' is '{address}', where no Ray cluster answers ({why})") from None
         whole = int(ray.cluster_resources().get("CPU", 1))
         self.slots = min(jobs or whole, whole)
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_call)
@@ -110,6 +120,13 @@ class Ray(Executor):
         self._ray.shutdown()
 
 
+def _require_answer(address: str) -> None:
+    """Raise OSError where nothing listens at HOST:PORT, which Ray itself would only find out after minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+
+
 def _call(parent: int | None, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     if parent is not None:
         end_with_parent(parent)
@@ -117,7 +134,7 @@ def _call(parent: int | None, function: Callable[..., Any], args: tuple[Any, ...
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
-    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's own error as it was."""
+    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's error as it was."""
     outer: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:

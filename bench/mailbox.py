@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def mailbox(read: Callable[[Any], object]) -> Iterator[Address]:
         yield listener.address, key
     finally:
         closing.set()
-        with suppress(OSError), Client(listener.address, authkey=key):
+        with suppress(OSError), socket.create_connection(listener.address, timeout=1):
             pass  # wakes the thread that accepts
         listener.close()
 
@@ -77,10 +78,10 @@ def end_with_parent(parent: int) -> None:
     if parent == os.getpid() or parent in _watched:
         return
     _watched.add(parent)
-    started_by = os.getppid()
 
     def watch() -> None:
-        while os.getppid() == started_by:
+        # Compared with who gave the work, not with who is the parent now: it may be gone already.
+        while os.getppid() == parent:
             time.sleep(WATCH)
         os._exit(1)
 

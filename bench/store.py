@@ -7,8 +7,11 @@ file is written whole or not at all, and two runs that measure the same trial wr
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,27 @@ from fedarena.records import SCHEMA, Record, key_of, save
 
 if TYPE_CHECKING:
     from fedarena.trial import Gallery
+
+STALE = 900.0
+"""Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
+CONTENT = (
+    *("goal", "status", "reason", "metrics", "series", "scores", "utility", "attacked", "tuned", "marks"),
+    *("guarantees", "cost", "origins", "environment"),
+)
+"""What a record has beside its identity."""
+BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
+"""What `fedarena.records.write_atomically` calls a file that it has begun."""
+
+
+def clear_litter(folder: Path) -> None:
+    """Remove what killed runs had begun to write; what another run may be writing at this moment stays."""
+    for place in (folder, folder / "records", folder / "pictures"):
+        for path in place.glob(".*"):
+            if not BEGUN.fullmatch(path.name):
+                continue
+            with suppress(OSError):  # another run cleans up too
+                if time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
 
 
 class Store:
@@ -50,6 +74,10 @@ class Store:
                 return
             if record["key"] != path.stem or key_of(record) != record["key"]:
                 raise ValueError("its name is not that of its content")
+            for name in CONTENT:
+                record[name]
+            if type(record["trial"]["records"]) is not int:
+                raise ValueError("it does not say how many records its trial gave")
             self._trials[record["trial"]["key"]][record["key"]] = record
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedarena.claims import Claims
 from fedarena.records import Record, prepare_folder
-from fedarena.store import Store
+from fedarena.store import Store, clear_litter
 from fedarena.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
 from fedarena.suite.suite import Suite
 
@@ -79,6 +80,7 @@ def run_suite(
     """
     prepare_folder(folder)
     prepare_folder(folder / "records")
+    clear_litter(folder)
     write_plan(plan, folder)
     store = Store(folder)
     wanted = [t for t in plan.trials if not t.refused]
@@ -107,14 +109,18 @@ class _Measuring:
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()
+        self.claims = Claims(store.folder)
 
     def run(self, missing: list[Planned], place: Executor) -> None:
         from fedarena.engine import Events, run
 
         self.missing = missing
         self.tell(self.outcome.there, self.total, "starting")
-        events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere)
-        run([self.specs[t.name].spec for t in missing], place, events, self._known())
+        events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
+        try:
+            run([self.specs[t.name].spec for t in missing], place, events, self._known())
+        finally:
+            self.claims.close()
 
     def _known(self) -> dict[Training, Record]:
         """Runs in the folder that others are measured against."""
@@ -132,10 +138,12 @@ class _Measuring:
         self.outcome.done += 1
         if i in self.complete:  # somebody else had it, but not all that the same federation gives
             self.outcome.there -= 1
+        self.claims.give_back([self.missing[i].key])
         self._tell(i)
 
     def _lost(self, i: int, why: str) -> None:
         self.outcome.lost[_told(self.missing[i])] = why
+        self.claims.give_back([self.missing[i].key])
         self._tell(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
@@ -150,6 +158,20 @@ class _Measuring:
             self.outcome.there += 1
             self._tell(i)
         return records
+
+    def _claim(self, groups: Sequence[int]) -> bool:
+        """Whether no other run into the folder is at one of these, or has finished one just now."""
+        if self.fresh:
+            return True
+        keys = [self.missing[i].key for i in groups]
+        if not self.claims.take(keys):
+            return False
+        known = [key for key in keys if self.store.trial(key)]
+        self.store.refresh()
+        if [key for key in keys if self.store.trial(key)] == known:
+            return True
+        self.claims.give_back(keys)
+        return False
 
     def _tell(self, i: int) -> None:
         self.complete.add(i)

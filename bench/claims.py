@@ -1,0 +1,78 @@
+"""Who is at what, among runs that write into one folder.
+
+A claim is a lock on one byte of the file `.claims` in the folder, at a place that follows from the trial's key. The
+operating system gives it back when its process ends, in whatever way, so that no claim can outlive its run; and the
+file stays empty. Claims only save work: a result is the same whoever measures it, and however often.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+NAME = ".claims"
+
+
+class Claims:
+    """The claims of this process in a folder.
+
+    Two objects in one process do not see each other's claims, and neither do runs on a system without such locks:
+    there every claim is granted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._held: set[str] = set()
+        try:
+            self._file: int | None = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:
+            self._file = None
+
+    def take(self, keys: list[str]) -> bool:
+        """Claim all of these trials, or none of them and say False: another process is at one of them."""
+        fresh = [key for key in keys if key not in self._held]
+        for i, key in enumerate(fresh):
+            if not self._lock(key):
+                self.give_back(fresh[:i])
+                return False
+            self._held.add(key)
+        return True
+
+    def give_back(self, keys: list[str]) -> None:
+        """Release these trials."""
+        for key in keys:
+            if key in self._held:
+                self._held.remove(key)
+                self._unlock(key)
+
+    def close(self) -> None:
+        """Release everything."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+        self._held.clear()
+
+    def _lock(self, key: str) -> bool:
+        if self._file is None or sys.platform == "win32":
+            return True
+        import fcntl
+
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
+        except (BlockingIOError, PermissionError):  # the two ways in which POSIX may say that somebody has it
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True
+
+    def _unlock(self, key: str) -> None:
+        if self._file is None or sys.platform == "win32":
+            return
+        import fcntl
+
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _place(key))
+
+
+def _place(key: str) -> int:
+    """A byte of the file, of 2^56 that it might have."""
+    return int(key[:14], 16)
