@@ -31,7 +31,13 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
     if not ranked:
         told = [_nobody_ranked(board, cut, rows)]
     else:
-        told = [_choice(board, cut, ranked[0]), *_next(board, cut, ranked), _as_good(ranked), *_better(rows)]
+        told = [
+            _choice(board, cut, ranked[0]),
+            *_weak(cut, ranked),
+            *_next(board, cut, ranked),
+            _as_good(ranked),
+            *_without_rank(rows),
+        ]
     told += _breaks_everyone(board, cut)
     lacking = unmeasured(board, cut) if board.cells else []
     if lacking and len(lacking) < len(cut.parties) + len(cut.knows):
@@ -93,6 +99,24 @@ def _cost(row: Standing) -> str:
     return f"It costs {_and(told)}."
 
 
+def _weak(cut: Cut, ranked: Sequence[Standing]) -> list[str]:
+    """A warning for each score that a mean has hidden, and who has more of it."""
+    told = []
+    for name in cut.axes:
+        found: Score = getattr(ranked[0], name)
+        if _value(found) >= WITHSTOOD:
+            continue
+        most = max(ranked, key=lambda row: _value(getattr(row, name)))
+        more: Score = getattr(most, name)
+        told.append(
+            f"Beware: its {name} is {score(found)}. Of all with a rank {most.defense} has the most, {score(more)}, "
+            f"with overall {score(most.overall)}."
+            if _value(more) > _value(found) + 0.0005
+            else f"Beware: its {name} is {score(found)}, and none with a rank has more."
+        )
+    return told
+
+
 def _next(board: Board, cut: Cut, ranked: Sequence[Standing]) -> list[str]:
     if len(ranked) < 2:
         return ["It is the only defense with a rank, so there is nothing to compare it with."]
@@ -137,7 +161,7 @@ def _as_good(ranked: Sequence[Standing]) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _better(rows: Sequence[Standing]) -> list[str]:
+def _without_rank(rows: Sequence[Standing]) -> list[str]:
     """Defenses that have no rank, for a reader who looks for them."""
     without = [row.defense for row in rows if row.rank is None]
     return [f"Without a rank, and so not compared: {_and(_short(without))}."] if without else []

@@ -11,7 +11,7 @@ from fedarena.board.board import Board, BySeed, Cell, Honest
 from fedarena.summary import mean
 
 PLACE = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows")
-TOLD = ("status", "reason", "reading", "found_by")
+TOLD = ("status", "reason", "reading", "found_by", "counts")
 
 
 def to_csv(board: Board) -> str:

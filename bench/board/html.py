@@ -259,7 +259,7 @@ def _honest(h: Honest) -> dict[str, Any]:
 
 def _cell(board: Board, c: Cell, picture: tuple[int, int] | None) -> dict[str, Any]:
     names = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows", "threat", "status", "reason")
-    found = {name: getattr(c, name) for name in (*names, "reading", "found_by", "settings", "command")}
+    found = {name: getattr(c, name) for name in (*names, "reading", "found_by", "settings", "command", "counts")}
     found |= {"statuses": _pairs(c.statuses), "scores": _pairs(c.scores), "keys": _pairs(c.keys)}
     found["mean"] = fmean(c.scores.values()) if c.scores else None
     found["metrics"] = [(n, [(s, _rounded(v)) for s, v in sorted(x.items())]) for n, x in c.metrics.items()]

@@ -18,6 +18,7 @@ from fedarena.board.words import (
     made,
     notes,
     parties,
+    reasons,
     score,
     seeds,
     several,
@@ -61,7 +62,7 @@ def ranking(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | Non
     rows = standings(board, cut) if rows is None else rows
     if not rows:
         return "No records, so there is nothing to rank.\n"
-    unranked = [f"{escape(r.defense)} has no rank: {escape(r.unranked)}" for r in rows if r.unranked]
+    unranked = [escape(line) for line in reasons(rows)]
     return "\n".join([_main(board, cut, rows), "", _beside(board, cut, rows), "", *_items(unranked)])
 
 

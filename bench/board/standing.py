@@ -2,7 +2,7 @@
 
 All scores are in [0, 1], higher is better for the defender:
 
-    utility    mean over problems of clean accuracy / FedAvg's
+    utility    mean over problems of clean accuracy / FedAvg's, where the problem is one for utility
     integrity  the worst case over poisoning attacks of what the attack leaves of what was learned
     privacy    the worst case over inference attacks on clients' data of 1 − leak
     overall    the mean of the three
@@ -46,8 +46,10 @@ class Cut:
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell counts."""
-        if not cell.counts:
-            return False
+        return cell.counts and self.asks(cell)
+
+    def asks(self, cell: Cell) -> bool:
+        """Whether its threat and its problem are asked about, even if it stands beside the scores."""
         if self.problems and cell.problem not in self.problems:
             return False
         return cell.knows in self.knows if cell.axis == "integrity" else cell.party in self.parties
@@ -151,12 +153,12 @@ def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
 
 
 def within(board: Board, cut: Cut) -> Board:
-    """The board with nothing but the cells that count, and the problems that are asked about."""
+    """The board with nothing but the threats and the problems that are asked about."""
     return replace(
         board,
         arenas=tuple(a for a in board.arenas if not cut.problems or a.name in cut.problems),
         honest=tuple(h for h in board.honest if not cut.problems or h.problem in cut.problems),
-        cells=tuple(c for c in board.cells if cut.has(c)),
+        cells=tuple(c for c in board.cells if cut.asks(c)),
     )
 
 
@@ -204,9 +206,8 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
 
 def _utility(board: Board, defense: str, cut: Cut) -> Score:
     """Mean over problems, seed by seed, over seeds that every problem has."""
-    parts = [
-        h.utility for h in board.honest if h.defense == defense and (not cut.problems or h.problem in cut.problems)
-    ]
+    told = {a.name for a in board.arenas if a.utility and (not cut.problems or a.name in cut.problems)}
+    parts = [h.utility for h in board.honest if h.defense == defense and h.problem in told]
     parts = [part for part in parts if part]
     return _together(parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import Arena, Board
 from fedarena.board.standing import Cut, Score, Standing
@@ -15,8 +15,8 @@ NOTHING = "–"
 HOW = (
     "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's, "
     "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
-    "privacy the worst case over inference attacks of 1 − the attacker's advantage over guessing, and overall the"
-    " mean of those that are asked about.",
+    "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
+    "guessing, and overall the mean of those that are asked about.",
     "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
     "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
     "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers"
@@ -71,8 +71,8 @@ def counts(found: Mapping[str, int]) -> str:
 
 
 def parties(board: Board, cut: Cut) -> list[str]:
-    """Curious parties of the cut that the board has cells of."""
-    there = {c.party for c in board.cells if c.axis == "privacy"}
+    """Curious parties of the cut that the board has counted cells of."""
+    there = {c.party for c in board.cells if c.axis == "privacy" and c.counts}
     return [p for p in cut.parties if p in there]
 
 
@@ -129,6 +129,15 @@ def notes(board: Board, cut: Cut) -> list[str]:
 def unranked(row: Standing) -> str:
     """Why a defense has no rank; empty where it has one."""
     return f"no rank: {row.unranked}" if row.unranked else ""
+
+
+def reasons(rows: Sequence[Standing]) -> list[str]:
+    """Who has no rank, one line a reason."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.unranked:
+            found.setdefault(row.unranked, []).append(row.defense)
+    return [f"No rank: {', '.join(whom)} ({why})" for why, whom in found.items()]
 
 
 def made(board: Board) -> str:

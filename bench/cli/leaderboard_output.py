@@ -24,6 +24,7 @@ from fedarena.board.words import (
     made,
     notes,
     parties,
+    reasons,
     score,
     seeds,
     several,
@@ -51,9 +52,8 @@ def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> N
         lines = [{name: text for make in part for name, text in make(board, cut, row).items()} for row in rows]
         if lines[0]:
             console.print(_table(rows, lines))
-    for row in rows:
-        if row.unranked:
-            say(f"{row.defense} has no rank: {row.unranked}")
+    for line in reasons(rows):
+        say(line)
     _list(console, "Which defense to take", advice(board, cut, rows))
     _list(console, "Notes", notes(board, cut))
     _list(console, "How the scores are made", HOW)

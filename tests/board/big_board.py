@@ -49,6 +49,9 @@ def big_board(seeds: tuple[int, ...] = (0, 1, 2, 3, 4), problems: tuple[str, ...
     lost = next(i for i, h in enumerate(honest) if (h.problem, h.defense) == (problems[-1], "median"))
     honest[lost] = replace(honest[lost], status="missing", utility={}, accuracy={}, keys=(), bytes_up=9e6)
     honest, cells = [honest[0], *calm, *honest[1:]], [*twins, *cells]
+    # What stands beside the score, and what somebody found against one defense alone.
+    cells.append(make_cell("dbcl", "model-extraction", 0.0, seeds, goal="extraction", counts=False))
+    cells.append(make_cell("two-stage", "sharper", 0.05, seeds, found_by="A. Reader"))
     arenas = [make_arena(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems]
     note = f"1 damaged record left out: {HOSTILE}"
     return make_board(cells, honest, seeds=seeds, arenas=tuple(arenas), notes=(note,), suite="play")

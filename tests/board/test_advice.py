@@ -36,6 +36,20 @@ def test_it_names_the_first_its_worst_cases_its_cost_and_what_the_next_one_loses
     assert "Nobody withstands" not in text
 
 
+def test_a_low_score_behind_a_good_mean_is_a_warning() -> None:
+    """The mean may recommend what leaves a reader bare to one of the threats that were named."""
+    board = make_board(
+        cells({"fedavg": 0.0, "dbcl": 0.0, "two-stage": 0.45}, {"fedavg": 0.1, "dbcl": 0.9, "two-stage": 0.3})
+    )
+    text = told(board)
+    assert "take dbcl" in text
+    assert "Beware: its privacy is 0.00 (0.00 to 0.02). Of all with a rank two-stage has the most, 0.45 ± 0.02," in text
+    assert "its integrity is" not in text
+    text = told(make_board(cells({"fedavg": 0.1, "dbcl": 0.3}, {})), "server")
+    assert "Beware: its privacy is 0.30 ± 0.02, and none with a rank has more." in text
+    assert "Beware" not in told(make_board())
+
+
 def test_it_says_which_cannot_be_told_apart() -> None:
     noisy = [make_cell("dbcl", score=[0.1, 0.9, 0.5]), make_cell("fedavg", score=[0.5, 0.4, 0.5])]
     noisy.append(make_cell("two-stage", score=[0.0, 0.0, 0.01]))

@@ -58,7 +58,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_the_page_has_all_parts_and_true_words_without_records() -> None:
     text = page(big_board(), Cut(), ["bench leaderboard play"])
-    for part in (*HOW, "## Notes", "`bench leaderboard play`", "median has no rank: 4 of 26", "commit 0123456789ab"):
+    for part in (*HOW, "## Notes", "`bench leaderboard play`", "No rank: median (4 of 26", "commit 0123456789ab"):
         assert part in text
     empty = page(make_board([], [], seeds=(), arenas=(), made={}))
     assert "No records, so there is nothing to rank." in empty
@@ -71,4 +71,4 @@ def test_one_seed_and_all_failed() -> None:
     assert "one seed (0): no interval, and differences may be chance" in one
     failed = page(make_board([make_cell(status="failed")]), read_cut("server"))
     assert "1 failed" in failed
-    assert "fedavg has no rank: no privacy score" in failed
+    assert "No rank: fedavg, dbcl, two-stage (no privacy score)" in failed

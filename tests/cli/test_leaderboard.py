@@ -67,7 +67,7 @@ def test_without_a_choice_of_threats_the_missing_ones_cost_ranks_only_where_nobo
     assert "take two-stage" in bench(published)
     published.write_text(to_json(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")])), encoding="utf-8")
     out = bench(published)
-    assert "has no rank: no integrity score" in out
+    assert "No rank: fedavg, dbcl (no integrity score)" in out
     assert f"bench leaderboard {published} --threats server\n" in out  # what does rank
     assert "take dbcl" in bench(published, "--threats", "server")
 

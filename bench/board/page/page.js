@@ -71,7 +71,7 @@
 
   // -- scores and ranks ------------------------------------------------------------------------------
 
-  const has = (cut, c) => (!cut.problem || c.problem === cut.problem)
+  const has = (cut, c) => c.counts && (!cut.problem || c.problem === cut.problem)
     && (c.axis === "integrity" ? cut.knows.includes(c.knows) : cut.parties.includes(c.party));
 
   const empty = () => ({ value: null, seeds: new Map(), worst: null, average: null, cells: 0 });
@@ -127,7 +127,7 @@
   function unranked(cut, mine, lacking) {
     if (lacking.length) return `no ${lacking.join(" and no ")} score`;
     const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
-    const asked = new Set(D.cells.filter((c) => has(cut, c)).map(name));
+    const asked = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
     const met = new Set(mine.filter((c) => ["ok", "n/a", "diverged", "mixed"].includes(c.status)).map(name));
     const missing = [...asked].filter((x) => !met.has(x)).length;
     return missing ? `${missing} of ${asked.size} attacks and threats not met` : "";
@@ -286,7 +286,8 @@
       ...runs.filter((h) => h.command).flatMap((h) => command(h.command, several ? `Makes it anew on ${h.problem}` : "Makes it anew")),
     ];
     found.push(make("h3", {}, "Attack by attack"), make("p", { class: "soft" }, "A number is the mean score over seeds. Choose a cell "
-      + "for its seeds, curves, pictures and command. Dashed: not among the threats chosen. Hatched: no score."));
+      + "for its seeds, curves, pictures and command. Dashed: not in the score above, being "
+      + "of a threat that is not chosen or of an attack that stands beside. Hatched: no score."));
     for (const problem of D.problems.filter((p) => p)) {
       for (const axis of ["integrity", "privacy"]) {
         const cells = D.cells.filter((c) => c.defense === defense && c.problem === problem && c.axis === axis);
@@ -324,7 +325,8 @@
       const text = c.scores.size ? fixed(c.mean, 2) + (c.status === "ok" ? "" : ` ${c.status}`) : c.status;
       const look = [c.scores.size ? heat(c.mean) : "hatched", has(cut, c) ? "" : "out",
         ["failed", "missing", "diverged", "mixed"].includes(c.status) ? "bad" : ""].filter(Boolean).join(" ");
-      const label = `${attack} as ${threat}: ${text}${has(cut, c) ? "" : ", not among the threats chosen"}`;
+      const beside = has(cut, c) ? "" : c.counts ? ", not among the threats chosen" : ", beside the score";
+      const label = `${attack} as ${threat}: ${text}${beside}`;
       const button = make("button", {
         type: "button", class: look, "aria-label": label, "aria-current": c === current ? "true" : null,
         on: () => go(index, D.cells.indexOf(c)),
@@ -351,7 +353,7 @@
     const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
     found.push(facts([
       [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
-      ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
+      ["counted", c.counts ? "" : "no: it is not after clients' data, and stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
       ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
     ]));
     const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);
