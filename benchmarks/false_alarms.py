@@ -35,7 +35,7 @@ Pairs = Callable[[int, int], Iterator[tuple[Board, Board, np.random.Generator]]]
 
 DEFENSES, ATTACKS, POISONING = 16, 25, 8
 GOALS = ("reconstruction", "labels", "membership", "property")
-SIZES = (0.05, 0.1, 0.2, 0.5, 1.0)
+SIZES = (0.05, 0.2, 0.5)
 CHANGES = ("all", "own", "none")
 
 

@@ -31,6 +31,8 @@ class Arena:
         chance: what a constant prediction reaches.
         fedavg: FedAvg's accuracy by seed.
         subset: what is missing from the data, None for complete data.
+        utility: whether accuracy on it counts as utility; false where it is there for an attack's sake, and trains too
+            short or on a network too odd for its accuracy to mean anything.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Arena:
     chance: float
     fedavg: BySeed
     subset: str | None = None
+    utility: bool = True
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class Asked:
         refused: why it cannot be run; empty for most.
         baseline: whether it is FedAvg on the problem as it stands, which utility is measured against.
         counts: whether it counts in scores and ranks.
+        utility: whether its problem is one for utility.
     """
 
     problem: str
@@ -42,6 +43,7 @@ class Asked:
     refused: str = ""
     baseline: bool = False
     counts: bool = True
+    utility: bool = True
 
 
 def build(suite: str, title: str, asked: Sequence[Asked], notes: Iterable[str] = ()) -> Board:
@@ -74,11 +76,13 @@ def _arena(name: str, calm: Sequence[Asked]) -> Arena:
     some = next(iter(runs.values()), some)
     if some is None:
         return Arena(name, "nothing measured", "", "accuracy", 0.0, {})
+    useful = all(t.utility for t in calm)
     accuracy = {seed: _rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
     utility, problem = some["utility"], some["problem"]
     subset = problem["data"]["subset"]
     return Arena(
-        name, _told(some), problem["dataset"], utility["measure"], _rounded(utility["chance"]), accuracy, subset
+        *(name, _told(some), problem["dataset"], utility["measure"], _rounded(utility["chance"])),
+        *(accuracy, subset, useful),
     )
 
 

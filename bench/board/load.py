@@ -47,7 +47,9 @@ def _of_plan(plan: Plan, store: Store) -> list[Asked]:
             continue
         records = [] if t.refused else store.trial(t.key)
         what = (t.problem, t.defense, t.attack, t.party, t.form, t.knows, t.goal, t.seed)
-        asked.append(Asked(*what, records, t.refused, t.defense == "fedavg" and t.attack == "none", t.counts))
+        plain = t.defense == "fedavg" and t.attack == "none"
+        useful = t.problem not in plan.aside
+        asked.append(Asked(*what, records, t.refused, plain, t.counts, useful))
     return asked
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fedarena.board.board import Board, Cell
 from fedarena.board.words import NOTHING, interval, several
 from fedarena.percent import number
 from fedarena.report.text import code, escape, folded, table
 from fedarena.summary import mean
+from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE
 
 SHOWN = {
     "accuracy": "accuracy",
@@ -34,6 +37,23 @@ def attack_tables(board: Board) -> str:
     return "\n\n".join(found) or "No cells: nothing was attacked."
 
 
+def ordered(cells: Sequence[Cell], board: Board) -> list[Cell]:
+    """By problem, defense, party, knowledge and form, in the order in which each is told of elsewhere."""
+    problems, defenses = [a.name for a in board.arenas], board.defenses
+
+    def place(c: Cell) -> tuple[int, ...]:
+        known = (
+            (problems, c.problem),
+            (defenses, c.defense),
+            (EVERYONE, c.party),
+            (KNOWLEDGE, c.knows),
+            (FORMS, c.form),
+        )
+        return tuple(names.index(name) if name in names else len(names) for names, name in known)
+
+    return sorted(cells, key=place)
+
+
 def metrics(cell: Cell) -> str:
     """ "recovered 0.43 ± 0.05, SSIM 0.61 ± 0.02"."""
     told = []
@@ -51,7 +71,7 @@ def _title(board: Board, attack: str) -> str:
 
 
 def _table(board: Board, attack: str) -> str:
-    cells, more = [c for c in board.cells if c.attack == attack], several(board)
+    cells, more = ordered([c for c in board.cells if c.attack == attack], board), several(board)
     heads = ["#", *(["problem"] if more else []), "defense", "threat", "score", "seeds", "measured", "status"]
     rows: list[list[str]] = []
     commands: dict[str, list[str]] = {}
@@ -69,6 +89,7 @@ def _table(board: Board, attack: str) -> str:
 def _status(c: Cell) -> str:
     """Status and reason; of scored cells the reading."""
     told = [c.status + (f": {c.reason}" if c.reason else "")]
+    told += [] if c.counts else ["does not count in scores"]
     told += [f"read by {c.reading}"] if c.reading else []
     beside = [f"{name or 'unnamed'} {value:.2f}" for name, value in sorted(c.beside.items())]
     told += [f"other readings: {', '.join(beside)}"] if beside else []

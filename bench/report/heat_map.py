@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedarena.board.board import Arena, Board, Cell
@@ -42,7 +42,12 @@ def heat_maps(board: Board) -> list[Drawn]:
 
 
 def square(cells: Sequence[Cell]) -> Square:
-    """What all threats of one attack on one defense come to."""
+    """What all threats of one attack on one defense come to; if some count in scores, those alone."""
+    counted = [c for c in cells if c.counts]
+    if cells and not counted:
+        beside = square([replace(c, counts=True) for c in cells])
+        return replace(beside, text=f"({beside.text})") if beside.value is not None else beside
+    cells = counted
     statuses = {c.status for c in cells}
     found = worst([c for c in cells if c.scores])
     partial = bool(statuses - {"ok", "n/a"})
@@ -109,7 +114,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     caption = (
         f"Worst score over threats, mean over seeds, on {arena.name}: 1 is withstood, 0 all lost. Rows as ranked. "
         f"Hatched: no score, and the word says why; {NOT_PLANNED} not planned; * another threat of the same attack "
-        "gave no result, so that the worst may be lower."
+        "gave no result, so that the worst may be lower; in brackets: stands beside the scores and does not count."
     )
     if len(maps) < len(MAPS):
         caption += f" Every attack here was made {maps[0][0]}, so there is one map."

@@ -110,6 +110,7 @@ def _problem(arena: Arena) -> str:
     guess = "a constant prediction's" if arena.measure == "R2" else "a constant prediction has"
     at = f"{guess} {arena.chance:.2f}" if arena.measure == "R2" else f"{guess} {100 * arena.chance:.0f} %"
     subset = f"; a subset of the data: {escape(arena.subset)}" if arena.subset else ""
+    subset += "" if arena.utility else "; too short or too odd for its accuracy to count as utility"
     return f"**{escape(arena.name)}**: {escape(arena.told)}; {reached}, {at}{subset}"
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.board.standing import standings, worst
 from fedarena.report.drawn import Drawn, as_png, file_name, label, look
@@ -19,9 +16,10 @@ def roc_curves(board: Board) -> list[Drawn]:
     return [_figure(board, arena) for arena in board.arenas if _ranked(board, arena)]
 
 
-def area(points: Sequence[Sequence[float]]) -> float:
-    """Under a curve, by trapezoids."""
-    return sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(points))
+def told_of(cell: Cell) -> str:
+    """ "fedavg 0.86 (server, adaptive)": the area under the whole curve, as it was judged, of the seed drawn."""
+    areas = cell.metrics.get("auc")
+    return f"{cell.defense}{f' {areas[min(areas)]:.2f}' if areas else ''} ({cell.threat})"
 
 
 def _ranked(board: Board, arena: Arena) -> dict[str, dict[str, Cell]]:
@@ -68,8 +66,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         axes.set_ylabel("true positive rate", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
-        areas = ", ".join(f"{d} {area(points):.2f} ({cells[d].threat})" for d, points in curves.items())
-        told.append(f"{attack}: {areas}")
+        told.append(f"{attack}: {', '.join(told_of(cells[d]) for d in curves)}")
     figure.legend(
         [handles[d] for d in defenses],
         [label(d) for d in defenses],
@@ -77,9 +74,9 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         ncols=min(4, len(defenses)),
         fontsize=8,
     )
-    alt = f"ROC curves on {arena.name}. Area under the curve drawn, 0.5 is chance. {'. '.join(told)}."
+    alt = f"ROC curves on {arena.name}. Area under the curve, 0.5 is chance. {'. '.join(told)}."
     caption = (
         f"ROC curves on {arena.name}, least seed of each cell, each attack as the threat that it scores lowest as; "
-        "grey is chance. Logarithmic where false positive rates of 1 % and less are resolved; left edge: none."
+        "grey is chance. Logarithmic where false positive rates of 1 % and less are resolved; left edge: none is false."
     )
     return Drawn(file_name("roc", arena.name), alt, caption, as_png(figure))

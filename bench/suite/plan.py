@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fedarena.spec import GroupSpec, MethodSpec
     from fedarena.suite.trials import Trial
 
-LAYOUT = 1
+LAYOUT = 2
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Plan:
 
     Attributes:
         suite, title, about: what it is. digest: of everything that the plan follows from.
-        problems: the suite's problems, as it says them.
+        problems: the suite's problems, as it says them. aside: those whose accuracy does not count as utility.
     """
 
     suite: str
@@ -72,6 +72,7 @@ class Plan:
     digest: str
     seeds: tuple[int, ...]
     problems: dict[str, Any]
+    aside: tuple[str, ...]
     trials: tuple[Planned, ...]
 
 
@@ -103,7 +104,7 @@ def read_plan(folder: Path) -> Plan | None:
         if found.pop("plan") != LAYOUT:
             return None
         trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in found.pop("trials"))
-        return Plan(**{**found, "seeds": tuple(found["seeds"])}, trials=trials)
+        return Plan(**{**found, "seeds": tuple(found["seeds"]), "aside": tuple(found["aside"])}, trials=trials)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -149,7 +150,8 @@ def make_plan(
         planned.append(Planned(trial.name, "" if why else keys[trial.name], *where))
     problems = {name: {**table.said, **table.settings} for name, table in suite.problems.items()}
     digest = digest_of(suite, seeds, data_dir)
-    return Plan(suite.name, suite.title, suite.about, digest, tuple(seeds), problems, tuple(planned))
+    aside = tuple(name for name, table in suite.problems.items() if not table.utility)
+    return Plan(suite.name, suite.title, suite.about, digest, tuple(seeds), problems, aside, tuple(planned))
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:

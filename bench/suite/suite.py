@@ -43,10 +43,14 @@ GROUPS = {"training": "training", "model_options": "model", "partition_options":
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """A problem as the file says it: `said` as flags, `settings` as `--set`, by group."""
+    """A problem as the file says it: `said` as flags, `settings` as `--set`, by group.
+
+    `utility` says whether accuracy on it counts as utility.
+    """
 
     said: Options
     settings: dict[str, Options]
+    utility: bool = True
 
 
 @dataclass(frozen=True)
@@ -143,11 +147,12 @@ def parse(text: str, path: Path) -> Suite:
 
 
 def _problem(table: Any, where: str) -> ProblemTable:
-    _known(_table(table, where), (*PROBLEM, *GROUPS), where)
+    _known(_table(table, where), (*PROBLEM, *GROUPS, "utility"), where)
     said = {name: _text(table[name], f"{where}.{name}") for name in PROBLEM if name in table}
     if "dataset" not in said:
         raise UserError(f"{where} names no dataset")
-    return ProblemTable(said, {GROUPS[g]: _options(table[g], f"{where}.{g}") for g in GROUPS if g in table})
+    settings = {GROUPS[g]: _options(table[g], f"{where}.{g}") for g in GROUPS if g in table}
+    return ProblemTable(said, settings, _flag(table, "utility", where))
 
 
 def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Matrix:
@@ -166,10 +171,7 @@ def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Mat
             raise UserError(f"{where}: {name} names something twice")
     if not lists["defenses"]:
         raise UserError(f"{where} names no defenses")
-    counts = table.get("counts", True)
-    if not isinstance(counts, bool):
-        raise UserError(f"{where}: counts is {counts!r}, allowed: true, false")
-    return Matrix(problem, **lists, counts=counts)
+    return Matrix(problem, **lists, counts=_flag(table, "counts", where))
 
 
 def _options(table: Any, where: str) -> Options:
@@ -183,6 +185,13 @@ def _text(value: Any, where: str) -> str:
     if not isinstance(value, str | int | float | bool):
         raise UserError(f"{where} is {value!r}, allowed: text, a number, true, false, or a list of them")
     return to_text(value)
+
+
+def _flag(table: Mapping[str, Any], name: str, where: str) -> bool:
+    value = table.get(name, True)
+    if not isinstance(value, bool):
+        raise UserError(f"{where}: {name} is {value!r}, allowed: true, false")
+    return value
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fedarena.trial import Gallery
 COMMANDS = ("bench suite run play", "bench report play")
 STATUSES = {0: "ok", 1: "ok", 2: "failed"}
 FALLING = ((0, -0.3), (5, -40.0))
+RANKED = {"auc": {0: 0.845, 1: 0.85, 2: 0.9}, "cosine": dict.fromkeys(SEEDS, 0.25)}
 PROMISED = {"epsilon_replace_one": 2.0, "delta": 1e-5}
 ROC = [[0.0, 0.0], [0.0, 0.2], [0.01, 0.4], [0.2, 0.8], [1.0, 1.0]]
 
@@ -30,7 +31,7 @@ def rich_board() -> Board:
         make_cell("dp-sgd+krum", "dlg", status="failed", party="client"),
         make_cell("baffle", "dlg", status="n/a", form="paper"),
         make_cell("baffle", "dlg", status="n/a"),
-        make_cell("fedavg", "joint-membership", 0.3, goal="membership", series={"roc": ROC}),
+        make_cell("fedavg", "joint-membership", 0.3, goal="membership", series={"roc": ROC}, metrics=RANKED),
         make_cell(
             "baffle",
             "joint-membership",
@@ -43,7 +44,9 @@ def rich_board() -> Board:
         make_cell("dp-sgd+krum", "sign-flip", 0.85, axis="integrity"),
         make_cell("dp-sgd+krum", "sign-flip", 0.65, axis="integrity", knows="omniscient"),
         make_cell("baffle", "sign-flip", status="missing", axis="integrity", reason=""),
-        make_cell("fedavg", "bank", 0.4, axis="integrity", form="adaptive", problem="years", curve=FALLING),
+        make_cell(
+            "fedavg", "bank", 0.4, axis="integrity", form="adaptive", problem="years", curve=FALLING, counts=False
+        ),
     ]
     honest = [
         make_honest("fedavg"),
@@ -51,7 +54,9 @@ def rich_board() -> Board:
         make_honest("baffle", level=0.95, marks=("secure aggregation is simulated",), bytes_up=400.0),
         make_honest("fedavg", problem="years", accuracy=dict.fromkeys(SEEDS, 0.5), curve=((0, -0.1), (5, 0.5))),
     ]
-    years = make_arena(name="years", told="years, a line", measure="R2", chance=0.0, fedavg={}, subset="50 of 100 rows")
+    years = make_arena(
+        name="years", told="years, a line", measure="R2", chance=0.0, fedavg={}, subset="50 of 100 rows", utility=False
+    )
     return make_board(cells, honest, arenas=(make_arena(), years))
 
 

@@ -36,34 +36,45 @@ def headings(page: str) -> list[str]:
     return re.findall(r"^## (.*)$", page, re.MULTILINE)
 
 
-def test_every_cell_stands_in_the_tables_with_the_board_s_numbers(tmp_path: Path) -> None:
+def folded(page: str, attack: str) -> str:
+    """What opens below an attack's name."""
+    return part(page, "Every cell").split(f"<summary>{attack}: ")[1].split("</details>")[0]
+
+
+def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers(tmp_path: Path) -> None:
     board = rich_board()
-    found = rows(part(page_of(board, tmp_path), "Every cell"))
-    assert len(found) == len(board.cells)
-    by_place = {(r[1], r[2], r[3]): r for r in found}
-    attacks = list(dict.fromkeys(c.attack for c in board.cells))
-    ordered = [c for attack in attacks for c in board.cells if c.attack == attack]
-    for c, row in zip(ordered, found, strict=True):
-        assert row[1:4] == [c.problem, c.defense, c.threat]
-        value = row[4].split(" ")[0]
-        assert value == (f"{fmean(c.scores.values()):.2f}" if c.scores else "–")
+    page = page_of(board, tmp_path)
+    found = {a: {tuple(r[1:4]): r for r in rows(folded(page, a))} for a in {c.attack for c in board.cells}}
+    assert sum(len(table) for table in found.values()) == len(board.cells)
+    for c in board.cells:
+        row = found[c.attack][c.problem, c.defense, c.threat]
+        assert row[4].split(" ")[0] == (f"{fmean(c.scores.values()):.2f}" if c.scores else "–")
         assert row[5] == str(len(c.scores))
         for values in c.metrics.values():
             assert f" {fmean(values.values()):.2f}" in row[6]
         assert row[7].startswith(c.status)
         assert c.reason in row[7]
-    assert len(by_place) < len(found)  # several attacks meet one defense
+        assert ("does not count" in row[7]) != c.counts
+
+
+def test_the_order_of_cells_on_the_board_does_not_show(tmp_path: Path) -> None:
+    board = rich_board()
+    turned = replace(board, cells=tuple(reversed(board.cells)))
+    for attack in ("dlg", "sign-flip"):
+        one, two = (folded(page_of(b, tmp_path), attack) for b in (board, turned))
+        assert one == two
+    threats = [(r[2], r[3]) for r in rows(folded(page_of(board, tmp_path), "dlg"))]
+    assert threats[:3] == [("fedavg", "server, paper"), ("fedavg", "server, adaptive"), ("fedavg", "client, adaptive")]
 
 
 def test_each_row_has_its_command(tmp_path: Path) -> None:
     board = rich_board()
-    text = part(page_of(board, tmp_path), "Every cell")
-    for attack in {c.attack for c in board.cells}:
-        folded = text.split(f"<summary>{attack}: ")[1].split("</details>")[0]
-        mine = [c for c in board.cells if c.attack == attack]
-        for i, c in enumerate(mine, 1):
-            line = next(line for line in folded.splitlines() if line.startswith(f"{c.command} #"))
-            assert str(i) in line.split("#")[1].replace(" ", "").split(",")
+    page = page_of(board, tmp_path)
+    for c in board.cells:
+        below = folded(page, c.attack)
+        (number,) = [r[0] for r in rows(below) if r[1:4] == [c.problem, c.defense, c.threat]]
+        line = next(line for line in below.splitlines() if line.startswith(f"{c.command} #"))
+        assert number in line.split("#")[1].replace(" ", "").split(",")
 
 
 def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data(tmp_path: Path) -> None:
@@ -71,6 +82,8 @@ def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data
     assert "**digits**: digits, mlp, 10 clients" in page
     assert "FedAvg's accuracy 91 ± 2 %, a constant prediction has 10 %" in page
     assert "FedAvg has no result" in page
+    assert "too short or too odd for its accuracy to count as utility" in page
+    assert page.count("to count as utility") == 1
     assert "a subset of the data: 50 of 100 rows" in page
     assert "3 seeds (0, 1, 2)" in page
     assert "fedarena 0.1.0, commit 0123456789ab" in page
