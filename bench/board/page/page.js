@@ -98,12 +98,15 @@
     return { ...empty(), value: mean([...bySeed.values()]), seeds: bySeed, cells: parts.length };
   }
 
+  const useful = new Set(D.arenas.filter((a) => a.utility).map((a) => a.name));
+
   function row(cut, defense) {
     const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
     const runs = D.honest.filter((h) => h.defense === defense && (!cut.problem || h.problem === cut.problem));
     const axis = { integrity: mine.filter((c) => c.axis === "integrity"), privacy: mine.filter((c) => c.axis === "privacy") };
     const found = {
-      defense, rank: null, utility: together(runs.map((h) => h.utility).filter((u) => u.size)),
+      defense, rank: null,
+      utility: together(runs.filter((h) => useful.has(h.problem)).map((h) => h.utility).filter((u) => u.size)),
       integrity: worst(axis.integrity), privacy: worst(axis.privacy),
       paper_integrity: worst(axis.integrity.filter((c) => c.form === "paper")),
       paper_privacy: worst(axis.privacy.filter((c) => c.form === "paper")),
@@ -353,7 +356,7 @@
     const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
     found.push(facts([
       [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
-      ["counted", c.counts ? "" : "no: it is not after clients' data, and stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
+      ["counted", c.counts ? "" : "no: it stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
       ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
     ]));
     const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);
