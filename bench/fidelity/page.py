@@ -16,8 +16,8 @@ RULE = f"""- **held**: ours differs from the paper's number by no more than the 
   for shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or
   take half of its last printed digit, lies within our 95 % interval (Student's t over two seeds or more).
 - **open**: the latter, but the interval reaches further than {WIDE:g} tolerances to either side and decides nothing.
-- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not. Better is no praise:
-  it is not what the paper has either.
+- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not. Better is no
+  praise: it is not what the paper has either.
 - **not comparable**: measured, but not on what the paper measured; the setting says what is different.
 - **no result**: measured, and no number came out. **not measured**: nothing is there.
 
