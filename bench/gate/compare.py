@@ -140,9 +140,9 @@ def mean_words(c: Contrast) -> str:
 
 def changed_words(v: Verdict) -> str:
     """What a finding of a score says."""
+    lower = v.contrast.difference < 0
     if v.outcome == "unknown":
-        return "the score moved, with one seed: noise or a change, that cannot be told"
-    lower = v.outcome == "loss"
+        return f"the score {'fell' if lower else 'rose'}, with one seed: noise or a change, that cannot be told"
     if v.contrast.axis == "utility":
         return f"the model is {'less' if lower else 'more'} useful"
     return "weaker defense, or stronger attack" if lower else "weaker attack, or stronger defense"

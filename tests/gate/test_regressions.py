@@ -295,6 +295,8 @@ def test_one_seed_is_told_and_moved_scores_fail() -> None:
     base = wide_board(3, 6, 1)
     found = compare(base, change_cells(base, lambda c: lowered(c, 0.2) if c.attack == "attack5" else c))
     assert verdict(found) == "Failed: 3 scores of one seed moved."
+    words = {w for item in found.findings for w in item.findings}
+    assert words == {"the score fell, with one seed: noise or a change, that cannot be told"}
     assert caveats(found)[0].startswith("One seed: no noise can be known")
     assert compare(base, base).findings == []
 
