@@ -51,12 +51,13 @@ def _told(card: Card) -> str:
     if card.equations:
         lines.append(f"Implements: {escape(card.equations)}.")
     if card.check:
-        lines.append(f"Compared with the paper: {escape(card.check)}.")
+        lines.append(f"Checked: {escape(card.check)}.")
     head = "  \n".join(lines)
     if not card.departures:
         return head
     return f"{head}\n\n" + folded(
-        f"Where {card.name} departs from its paper", items([escape(d) for d in card.departures])
+        f"Where {card.name} departs from its source" if cited else f"What to know of {card.name}",
+        items([escape(d) for d in card.departures]),
     )
 
 

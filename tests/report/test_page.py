@@ -183,7 +183,8 @@ def test_methods_have_their_sources_and_departures(tmp_path: Path) -> None:
     for name in ("fedavg", "dp-sgd", "krum", "baffle", "dlg", "joint-membership", "sign-flip", "bank", "digits"):
         assert told.count(f"**{name}**, version") == 1
     assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in told
-    assert "<summary>Where dlg departs from its paper</summary>\n\n- Any observation is matched" in told
+    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in told
+    assert "<summary>What to know of bank</summary>" in told
 
 
 def test_a_method_that_is_not_installed_is_said_to_be_unknown(tmp_path: Path) -> None:
