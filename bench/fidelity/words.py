@@ -6,17 +6,23 @@ from fedarena.fidelity.gather import Line
 from fedarena.summary import Mean
 
 
+def places(line: Line) -> int:
+    """Digits after the point: one more than the paper prints, and of shares enough to see which side of a point."""
+    more = line.published.decimals + 1
+    return max(more, 4) if line.published.share else more
+
+
 def number(line: Line) -> str:
-    """Ours, with a digit more than the paper prints."""
+    """Ours."""
     found = line.found
     if isinstance(found, Mean):
-        return f"{found.value:.{line.published.decimals + 1}f}"
+        return f"{found.value:.{places(line)}f}"
     return found or "-"
 
 
 def interval(line: Line) -> str:
     """The 95 % interval over seeds, where there are several."""
-    found, decimals = line.found, line.published.decimals + 1
+    found, decimals = line.found, places(line)
     if not isinstance(found, Mean):
         return "-"
     if found.half is None:
@@ -26,7 +32,7 @@ def interval(line: Line) -> str:
 
 def difference(line: Line) -> str:
     """Ours less the paper's, with its sign."""
-    return "-" if line.difference is None else f"{line.difference:+.{line.published.decimals + 1}f}"
+    return "-" if line.difference is None else f"{line.difference:+.{places(line)}f}"
 
 
 def setting(line: Line) -> str:

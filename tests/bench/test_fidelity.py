@@ -97,8 +97,8 @@ def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Pat
     first, second, third = gather(tmp_path).lines[toy]
     assert (first.verdict, first.seeds, first.cpu_seconds) == ("held", (0, 1, 2), 6.0)
     assert first.difference == pytest.approx(0.0)
-    assert words.interval(first) == "0.475 to 0.525"  # ± 4.303 · 0.01/√3
-    assert (second.verdict, words.interval(second), words.difference(second)) == ("held", "one seed", "+0.010")
+    assert words.interval(first) == "0.4752 to 0.5248"  # ± 4.303 · 0.01/√3
+    assert (second.verdict, words.interval(second), words.difference(second)) == ("held", "one seed", "+0.0100")
     assert first.command == 'bench reproduce dbcl/toy --only "red, one" --seeds 0,1,2'
     assert second.command == 'bench reproduce dbcl/toy --only "red, two"'
     assert (third.verdict, third.found, third.seeds) == ("not measured", None, ())
@@ -222,9 +222,11 @@ def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) 
     text = page(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
     assert "3 lines, each a number that a paper or its authors' logs print beside what is measured here" in text
     assert "2 are measured, 1 are not." in text
-    row = "| red, one | accuracy | 0.50 | 0.501 | 0.499 to 0.503 | +0.001 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
+    row = (
+        "| red, one | accuracy | 0.50 | 0.5010 | 0.4985 to 0.5035 | +0.0010 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
+    )
     assert row in text
-    assert "| 0.60 | 0.900 | one seed | +0.300 | better | 0 | 1.0 s |" in text
+    assert "| 0.60 | 0.9000 | one seed | +0.3000 | better | 0 | 1.0 s |" in text
     assert "<summary>1 line not measured</summary>" in text
     assert '| blue, three | accuracy | 0.70 | unknown | `bench reproduce dbcl/toy --only "blue, three"` |' in text
     assert "![two numbers](numbers.png)" in text
