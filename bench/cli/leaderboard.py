@@ -44,6 +44,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round",
     )
     parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="BOARD",
+        help="cells that others measured on the same problems join the board; may be repeated",
+    )
     parser.add_argument("--out", metavar="FILE", help="write to this file instead of printing")
     parser.set_defaults(run=run)
 
@@ -62,6 +70,10 @@ def run(args: argparse.Namespace) -> int:
     where = Path(args.board)
     where = where if where.is_file() else find_folder(args.board)
     board = load_board(where)
+    if args.others:
+        from fedarena.board.merge import merge
+
+        board = merge(board, [load_board(find_folder(name)) for name in args.others])
     known = [a.name for a in board.arenas]
     for name in args.problem:
         if name not in known:
@@ -89,7 +101,8 @@ def commands(args: argparse.Namespace, board: Board) -> list[str]:
 
     def line(threats: str | None) -> str:
         words = ["bench", "leaderboard", args.board, *(["--threats", threats] if threats else [])]
-        return shlex.join([*words, *(word for name in args.problem for word in ("--problem", name))])
+        words += [word for name in args.problem for word in ("--problem", name)]
+        return shlex.join([*words, *(word for name in args.others for word in ("--with", name))])
 
     found = [line(args.threats), f"{line(args.threats)} --format html --out board.html"]
     posed = dict.fromkeys(c.knows if c.axis == "integrity" else c.party for c in board.cells)

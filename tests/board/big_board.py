@@ -53,6 +53,11 @@ def big_board(seeds: tuple[int, ...] = (0, 1, 2, 3, 4), problems: tuple[str, ...
     cells.append(make_cell("dbcl", "model-extraction", 0.0, seeds, goal="extraction", counts=False))
     cells.append(make_cell("two-stage", "sharper", 0.05, seeds, found_by="A. Reader"))
     arenas = [make_arena(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems]
+    # A problem that is there for an attack's sake: accuracy on it is no utility.
+    odd = [make_honest(d, seeds, problem="odd", level=0.3) for d in ("fedavg", "dbcl", "median")]
+    cells += [make_cell(d, "dlg", 0.4, seeds, problem="odd", party="server") for d in ("fedavg", "dbcl", "median")]
+    honest += odd
+    arenas.append(make_arena(name="odd", utility=False))
     note = f"1 damaged record left out: {HOSTILE}"
     return make_board(cells, honest, seeds=seeds, arenas=tuple(arenas), notes=(note,), suite="play")
 

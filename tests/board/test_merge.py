@@ -1,0 +1,83 @@
+"""Cells that others measured: a stronger attack from a plug-in lowers a listed defense, and says who found it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from board_play import make_board
+from conftest import Bench
+
+from fedarena.board.load import load_board
+from fedarena.board.merge import merge
+from fedarena.board.standing import Cut, standings
+from fedarena.errors import UserError
+
+PROBLEM = """
+seeds = [0, 1]
+[problems.poison]
+dataset = "digits"
+model = "mlp"
+clients = 10
+corrupted = 3
+model_options = { widths = [16] }
+training = { rounds = ROUNDS, batch_size = 16, lr = 0.2 }
+"""
+BASE = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks = ["label-flip"]\nknows = ["own"]\n'
+OTHER = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg"]\nattacks = ["ATTACK"]\nknows = ["own"]\n'
+
+
+def suite(folder: Path, name: str, matrix: str, rounds: int = 60) -> str:
+    path = folder / f"{name}.toml"
+    path.write_text(PROBLEM.replace("ROUNDS", str(rounds)) + matrix)
+    return str(path)
+
+
+def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
+    bench: Bench, plugin: Path, tmp_path: Path
+) -> None:
+    attack = OTHER.replace("ATTACK", "same-value").replace('["fedavg"]', '["median"]')
+    for name, matrix in (("base", BASE), ("broken", attack)):
+        done = bench("suite", "run", suite(tmp_path, name, matrix), "--jobs", "1", "--quiet", path=plugin)
+        assert done.returncode == 0, done.stderr
+    done = bench("leaderboard", "base", "--with", "runs/broken", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    cells: list[dict[str, Any]] = json.loads(done.stdout)["cells"]
+    (joined,) = [c for c in cells if c["attack"] == "same-value"]
+    assert joined["found_by"].startswith("same-value: arena-toys")
+    assert "broken" in joined["found_by"]
+    boards = [load_board(tmp_path / "runs" / name) for name in ("base", "broken")]
+    board = merge(boards[0], boards[1:])
+    before, after = (
+        {row.defense: row for row in standings(b, Cut(parties=(), knows=("own",)))} for b in (boards[0], board)
+    )
+    # What nobody has tried on FedAvg is not asked of it.
+    assert before["fedavg"].integrity == after["fedavg"].integrity
+    assert before["fedavg"].rank and after["fedavg"].rank
+    lowest = min(c.scores[0] + c.scores[1] for c in board.cells if c.defense == "median") / 2
+    assert after["median"].integrity.value is not None
+    assert after["median"].integrity.value.value == pytest.approx(lowest)
+    assert any("broken" in note for note in board.notes)
+
+
+def test_a_listed_attack_with_other_options_joins_under_the_suite_s_name() -> None:
+    base = make_board(suite="base")
+    other = make_board(suite="tuned")
+    cells = [c for c in merge(base, [other]).cells if c.found_by]
+    assert cells
+    assert all(c.attack.endswith("[tuned]") and c.defense != "fedavg" for c in cells)
+    assert len({c.place for c in merge(base, [other]).cells}) == len(merge(base, [other]).cells)
+
+
+def test_another_problem_does_not_join(bench: Bench, tmp_path: Path) -> None:
+    for name, rounds in (("base", 20), ("longer", 21)):
+        matrix = BASE if name == "base" else OTHER.replace("ATTACK", "sign-flip")
+        done = bench("suite", "run", suite(tmp_path, name, matrix, rounds), "--jobs", "1", "--quiet", "--seeds", "0")
+        assert done.returncode == 0, done.stderr
+    done = bench("leaderboard", "base", "--with", "longer")
+    assert done.returncode == 2
+    assert "cannot join 'base'" in done.stderr
+    with pytest.raises(UserError, match="cannot join"):
+        merge(load_board(tmp_path / "runs" / "base"), [load_board(tmp_path / "runs" / "longer")])
