@@ -62,6 +62,7 @@ class Local(Executor):
 
     def __init__(self, jobs: int) -> None:
         self.slots = jobs
+        self._used: Any = None
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         # Asked for each time: where a worker died this is a new pool.
@@ -74,10 +75,13 @@ class Local(Executor):
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        return get_reusable_executor(max_workers=self.slots, timeout=300)
+        self._used = get_reusable_executor(max_workers=self.slots, timeout=300)
+        return self._used
 
     def stop(self) -> None:
-        self._pool().shutdown(wait=False, kill_workers=True)
+        if self._used is not None:
+            # Waited for, so that no semaphore is left for loky's tracker to complain of.
+            self._used.shutdown(wait=True, kill_workers=True)
 
 
 class Ray(Executor):
