@@ -140,7 +140,10 @@ def expected(row: Standing, key: str) -> tuple[str, str, float | None]:
     return score(found), small, found.value.value if found.value is not None else None
 
 
-def test_scores_and_ranks_are_those_of_standings_for_every_cut(board: Board, text: str, show: Open) -> None:
+def test_scores_and_ranks_are_those_of_standings_for_every_cut(show: Open) -> None:
+    board = big_board(odd=True)
+    text = page(board, Cut(), None, ["bench leaderboard play"])
+
     def subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
 
