@@ -110,6 +110,7 @@ class _Measuring:
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()
         self.claims = Claims(store.folder)
+        self.gone: set[int] = set()
 
     def run(self, missing: list[Planned], place: Executor) -> None:
         from fedarena.engine import Events, run
@@ -143,6 +144,7 @@ class _Measuring:
 
     def _lost(self, i: int, why: str) -> None:
         self.outcome.lost[_told(self.missing[i])] = why
+        self.gone.add(i)
         self.claims.give_back([self.missing[i].key])
         self._tell(i)
 
@@ -175,12 +177,14 @@ class _Measuring:
 
     def _tell(self, i: int) -> None:
         self.complete.add(i)
-        done = self.outcome.done + self.outcome.there + len(self.outcome.lost)
+        done = self.outcome.done + self.outcome.there + len(self.gone)
         self.tell(done, self.total, _told(self.missing[i]))
 
 
 def _told(trial: Planned) -> str:
     if trial.attack == "none":
-        return f"{trial.problem}: {trial.defense}, nobody attacks, seed {trial.seed}"
+        probe = trial.name[3].removeprefix("probe ")
+        tried = f", tried with {probe}'s trigger" if probe else ""
+        return f"{trial.problem}: {trial.defense}, nobody attacks{tried}, seed {trial.seed}"
     who = f"corrupted ({trial.knows})" if trial.knows else f"{trial.party}, {trial.form}"
     return f"{trial.problem}: {trial.attack} on {trial.defense}, {who}, seed {trial.seed}"

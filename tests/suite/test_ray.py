@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suite_play import TINY, contents, measure, planned
+from suite_play import TINY, contents, planned
 
 from fedarena.errors import UserError
 from fedarena.executors import Ray, executor
