@@ -20,6 +20,7 @@ parties, forms, knows = [...]     where not all that apply are wanted
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +101,10 @@ def load(name: str) -> Suite:
         if name.endswith(".toml"):
             raise UserError(f"there is no suite file {name}")
         raise UserError(f"unknown suite {name!r}{did_you_mean(name, names())} (or give the path of a .toml file)")
-    return parse(path.read_text(encoding="utf-8"), path)
+    try:
+        return parse(path.read_text(encoding="utf-8"), path)
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not TOML: it is no text in UTF-8") from None
 
 
 def parse(text: str, path: Path) -> Suite:
@@ -115,22 +119,24 @@ def parse(text: str, path: Path) -> Suite:
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise UserError(f"{path}: seeds is {seeds}, allowed: distinct integers from 0")
     minutes = found.get("minutes")
-    if minutes is not None and (isinstance(minutes, bool) or not isinstance(minutes, int | float) or minutes <= 0):
+    number = isinstance(minutes, int | float) and not isinstance(minutes, bool) and math.isfinite(minutes)
+    if minutes is not None and not (number and minutes > 0):
         raise UserError(f"{path}: minutes is {minutes!r}, allowed: a number above 0")
     problems = {
         name: _problem(table, f"{path}: problems.{name}")
         for name, table in _table(found.get("problems", {}), f"{path}: problems").items()
     }
-    matrices = tuple(
-        _matrix(table, problems, f"{path}: matrix {i}") for i, table in enumerate(found.get("matrix", []), 1)
-    )
+    tables = found.get("matrix", [])
+    if not isinstance(tables, list):
+        raise UserError(f"{path}: matrix is one table or value, allowed: a list of tables, each begun with [[matrix]]")
+    matrices = tuple(_matrix(table, problems, f"{path}: matrix {i}") for i, table in enumerate(tables, 1))
     if not matrices:
         raise UserError(f"{path} has no [[matrix]]: nothing would be run")
     return Suite(
         path.stem,
         text,
-        str(found.get("title", path.stem)),
-        str(found.get("about", "")),
+        _line(found.get("title", path.stem), f"{path}: title"),
+        _line(found.get("about", ""), f"{path}: about"),
         tuple(seeds),
         minutes,
         problems,
@@ -159,7 +165,7 @@ def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Mat
     allowed = {"parties": EVERYONE, "forms": FORMS, "knows": KNOWLEDGE}
     _known(_table(table, where), ("problem", "defenses", "attacks", "counts", *allowed), where)
     problem = table.get("problem")
-    if problem not in problems:
+    if not isinstance(problem, str) or problem not in problems:
         raise UserError(f"{where}: problem is {problem!r}, allowed: {', '.join(problems) or 'none is described'}")
     lists = {}
     for name in ("defenses", "attacks", *allowed):
@@ -191,6 +197,12 @@ def _flag(table: Mapping[str, Any], name: str, where: str) -> bool:
     value = table.get(name, True)
     if not isinstance(value, bool):
         raise UserError(f"{where}: {name} is {value!r}, allowed: true, false")
+    return value
+
+
+def _line(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where} is {value!r}, allowed: text")
     return value
 
 

@@ -53,6 +53,7 @@ class Trial:
 def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
     """Every trial once, references included, seed by seed. Raises UserError."""
     _check_names(suite)
+    _check_threats(suite)
     found: dict[tuple[str, ...], Trial] = {}
     for seed in seeds:
         for matrix in suite.matrices:
@@ -127,10 +128,34 @@ def _check_names(suite: Suite) -> None:
         )
         for card in cards
     }
-    for table, given in (("methods", suite.methods), ("training", suite.training)):
-        for name in given:
-            if name not in taking_part:
-                raise UserError(f"suite {suite.name}: [{table}.{name}] is of no method that takes part")
+    protocols = {compose.defense_cards(text)[0].name for matrix in suite.matrices for text in matrix.defenses}
+    for name in suite.methods:
+        if name not in taking_part:
+            raise UserError(f"suite {suite.name}: [methods.{name}] is of no method that takes part")
+    for name in suite.training:
+        if name not in protocols:
+            raise UserError(f"suite {suite.name}: [training.{name}] is of no protocol that takes part")
+
+
+def _check_threats(suite: Suite) -> None:
+    """An attack of which a matrix's parties, forms and knowledge leave nothing would be listed and never run. Raises
+    UserError."""
+    for i, matrix in enumerate(suite.matrices, 1):
+        for text in matrix.attacks:
+            spec, made = _attack(suite, text)
+            allowed: dict[str, tuple[str, ...]]
+            if issubclass(made, Poisoning):
+                form = "adaptive" if _is_adaptive(spec) else "paper"
+                allowed = {"forms": (form,), "knows": compose.knowledge(spec)}
+            else:
+                allowed = {"parties": goals.find(made.goal).parties}
+            for name, words in allowed.items():
+                asked = getattr(matrix, name)
+                if asked and not set(asked) & set(words):
+                    raise UserError(
+                        f"suite {suite.name}: matrix {i}: {name} is {', '.join(asked)}, of which {spec.label} has "
+                        f"none: it has {', '.join(words)}"
+                    )
 
 
 def _defense(suite: Suite, text: str) -> MethodSpec:
