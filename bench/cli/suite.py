@@ -6,8 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +106,7 @@ def run_run(args: argparse.Namespace) -> int:
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    from fedarena.cli.suite_progress import progress
     from fedarena.suite.run import run_suite
 
     suite, folder, plan = _read(args)
@@ -117,7 +117,7 @@ def run_run(args: argparse.Namespace) -> int:
 
             return stack.enter_context(executor(args.engine, jobs, args.address))
 
-        with _progress(args.quiet, "trials") as tell:
+        with progress(args.quiet, "trials") as tell:
             outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell)
     return _close(args, suite, plan, folder, outcome)
 
@@ -139,6 +139,7 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
 
 
 def _read(args: argparse.Namespace) -> tuple[Suite, Path, Plan]:
+    from fedarena.cli.suite_progress import progress
     from fedarena.suite.run import plan_of
     from fedarena.suite.suite import load
 
@@ -147,47 +148,10 @@ def _read(args: argparse.Namespace) -> tuple[Suite, Path, Plan]:
     folder = Path(args.out) if args.out else Path("runs") / suite.name
     if folder.exists() and not folder.is_dir():
         raise UserError(f"option 'out' is {folder}, which is not a folder")
-    with _progress(args.quiet, "looking what can be run") as tell:
-        plan = plan_of(suite, seeds, folder, data_dir(args), lambda share, text: tell(round(100 * share), 100, text))
+    with progress(args.quiet, "looking what can be run") as tell:
+
+        def looked(share: float, text: str) -> None:
+            tell(round(100 * share), 100, text, None)
+
+        plan = plan_of(suite, seeds, folder, data_dir(args), looked)
     return suite, folder, plan
-
-
-@contextmanager
-def _progress(quiet: bool, what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """One bar on stderr, from the first word on."""
-    if quiet:
-        yield lambda done, total, text: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.description}"),
-        console=Console(file=sys.stderr),
-        speed_estimate_period=300,
-    )
-    task = None
-
-    def tell(done: int, total: int, text: str) -> None:
-        nonlocal task
-        if task is None:
-            bar.start()
-            task = bar.add_task(text, total=total, completed=done)
-        bar.update(task, completed=done, total=total, description=text)
-
-    try:
-        yield tell
-    finally:
-        bar.stop()

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fedarena.cli.suite_progress import span
 from fedarena.records import Record
 from fedarena.store import Store
 from fedarena.suite.forecast import Forecast
@@ -61,17 +62,11 @@ def _time(expected: Forecast) -> str:
         return f"Time for the {expected.missing} others: not known before some are measured."
     known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
     return (
-        f"The {expected.missing} others may take {_span(expected.seconds)} of one core, without loading and training "
+        f"The {expected.missing} others may take {span(expected.seconds)} of one core, without loading and training "
         f"that they share (judged by {expected.source}{known})."
         if expected.source.startswith("what")
-        else f"The {expected.missing} others may take {_span(expected.seconds)} of one core ({expected.source})."
+        else f"The {expected.missing} others may take {span(expected.seconds)} of one core ({expected.source})."
     )
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def show_outcome(asked: str, folder: Path, store: Store, outcome: Outcome, records: Sequence[Record]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
+from fedarena.records import Record
 from fedarena.store import Store
 from fedarena.suite.plan import Plan, Planned
 from fedarena.suite.suite import Suite
@@ -28,48 +28,96 @@ class Forecast:
     source: str
 
 
+class Costs:
+    """What trials have cost, and by that what others may.
+
+    A trial costs what the same attack on the same defense has cost on the same problem. Failing that, a poisoned run
+    costs what the same federation costs with nobody corrupted, times what the attack has added to others; and any
+    other the mean of the same attack, of its kind (honest, poisoned, read), of all. A federation that several trials
+    read is counted once, with the honest run.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[tuple[str, ...], _Mean] = defaultdict(_Mean)
+        self._poisoned: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = defaultdict(list)
+
+    def add(self, trial: Planned, records: Sequence[Record]) -> float:
+        """Learn from a trial; its own CPU seconds."""
+        cost = float(sum(r["cost"]["attack_seconds"] for r in records))
+        if _kind(trial) != "read":
+            cost += float(records[0]["cost"]["seconds"])
+        for key in (_exactly(trial), _attack(trial), (_kind(trial),), ()):
+            self._spent[key].add(cost)
+        if _kind(trial) == "poisoned":
+            self._poisoned[_attack(trial)].append((_honest(trial), cost))
+        return cost
+
+    def knows(self, trial: Planned) -> bool:
+        """Whether the same has been measured on another seed."""
+        return _exactly(trial) in self._spent
+
+    def of(self, trial: Planned) -> float | None:
+        """CPU seconds that a trial may cost; None where nothing is known."""
+        if self.knows(trial):
+            return self._spent[_exactly(trial)].value
+        if _kind(trial) == "poisoned" and _honest(trial) in self._spent:
+            return self._spent[_honest(trial)].value * self._added(trial)
+        for key in (_attack(trial), (_kind(trial),), ()):
+            if key in self._spent:
+                return self._spent[key].value
+        return None
+
+    def _added(self, trial: Planned) -> float:
+        """Poisoned runs with this attack, over the same ones with nobody corrupted; 1 where nothing is known."""
+        pairs = [(cost, self._spent[h].value) for h, cost in self._poisoned.get(_attack(trial), ()) if h in self._spent]
+        calm = sum(without for _, without in pairs)
+        return sum(cost for cost, _ in pairs) / calm if calm > 0 else 1.0
+
+
+class _Mean:
+    """A mean that grows."""
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+
+    @property
+    def value(self) -> float:
+        return self.total / self.count
+
+
 def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
-    """Each missing trial costs what the same attack on the same defense has cost on the same problem, else on any
-    defense, else the mean; a federation that several trials read is counted once."""
+    """What the missing trials may cost (`Costs`)."""
     wanted = [t for t in plan.trials if not t.refused]
     missing = [t for t in wanted if not store.trial(t.key)]
     if not missing:
         return Forecast(0.0, 0, 0, "everything is there")
-    spent = [(t, cost) for t in wanted if (cost := _spent(t, store)) is not None]
-    if not spent:
+    if len(missing) == len(wanted):
         told = "the suite's own figure" if suite.minutes else "nothing measured here yet"
         whole = suite.minutes * 120 * len(plan.seeds) / len(suite.seeds) if suite.minutes else None
         return Forecast(whole, len(missing), 0, told)
-    keys: list[Callable[[Planned], tuple[str, ...]]] = [
-        lambda t: (t.problem, t.defense, t.attack),
-        lambda t: (t.problem, t.attack),
-        lambda t: (),
-    ]
-    tables = [_means(spent, key) for key in keys]
-    total, measured = 0.0, 0
-    for t in missing:
-        for table, key in zip(tables, keys, strict=True):
-            if key(t) in table:
-                total += table[key(t)]
-                measured += key is keys[0]
-                break
-    return Forecast(total, len(missing), measured, "what was measured in this folder")
+    costs = Costs()
+    for t in wanted:
+        if records := store.trial(t.key):
+            costs.add(t, records)
+    seconds = sum(costs.of(t) or 0.0 for t in missing)
+    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder")
 
 
-def _spent(trial: Planned, store: Store) -> float | None:
-    """CPU seconds of a trial: its attack's; of poisoned and honest runs the federation's."""
-    records = store.trial(trial.key)
-    if not records:
-        return None
-    attack = sum(r["cost"]["attack_seconds"] for r in records)
-    own_run = bool(trial.knows) or trial.attack == "none"
-    return float(attack + (records[0]["cost"]["seconds"] if own_run else 0.0))
+def _kind(trial: Planned) -> str:
+    return "honest" if trial.attack == "none" else "poisoned" if trial.knows else "read"
 
 
-def _means(
-    spent: Iterable[tuple[Planned, float]], key: Callable[[Planned], tuple[str, ...]]
-) -> dict[tuple[str, ...], float]:
-    found: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for trial, cost in spent:
-        found[key(trial)].append(cost)
-    return {name: fmean(costs) for name, costs in found.items()}
+def _exactly(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.defense, trial.attack, trial.knows)
+
+
+def _attack(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.attack, trial.knows)
+
+
+def _honest(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.defense, "none", "")

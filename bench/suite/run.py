@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fedarena.claims import Claims
 from fedarena.records import Record, prepare_folder
 from fedarena.store import Store, clear_litter
+from fedarena.suite.forecast import Costs
 from fedarena.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
 from fedarena.suite.suite import Suite
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 LOOK = 3.0
 """Seconds between two looks at what others have written into the folder."""
+SETTLED = 2.0
+"""Seconds between two judgements of how long the rest may take; it takes a look at every trial."""
 
 
 @dataclass
@@ -40,8 +43,8 @@ class Outcome:
     refused: int = 0
 
 
-Told = Callable[[int, int, str], object]
-"""(trials done, trials in all, what was done last)."""
+Told = Callable[[int, int, str, float | None], object]
+"""(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
 
 
 def plan_of(
@@ -67,7 +70,7 @@ def run_suite(
     data_dir: Path | None,
     open_executor: Callable[[], Executor],
     fresh: bool = False,
-    tell: Told = lambda done, total, text: None,
+    tell: Told = lambda done, total, text, left: None,
 ) -> Outcome:
     """Measure what is missing.
 
@@ -111,12 +114,18 @@ class _Measuring:
         self.complete: set[int] = set()
         self.claims = Claims(store.folder)
         self.gone: set[int] = set()
+        self.began, self.spent, self.costs = time.monotonic(), 0.0, Costs()
+        self.judged = self.began
+        self.left: float | None = None
 
     def run(self, missing: list[Planned], place: Executor) -> None:
         from fedarena.engine import Events, run
 
         self.missing = missing
-        self.tell(self.outcome.there, self.total, "starting")
+        for trial in self.plan.trials:
+            if not trial.refused and (records := self.store.trial(trial.key)):
+                self.costs.add(trial, records)
+        self.tell(self.outcome.there, self.total, "starting", None)
         events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
         try:
             run([self.specs[t.name].spec for t in missing], place, events, self._known())
@@ -140,6 +149,7 @@ class _Measuring:
         if i in self.complete:  # somebody else had it, but not all that the same federation gives
             self.outcome.there -= 1
         self.claims.give_back([self.missing[i].key])
+        self.spent += self.costs.add(self.missing[i], records)
         self._tell(i)
 
     def _lost(self, i: int, why: str) -> None:
@@ -178,7 +188,18 @@ class _Measuring:
     def _tell(self, i: int) -> None:
         self.complete.add(i)
         done = self.outcome.done + self.outcome.there + len(self.gone)
-        self.tell(done, self.total, _told(self.missing[i]))
+        self.tell(done, self.total, _told(self.missing[i]), self._left())
+
+    def _left(self) -> float | None:
+        """Seconds that the rest may take, as fast as it went so far."""
+        if not self.spent:
+            return None
+        if self.left is not None and time.monotonic() - self.judged < SETTLED:
+            return max(0.0, self.left - (time.monotonic() - self.judged))
+        rest = [self.costs.of(t) or 0.0 for i, t in enumerate(self.missing) if i not in self.complete]
+        self.judged = time.monotonic()
+        self.left = sum(rest) * (self.judged - self.began) / self.spent
+        return self.left
 
 
 def _told(trial: Planned) -> str:
