@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -114,9 +115,9 @@ class _Measuring:
         self.complete: set[int] = set()
         self.claims = Claims(store.folder)
         self.gone: set[int] = set()
-        self.began, self.spent, self.costs = time.monotonic(), 0.0, Costs()
-        self.judged = self.began
-        self.left: float | None = None
+        self.spent, self.costs = 0.0, Costs()
+        self.began: float | None = None
+        self.judged, self.left = 0.0, math.inf
 
     def run(self, missing: list[Planned], place: Executor) -> None:
         from fedarena.engine import Events, run
@@ -149,7 +150,11 @@ class _Measuring:
         if i in self.complete:  # somebody else had it, but not all that the same federation gives
             self.outcome.there -= 1
         self.claims.give_back([self.missing[i].key])
-        self.spent += self.costs.add(self.missing[i], records)
+        cost = self.costs.add(self.missing[i], records)
+        if self.began is None:  # the first one waits for libraries to be loaded
+            self.began = time.monotonic()
+        else:
+            self.spent += cost
         self._tell(i)
 
     def _lost(self, i: int, why: str) -> None:
@@ -192,10 +197,11 @@ class _Measuring:
 
     def _left(self) -> float | None:
         """Seconds that the rest may take, as fast as it went so far."""
-        if not self.spent:
+        if self.began is None or not self.spent:
             return None
-        if self.left is not None and time.monotonic() - self.judged < SETTLED:
-            return max(0.0, self.left - (time.monotonic() - self.judged))
+        since = time.monotonic() - self.judged
+        if self.left < math.inf and since < SETTLED:
+            return max(0.0, self.left - since)
         rest = [self.costs.of(t) or 0.0 for i, t in enumerate(self.missing) if i not in self.complete]
         self.judged = time.monotonic()
         self.left = sum(rest) * (self.judged - self.began) / self.spent
