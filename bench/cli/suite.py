@@ -15,6 +15,7 @@ from fedarena.errors import UserError
 from fedarena.usual import read_integer
 
 if TYPE_CHECKING:
+    from fedarena.store import Store
     from fedarena.suite.plan import Plan
     from fedarena.suite.run import Outcome
     from fedarena.suite.suite import Suite
@@ -92,13 +93,31 @@ def run_plan(args: argparse.Namespace) -> int:
     suite, folder, plan = _read(args)
     store = Store(folder)
     expected = forecast(suite, plan, store)
+    doubts = _doubts(args, suite, plan, store)
     if args.json:
-        trials = [vars(t) | {"name": list(t.name), "there": bool(store.trial(t.key))} for t in plan.trials]
+        trials = [
+            vars(t) | {"name": [*t.name], "there": bool(store.trial(t.key)), "expected": doubts.get(t.name, "")}
+            for t in plan.trials
+        ]
         facts = _facts(suite) | {"seeds": plan.seeds, "digest": plan.digest}
         print(json.dumps(facts | {"trials": trials, "expected_seconds": expected.seconds}, indent=1))
     else:
-        show_plan(suite, plan, store, expected, folder)
+        show_plan(suite, plan, store, expected, folder, doubts)
     return 0
+
+
+def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) -> dict[tuple[str, ...], str]:
+    """Why trials that are not measured will most likely be n/a, by name."""
+    open_ones = {t.name for t in plan.trials if not t.refused and not store.trial(t.key)}
+    if not open_ones:
+        return {}
+    from fedarena.cli.suite_progress import progress
+    from fedarena.suite.expected import expected
+    from fedarena.suite.trials import trials_of
+
+    trials = [t for t in trials_of(suite, plan.seeds, data_dir(args)) if t.name in open_ones]
+    with progress(args.quiet, "looking what attacks can start from") as tell:
+        return expected(trials, lambda share, text: tell(round(100 * share), 100, text, None))
 
 
 def run_run(args: argparse.Namespace) -> int:

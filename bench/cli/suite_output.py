@@ -4,55 +4,110 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from fedarena.cli.suite_progress import span
 from fedarena.records import Record
 from fedarena.store import Store
 from fedarena.suite.forecast import Forecast
-from fedarena.suite.plan import Plan
+from fedarena.suite.plan import Plan, Planned
 from fedarena.suite.run import Outcome
 from fedarena.suite.suite import Suite
 
 
-def show_plan(suite: Suite, plan: Plan, store: Store, expected: Forecast, folder: Path) -> None:
-    """One line a problem and attack: against how many defenses, in which threats, and how much of it is there."""
+def show_plan(
+    suite: Suite, plan: Plan, store: Store, expected: Forecast, folder: Path, doubts: Mapping[tuple[str, ...], str]
+) -> None:
+    """One line a problem and attack: against how many defenses, in which threats, and how much of it is there; then
+    what is n/a and why.
+
+    Args:
+        doubts: why trials that are not measured will most likely be n/a, by name.
+    """
     console = _console()
-    console.print(f"[bold]{suite.title}[/bold] ({len(plan.seeds)} seeds: {', '.join(map(str, plan.seeds))})")
+    seeds = ", ".join(map(str, plan.seeds))
+    several = "seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds:"
+    console.print(
+        f"[bold]{suite.title}[/bold] ({'seed' if len(plan.seeds) == 1 else f'{len(plan.seeds)} seeds:'} {seeds})"
+    )
     if suite.about:
         console.print(suite.about, markup=False, highlight=False)
+    done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
     view = Table(box=box.SIMPLE_HEAD)
     for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
-        view.add_column(column)
-    done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
-    refused: dict[str, list[str]] = {}
+        number = column in ("defenses", "trials", "there", "n/a")
+        view.add_column(column, justify="right" if number else "left", no_wrap=column == "attack")
+    reasons = {t.name: why for t in plan.trials if (why := _not_applicable(t, store, doubts))}
+    shown = ""
     for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
         mine = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
-        threats = dict.fromkeys(f"{t.knows or t.party} ({t.form})" for t in mine if t.attack != "none")
-        away = [t for t in mine if t.refused]
-        for t in away:
-            refused.setdefault(t.refused, []).append(f"{t.attack} on {t.defense}")
-        stopped = sum(any(r["status"] == "n/a" for r in store.trial(t.key)) for t in mine if t.key)
+        away = sum(t.name in reasons for t in mine)
         view.add_row(
-            problem,
+            "" if problem == shown else problem,
             "(nobody attacks)" if attack == "none" else attack,
             str(len({t.defense for t in mine})),
-            ", ".join(threats),
+            _threats(mine),
             str(len(mine)),
             str(sum(t.key in done for t in mine)),
-            str(len(away) + stopped) if away or stopped else "",
+            str(away) if away else "",
         )
+        shown = problem
     console.print(view)
-    for why, where in refused.items():
-        console.print(f"n/a: {', '.join(dict.fromkeys(where))}: {why}", markup=False, highlight=False)
+    if reasons:
+        _show_reasons(console, [t for t in plan.trials if t.name in reasons], reasons)
     for note in store.notes():
         console.print(note, markup=False, highlight=False)
     console.print(f"{len(plan.trials)} trials, {len(done)} of them in {folder}. {_time(expected)}", highlight=False)
+
+
+def _threats(trials: Sequence[Planned]) -> str:
+    """Who attacks, and in which forms: "server, client × both forms", "corrupted (own) × paper"."""
+    trials = [t for t in trials if t.attack != "none"]
+    if not trials:
+        return ""
+    knows = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
+    who = f"corrupted ({knows})" if knows else ", ".join(dict.fromkeys(t.party for t in trials))
+    forms = dict.fromkeys(t.form for t in trials)
+    return f"{who} × {'both forms' if len(forms) > 1 else next(iter(forms))}"
+
+
+def _not_applicable(trial: Planned, store: Store, doubts: Mapping[tuple[str, ...], str]) -> tuple[str, str] | None:
+    """(how it is known, why) a trial is n/a; None for most."""
+    if trial.refused:
+        return "cannot be run", trial.refused
+    if trial.name in doubts:
+        return "expected", doubts[trial.name]
+    found = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
+    return ("measured", str(found[0]["reason"])) if found else None
+
+
+def _show_reasons(
+    console: Console, trials: Sequence[Planned], reasons: Mapping[tuple[str, ...], tuple[str, str]]
+) -> None:
+    """Each reason, and the attacks, defenses and threats that have it alike."""
+    threats: dict[tuple[str, str, str, str], dict[Planned, None]] = {}
+    for t in trials:
+        threats.setdefault((*reasons[t.name], t.attack, t.defense), {})[t] = None
+    defenses: dict[tuple[str, str, str, str], list[str]] = {}
+    for (source, why, attack, defense), found in threats.items():
+        defenses.setdefault((source, why, attack, _threats([*found])), []).append(defense)
+    attacks: dict[tuple[str, str, str, str], list[str]] = {}
+    for (source, why, attack, who), names in defenses.items():
+        attacks.setdefault((source, why, ", ".join(names), who), []).append(attack)
+    shown = ("", "")
+    for (source, why, on, who), names in sorted(attacks.items()):
+        if (source, why) != shown:
+            console.print(Text.assemble((f"n/a, {source}: ", "bold"), why))
+        shown = (source, why)
+        console.print(Padding(Text(f"{', '.join(names)} on {on}{f': {who}' if who else ''}"), (0, 0, 0, 4)))
+    console.print()
 
 
 def _time(expected: Forecast) -> str:

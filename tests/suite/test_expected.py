@@ -1,0 +1,52 @@
+"""What a plan expects to be n/a is what a run then finds to be n/a, for the same reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from suite_play import POISON, READ, measure, planned
+
+from fedarena.store import Store
+from fedarena.suite.expected import expected
+from fedarena.suite.trials import trials_of
+
+TEXT = f"""
+title = "Much that cannot start"
+seeds = [0, 1]
+{READ}{POISON}
+[[matrix]]
+problem = "read"
+defenses = ["fedavg", "krum", "two-stage", "baffle"]
+attacks = ["last-layer-label", "model-extraction", "analytic"]
+parties = ["server", "client"]
+
+[[matrix]]
+problem = "poison"
+defenses = ["fedavg", "pairwise-masks"]
+attacks = ["alie", "steer", "sign-flip"]
+"""
+
+
+def test_what_is_expected_is_what_comes(tmp_path: Path) -> None:
+    suite, plan = planned(TEXT, tmp_path)
+    foretold = expected(trials_of(suite, plan.seeds))
+    measure(TEXT, tmp_path)
+    store = Store(tmp_path / "out")
+    found = {t.name: store.trial(t.key)[0] for t in plan.trials if not t.refused}
+    measured = {name: r["reason"] for name, r in found.items() if r["status"] == "n/a"}
+    assert foretold.items() <= measured.items()
+    # Only an attack that finds out at work is not foretold.
+    missed = measured.keys() - foretold.keys()
+    assert {found[name]["attack"] for name in missed} == {"analytic"}
+    assert {(found[n]["attack"], found[n]["defense"], found[n]["party"]) for n in foretold} >= {
+        ("last-layer-label", "krum", "client"),
+        ("model-extraction", "two-stage", "server"),
+        ("alie", "pairwise-masks", "client"),
+        ("steer", "fedavg", "client"),
+    }
+
+
+def test_nothing_is_expected_of_attacks_that_can_start(tmp_path: Path) -> None:
+    text = TEXT.replace('"krum", "two-stage", "baffle"', '"dbcl"').replace('"model-extraction", "analytic"', '"dlg"')
+    suite, plan = planned(text.replace('"alie", "steer", ', ""), tmp_path)
+    assert expected(trials_of(suite, plan.seeds)) == {}
