@@ -14,7 +14,8 @@ out seed by seed, over seeds that all three have, and ties are broken by cost.
 
 A defense is ranked only if it has all three, and has met every attack and threat that is asked about: a worst case over
 fewer attacks is no worst case. n/a counts as met (there was nothing that the attack could start from), failed and
-missing do not. Where every attack is n/a the worst case is 1 and no cell's: nothing of that kind can be started.
+missing do not; of a cell whose seeds disagree one failed seed is enough, or failures would be averaged away. Where
+every attack is n/a the worst case is 1 and no cell's: nothing of that kind can be started.
 """
 
 from __future__ import annotations
@@ -171,7 +172,8 @@ def worst(cells: Sequence[Cell]) -> Score:
             return Score(None)
         untouched = dict.fromkeys(sorted(seeds), 1.0)
         return Score(mean(list(untouched.values())), untouched)
-    found = min(scored, key=lambda c: fmean(c.scores.values()))
+    # Among equals the same one, in whatever order cells come.
+    found = min(scored, key=lambda c: (fmean(c.scores.values()), c.place))
     average = fmean(fmean(c.scores.values()) for c in scored)
     return Score(mean(list(found.scores.values())), found.scores, found, average, len(scored))
 
@@ -243,7 +245,14 @@ def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Sc
         return f"no {' and no '.join(lacking)} score"
     # What somebody else found against one defense lowers that one's score, and is not asked of the others.
     asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c) and not c.found_by}
-    met = {(c.problem, c.attack, c.party, c.knows) for c in mine if c.status in ("ok", "n/a", "diverged", "mixed")}
+    met = {(c.problem, c.attack, c.party, c.knows) for c in mine if _met(c)}
     if asked - met:
         return f"{len(asked - met)} of {len(asked)} attacks and threats not met"
     return ""
+
+
+def _met(cell: Cell) -> bool:
+    """Whether a cell says what an attack does to a defense; of seeds that are missing the interval speaks."""
+    return cell.status in ("ok", "n/a", "diverged") or (
+        cell.status == "mixed" and "failed" not in cell.statuses.values()
+    )

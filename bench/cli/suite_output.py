@@ -34,16 +34,13 @@ def show_plan(
     console = _console()
     seeds = ", ".join(map(str, plan.seeds))
     several = "seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds:"
-    console.print(
-        f"[bold]{suite.title}[/bold] ({'seed' if len(plan.seeds) == 1 else f'{len(plan.seeds)} seeds:'} {seeds})"
-    )
+    console.print(f"[bold]{suite.title}[/bold] ({several} {seeds})")
     if suite.about:
         console.print(suite.about, markup=False, highlight=False)
     done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
     view = Table(box=box.SIMPLE_HEAD)
     for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
-        number = column in ("defenses", "trials", "there", "n/a")
-        view.add_column(column, justify="right" if number else "left", no_wrap=column == "attack")
+        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
     reasons = {t.name: why for t in plan.trials if (why := _not_applicable(t, store, doubts))}
     shown = ""
     for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
