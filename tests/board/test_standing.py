@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from big_board import big_board
-from board_play import make_board, make_cell, make_honest
+from board_play import make_arena, make_board, make_cell, make_honest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedarena.board.standing import Cut, read_cut, standings, within, worst
 from fedarena.errors import UserError
@@ -79,3 +83,69 @@ def test_threats_are_read_from_words() -> None:
     for text in ("", ",", "sever", "server,clients"):
         with pytest.raises(UserError, match=r"option 'threats' is '.*', allowed: server, client,"):
             read_cut(text)
+
+
+def test_a_board_worked_by_hand() -> None:
+    """Two problems, two seeds; overall is the mean of the three, seed by seed, over seeds that all have."""
+    cells = [
+        make_cell("fedavg", "dlg", [0.2, 0.4], (0, 1)),
+        make_cell("fedavg", "ig", [0.5, 0.0], (0, 1), party="client"),
+        make_cell("fedavg", "sign-flip", [0.6, 0.8, 0.1], axis="integrity", problem="other"),
+    ]
+    honest = [
+        make_honest("fedavg", utility={0: 1.0, 1: 0.8, 2: 0.9}),
+        make_honest("fedavg", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
+    ]
+    (row,) = standings(make_board(cells, honest, arenas=(make_arena(), make_arena(name="other"))))
+    assert row.utility.by_seed == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
+    assert row.privacy.by_seed == {0: 0.5, 1: 0.0}  # mean 0.25 against 0.3
+    assert row.integrity.by_seed == {0: 0.6, 1: 0.8, 2: 0.1}
+    assert row.overall.by_seed == {0: pytest.approx(2.0 / 3), 1: pytest.approx(1.7 / 3)}
+    assert row.overall.value is not None
+    assert row.overall.value.value == pytest.approx(3.7 / 6)
+    # t of one degree of freedom at 97.5 % is 12.7062; the standard error of two values is half their distance.
+    assert row.overall.value.half == pytest.approx(12.7062 * 0.05, rel=1e-4)
+    assert (row.bytes, row.rank, row.privacy.average) == (1.0, 1, pytest.approx((0.3 + 0.25) / 2))
+    assert {p: s.value.value for p, s in row.by_party.items() if s.value} == {
+        "server": pytest.approx(0.3),
+        "client": 0.25,
+    }
+
+
+def test_failed_seeds_are_not_averaged_away_and_missing_ones_are() -> None:
+    """Both leave a cell mixed."""
+    for status, rank in (("failed", None), ("missing", 1), ("n/a", 1)):
+        cell = make_cell(score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
+        (row,) = standings(make_board([cell], [make_honest("fedavg")]), read_cut("server"))
+        assert row.rank == rank
+        assert row.unranked == ("" if rank else "1 of 1 attacks and threats not met")
+
+
+CELLS = st.builds(
+    make_cell,
+    st.sampled_from(["fedavg", "dbcl", "two-stage"]),
+    st.sampled_from(["a", "b", "c"]),
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=3, max_size=3),
+    axis=st.sampled_from(["privacy", "integrity"]),
+    form=st.sampled_from(["paper", "adaptive"]),
+    status=st.sampled_from(["ok", "ok", "ok", "n/a", "failed", "diverged"]),
+)
+
+
+@given(st.lists(CELLS, max_size=12, unique_by=lambda c: c.place), st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cells: list[Any], rng: Any) -> None:
+    honest = [make_honest(d, level=level) for d, level in (("fedavg", 1.0), ("dbcl", 0.9), ("two-stage", 0.8))]
+    rows = standings(make_board(cells, honest))
+    shuffled = list(cells)
+    rng.shuffle(shuffled)
+    assert standings(make_board(shuffled, honest)) == rows
+    beside = [make_cell(d, "beside", 0.0, counts=False, status=s) for d in ("fedavg", "dbcl") for s in ("ok", "failed")]
+    assert standings(make_board([*beside, *cells], honest)) == rows
+    assert standings(make_board(cells, honest), Cut(problems=("digits",))) == rows
+    for row in rows:  # another attack can only take away
+        more = make_cell(row.defense, "d", 0.125, form="paper")
+        (again,) = [r for r in standings(make_board([*cells, more], honest)) if r.defense == row.defense]
+        assert again.privacy.value is not None
+        if row.privacy.value is not None:
+            assert again.privacy.value.value <= row.privacy.value.value + 1e-12
