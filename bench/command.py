@@ -20,7 +20,8 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     """`bench run …` with every option that is not its default.
 
     A run in which nobody attacks is part of every command with its defense; it is given here beside label-flip where
-    clients can be corrupted, else beside the estimate of gradients.
+    clients can be corrupted, which writes the same record, else beside the estimate of gradients, whose records are
+    others and say the same of the run.
 
     Args:
         seeds: in place of the record's own, such as "0,1,2".
