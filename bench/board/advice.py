@@ -85,7 +85,7 @@ def _choice(board: Board, cut: Cut, best: Standing) -> str:
             told += f" Its worst case of {name} is {_by(board, found.worst)}, which leaves {score(found)}."
     calm = [name for name in cut.axes if name != "utility" and not getattr(best, name).cells]
     if calm:
-        told += f" Of the attacks on {_and(calm)} none could start against it."
+        told += f" Of the attacks on {_and(calm)} none could start against it, which is no proof that none can."
     told += f" {_cost(best)}"
     marks = list(dict.fromkeys(m for h in board.honest if h.defense == best.defense for m in h.marks))
     return told + (f" Beside its numbers stands: {'; '.join(marks)}." if marks else "")

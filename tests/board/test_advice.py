@@ -123,7 +123,7 @@ def test_where_no_attack_could_start_it_says_so() -> None:
     board = make_board([make_cell("dbcl", status="n/a"), make_cell("fedavg", score=0.2)])
     text = told(board, "server")
     assert "take dbcl (overall 0.99 ± 0.00, the mean of utility 0.98 ± 0.00 and privacy n/a)" in text
-    assert "Of the attacks on privacy none could start against it." in text
+    assert "Of the attacks on privacy none could start against it, which is no proof that none can." in text
 
 
 def test_marks_of_the_first_stand_beside_its_numbers() -> None:
