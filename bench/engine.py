@@ -291,6 +291,8 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
     try:
         return prepare_together(specs, tell)
+    except UserError:
+        raise
     except Exception as error:
         error.add_note(describe(error))  # where it happened is not known any more in another process
         raise

@@ -1,0 +1,96 @@
+"""Executors: a call's result or its own error comes back, a dead worker is told apart, nobody is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fedarena.errors import UserError
+from fedarena.executors import Executor, Here, Local, Ray, WorkerDied, cores, executor
+
+
+def triple(x: int) -> int:
+    return 3 * x
+
+
+def refuse() -> None:
+    raise UserError("option 'x' is 1, allowed: 2")
+
+
+def die() -> None:
+    os._exit(3)
+
+
+def parent() -> tuple[int, int]:
+    return os.getpid(), os.getppid()
+
+
+@pytest.fixture(params=["here", "local"])
+def place(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    made: Executor = Here() if request.param == "here" else Local(2)
+    yield made
+    made.stop()
+
+
+def test_results_and_errors_come_back(place: Executor) -> None:
+    assert [place.submit(triple, i).result() for i in range(3)] == [0, 3, 6]
+    with pytest.raises(UserError, match="^option 'x' is 1, allowed: 2$"):
+        place.submit(refuse).result()
+    assert place.submit(triple, 5).result() == 15
+
+
+def test_a_dead_worker_is_told_and_replaced() -> None:
+    place = Local(2)
+    with pytest.raises(WorkerDied):
+        place.submit(die).result()
+    assert place.submit(triple, 2).result() == 6
+    place.stop()
+
+
+def test_a_worker_that_is_killed_is_told() -> None:
+    place = Local(2)
+    victim, started_by = place.submit(parent).result()
+    assert started_by == os.getpid()  # by which workers know whom to end with
+    future = place.submit(time.sleep, 600)
+    other, _ = place.submit(parent).result()
+    os.kill(victim if victim != other else other, signal.SIGKILL)
+    with pytest.raises(WorkerDied):
+        future.result()
+    place.stop()
+
+
+def test_stopping_ends_workers_in_whatever_they_do() -> None:
+    place = Local(2)
+    pid, _ = place.submit(parent).result()
+    place.submit(time.sleep, 600)
+    place.submit(time.sleep, 600)
+    place.stop()
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
+        time.sleep(0.01)
+
+
+def test_stopping_what_never_worked_starts_nothing() -> None:
+    place = Local(2)
+    place.stop()
+    assert place._used is None
+
+
+def test_which_executor_is_made() -> None:
+    with executor("local", 1) as one, executor("local", 3) as three, executor("local", None) as every:
+        assert isinstance(one, Here)
+        assert (one.slots, three.slots, every.slots) == (1, 3, cores())
+        assert isinstance(three, Local)
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(
+        UserError, match=r"option 'engine' is ray, which is not installed: pip install \"fedarena\[ray\]\""
+    ):
+        Ray(None, None)
