@@ -13,6 +13,7 @@ import pytest
 
 from fedarena.errors import UserError
 from fedarena.executors import Executor, Here, Local, Ray, WorkerDied, cores, executor
+from fedarena.records import write_atomically
 
 
 def triple(x: int) -> int:
@@ -25,6 +26,11 @@ def refuse() -> None:
 
 def die() -> None:
     os._exit(3)
+
+
+def busy(told: Path) -> None:
+    write_atomically(told, str(os.getpid()))
+    time.sleep(600)
 
 
 def parent() -> tuple[int, int]:
@@ -40,7 +46,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Executor]:
 
 def test_results_and_errors_come_back(place: Executor) -> None:
     assert [place.submit(triple, i).result() for i in range(3)] == [0, 3, 6]
-    with pytest.raises(UserError, match="^option 'x' is 1, allowed: 2$"):
+    with pytest.raises(UserError, match=r"^option 'x' is 1, allowed: 2$"):
         place.submit(refuse).result()
     assert place.submit(triple, 5).result() == 15
 
@@ -65,11 +71,12 @@ def test_a_worker_that_is_killed_is_told() -> None:
     place.stop()
 
 
-def test_stopping_ends_workers_in_whatever_they_do() -> None:
+def test_stopping_ends_workers_in_whatever_they_do(tmp_path: Path) -> None:
     place = Local(2)
-    pid, _ = place.submit(parent).result()
-    place.submit(time.sleep, 600)
-    place.submit(time.sleep, 600)
+    place.submit(busy, tmp_path / "pid")
+    while not (tmp_path / "pid").exists():
+        time.sleep(0.01)
+    pid = (tmp_path / "pid").read_text()
     place.stop()
     while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
         time.sleep(0.01)
@@ -91,6 +98,6 @@ def test_which_executor_is_made() -> None:
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        UserError, match=r"option 'engine' is ray, which is not installed: pip install \"fedarena\[ray\]\""
+        UserError, match=r"option 'engine' is ray, which is not installed: pip install .fedarena\[ray\]"
     ):
         Ray(None, None)

@@ -8,7 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client
 from pathlib import Path
+
+import pytest
 
 from fedarena.mailbox import mailbox, post
 
@@ -42,7 +46,8 @@ def test_strangers_are_not_listened_to_and_hold_nothing_up() -> None:
     got: list[int] = []
     with mailbox(got.append) as address:
         where, key = address
-        post((where, b"another key"), 1)
+        with pytest.raises(AuthenticationError):
+            Client(where, authkey=b"another key")
         silent = socket.create_connection(where)
     silent.close()
     assert got == []
