@@ -162,7 +162,11 @@ def _part(board: Board, seeds: Sequence[int]) -> Board:
         board,
         seeds=tuple(range(len(seeds))),
         cells=tuple(replace(c, scores=cut(c.scores), statuses={}) for c in board.cells),
-        honest=tuple(replace(h, utility=cut(h.utility), accuracy={}) for h in board.honest),
+        honest=tuple(
+            # FedAvg's accuracy is compared as a score is; of others it is only asked whether it is FedAvg's.
+            replace(h, utility=cut(h.utility), accuracy=cut(h.accuracy) if h.defense == "fedavg" else {})
+            for h in board.honest
+        ),
     )
 
 

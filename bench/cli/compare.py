@@ -43,6 +43,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " and mean (0.02), over many cells of a defense or an attack",
     )
     parser.add_argument("--losses-only", action="store_true", help="scores that rose are no findings")
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="any score that is not identical is a finding: for changes of code that are to change no number, measured"
+        " on the same machine",
+    )
     parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, a test case a cell")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -84,7 +90,9 @@ def read_rules(args: argparse.Namespace) -> Rules:
             allowed = f"NAME=SIZE, NAME one of {', '.join(effects)}, SIZE above 0, at most 1"
             raise UserError(f"option '--effect' is '{args.effect}', allowed: {allowed}")
         effects[name] = _number(size)
-    return Rules(rate, effects, args.losses_only)
+    if args.exact and args.losses_only:
+        raise UserError("option '--exact' is given with '--losses-only', allowed: one of them")
+    return Rules(rate, effects, args.losses_only, args.exact)
 
 
 def as_json(c: Comparison) -> dict[str, Any]:
@@ -99,6 +107,7 @@ def as_json(c: Comparison) -> dict[str, Any]:
         "false_alarm": c.rules.false_alarm,
         "effects": c.rules.effects,
         "losses_only": c.rules.losses_only,
+        "exact": c.rules.exact,
         "counts": c.counts,
         "findings": [_item(item) for item in c.findings],
         "items": [_item(item) for item in c.items],

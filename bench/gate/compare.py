@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fedarena.board.board import Board, BySeed, Cell, Honest
 from fedarena.gate.contrast import Contrast
 from fedarena.gate.exact import Found, another_experiment, cell_changes, honest_changes
+from fedarena.gate.inert import NO_ATTACK, NO_DEFENSE, harmless_now, undefended_now
 from fedarena.gate.judge import Verdict, judge
 from fedarena.gate.means import Mean, means
 
 Place = tuple[str, ...]
 
-INERT = "it seems to do nothing: for every seed exactly FedAvg's accuracy, which it did not have"
+REFERENCE = "FedAvg's accuracy"
+"""The kind of a contrast of FedAvg's honest run. Its utility is 1 whatever it learns, so its accuracy is compared."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Rules:
         effects: the least change that matters: of `privacy`, `integrity` and `utility` for single scores, of `mean`
             for means.
         losses_only: scores that rose are no findings.
+        exact: any score of a cell or honest run that is not identical is a finding.
     """
 
     false_alarm: float = 0.05
@@ -32,6 +35,7 @@ class Rules:
         default_factory=lambda: {"privacy": 0.1, "integrity": 0.1, "utility": 0.05, "mean": 0.02}
     )
     losses_only: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Comparison:
     @property
     def counts(self) -> dict[str, int]:
         """Scores of cells and honest runs by outcome; `none`: no score on either board."""
-        found = dict.fromkeys(("identical", "noise", "loss", "gain", "unknown", "none"), 0)
+        found = dict.fromkeys(("identical", "noise", "loss", "gain", "unknown", "changed", "none"), 0)
         for item in self.items:
             if item.group in ("cell", "honest"):
                 found[item.verdict.outcome if item.verdict else "none"] += 1
@@ -106,12 +110,19 @@ def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
     single = [c for c in (*of_cells.values(), *of_runs.values()) if c is not None]
     scored = [(contrast, c) for c, _ in pairs if (contrast := of_cells[c.place]) is not None]
     rate = rules.false_alarm / 2
-    verdicts = {v.contrast.place: v for v in judge(single, rate, rules.losses_only)}
+    judged = judge(single, rate, rules.losses_only)
+    if rules.exact:
+        judged = [replace(v, outcome="changed") if v.outcome == "noise" else v for v in judged]
+    verdicts = {v.contrast.place: v for v in judged}
     together = judge(means(scored, rules.effects["mean"]), rate, rules.losses_only, means=True)
+    open_now, idle = undefended_now(base, new), harmless_now(base, new)
     items = [
         *_boards(base, new),
-        *(_honest_item(h, n, verdicts.get((h.problem, h.defense)), _inert(h, n, base, new)) for h, n in runs),
-        *(_cell_item(c, n, verdicts.get(c.place)) for c, n in pairs),
+        *(
+            _honest_item(h, n, verdicts.get((h.problem, h.defense)), (h.problem, h.defense) in open_now)
+            for h, n in runs
+        ),
+        *(_cell_item(c, n, verdicts.get(c.place), c.place in idle) for c, n in pairs),
         *(Item("mean", mean_words(v.contrast), verdict=v) for v in together),
     ]
     known = {c.place for c, _ in pairs} | {(h.problem, h.defense) for h, _ in runs}
@@ -143,6 +154,10 @@ def changed_words(v: Verdict) -> str:
     lower = v.contrast.difference < 0
     if v.outcome == "unknown":
         return f"the score {'fell' if lower else 'rose'}, with one seed: noise or a change, that cannot be told"
+    if v.outcome == "changed":
+        return "changed, within noise or by less than matters"
+    if v.contrast.kind == REFERENCE:
+        return f"FedAvg's own accuracy {'fell' if lower else 'rose'}, which utility is measured against"
     if v.contrast.axis == "utility":
         return f"the model is {'less' if lower else 'more'} useful"
     return "weaker defense, or stronger attack" if lower else "weaker attack, or stronger defense"
@@ -188,26 +203,18 @@ def _honest_contrast(base: Honest, new: Honest | None, rules: Rules) -> Contrast
     if new is None:
         return None
     place = (base.problem, base.defense)
+    if base.defense == "fedavg":
+        return _contrast(place, REFERENCE, "utility", base.accuracy, new.accuracy, rules.effects)
     return _contrast(place, "utility", "utility", base.utility, new.utility, rules.effects)
 
 
-def _cell_item(base: Cell, new: Cell | None, verdict: Verdict | None) -> Item:
+def _cell_item(base: Cell, new: Cell | None, verdict: Verdict | None, idle: bool) -> Item:
     reason = f"{base.status}: {base.reason}" if verdict is None else ""
-    return Item("cell", cell_words(base), tuple(cell_changes(base, new)), verdict, reason, base.command)
+    found = [*cell_changes(base, new), *([Found(NO_ATTACK)] if idle else [])]
+    return Item("cell", cell_words(base), tuple(found), verdict, reason, base.command)
 
 
 def _honest_item(base: Honest, new: Honest | None, verdict: Verdict | None, inert: bool) -> Item:
     reason = f"{base.status}: {base.reason}" if verdict is None else ""
-    found = [*honest_changes(base, new), *([Found(INERT)] if inert else [])]
+    found = [*honest_changes(base, new), *([Found(NO_DEFENSE)] if inert else [])]
     return Item("honest", honest_words(base), tuple(found), verdict, reason, base.command)
-
-
-def _inert(old: Honest, now: Honest | None, base: Board, new: Board) -> bool:
-    """Whether a defense gives exactly FedAvg's accuracy for every seed, which it did not."""
-    return now is not None and old.defense != "fedavg" and _is_fedavg(now, new) and not _is_fedavg(old, base)
-
-
-def _is_fedavg(h: Honest, board: Board) -> bool:
-    plain = next((a.fedavg for a in board.arenas if a.name == h.problem), {})
-    shared = set(h.accuracy) & set(plain)
-    return bool(shared) and all(h.accuracy[seed] == plain[seed] for seed in shared)

@@ -39,7 +39,8 @@ class Verdict:
 
     Attributes:
         outcome: identical; `noise`: changed, within noise or by less than matters; `loss`: the defender's score fell;
-            `gain`: it rose; `unknown`: one seed, whose noise cannot be known, and a change that would matter.
+            `gain`: it rose; `unknown`: one seed, whose noise cannot be known, and a change that would matter;
+            `changed`: as noise, where no score was to change.
         half: half of the 95 % confidence interval of the mean difference, of this contrast alone; None for one seed.
         p: adjusted for all contrasts that changed; None where there was no test.
     """
@@ -52,7 +53,7 @@ class Verdict:
     @property
     def finding(self) -> bool:
         """Whether a person must look."""
-        return self.outcome in ("loss", "gain", "unknown")
+        return self.outcome in ("loss", "gain", "unknown", "changed")
 
 
 def judge(contrasts: Sequence[Contrast], rate: float, losses_only: bool = False, means: bool = False) -> list[Verdict]:

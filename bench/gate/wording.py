@@ -19,6 +19,7 @@ def verdict(c: Comparison) -> str:
         _count(outcomes.count("loss"), "score fell", "scores fell"),
         _count(outcomes.count("gain"), "score rose", "scores rose"),
         _count(outcomes.count("unknown"), "score of one seed moved", "scores of one seed moved"),
+        _count(outcomes.count("changed"), "score changed within noise", "scores changed within noise"),
         _count(sum(any(f.finding for f in i.found) for i in c.findings), "other finding", "other findings"),
     ]
     return f"Failed: {', '.join(t for t in told if t)}."
@@ -36,7 +37,7 @@ def caveats(c: Comparison) -> list[str]:
             " scores did not change, which is sure; of others only those that moved by at least what matters are listed"
             " as findings, be it noise or a change. Three to five seeds let the gate tell them apart."
         )
-        return told
+        return [*told, *located(c)]
     told.append(
         f"Where nothing changed, the tests of scores find something on at most {rules.false_alarm:.3g} of boards"
         f" (half for single scores, half for means over cells; p is Holm's, over the whole board), and a change counts"
@@ -44,9 +45,33 @@ def caveats(c: Comparison) -> list[str]:
     )
     if rules.losses_only:
         told.append("Only losses were asked for: scores that rose are no findings.")
+    if rules.exact:
+        told.append("No score was to change: each that is not identical is a finding.")
     if one:
         told.append(f"{_count(len(one), 'score has', 'scores have')} one seed, and the rate says nothing about them.")
-    return told
+    return [*told, *located(c)]
+
+
+def located(c: Comparison) -> list[str]:
+    """Where the code changed, if only scores of one defense or of one attack did; else nothing.
+
+    The same code gives the same scores to the last digit. Scores that differ, be it within their noise, among others
+    that do not, tell of a change that no test of three seeds can.
+    """
+    scored = [i.verdict for i in c.items if i.group != "mean" and i.verdict is not None]
+    places = [v.contrast.place for v in scored if v.outcome != "identical"]
+    if not places or len(places) == len(scored):
+        return []
+    known = [p for p in places if isinstance(p, tuple)]
+    defenses, attacks = ({p[i] if len(p) > i else "" for p in known} for i in (1, 2))
+    alone = [next(iter(names)) for names in (defenses, attacks) if len(names) == 1]
+    if not any(alone):
+        return []
+    name = next(n for n in alone if n)
+    return [
+        f"{len(places)} of {len(scored)} scores changed, of {name} alone, and the others are identical: what {name}"
+        " computes or draws is not what it was, however the tests came out."
+    ]
 
 
 def tally(c: Comparison) -> str:
@@ -54,7 +79,7 @@ def tally(c: Comparison) -> str:
     counts = c.counts
     parts = [
         f"{counts['identical']} identical",
-        f"{counts['noise']} changed within noise or by less than matters",
+        f"{counts['noise'] + counts['changed']} changed within noise or by less than matters",
         f"{counts['loss']} lower",
         f"{counts['gain']} higher",
         *([f"{counts['unknown']} moved, of one seed"] if counts["unknown"] else []),

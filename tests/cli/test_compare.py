@@ -96,6 +96,16 @@ def test_losses_only_passes_what_got_better(gate: Compare) -> None:
     assert gate(BASE, WORSE, "--losses-only")[0] == 1
 
 
+def test_exact_fails_for_any_change(gate: Compare) -> None:
+    moved = change_cells(BASE, lambda c: replace(c, scores={s: v + 1e-9 for s, v in c.scores.items()}))
+    assert gate(BASE, moved)[0] == 0
+    code, out = gate(BASE, moved, "--exact")
+    assert code == 1
+    assert out.startswith("Failed: 72 scores changed within noise.")
+    assert gate(BASE, BASE, "--exact")[0] == 0
+    assert json.loads(gate(BASE, BASE, "--exact", "--json")[1])["exact"] is True
+
+
 def test_boards_without_cells_fail_with_words(gate: Compare) -> None:
     empty = make_board([], [])
     code, out = gate(empty, empty)
@@ -106,6 +116,7 @@ def test_boards_without_cells_fail_with_words(gate: Compare) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--exact", "--losses-only"), "'--exact' is given with '--losses-only', allowed: one of them"),
         (("--false-alarm", "0"), "'--false-alarm' is '0', allowed: a rate between 0 and 1"),
         (("--false-alarm", "1"), "'--false-alarm' is '1'"),
         (("--false-alarm", "often"), "'--false-alarm' is 'often'"),

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedarena.board.board import Board, Cell
-from fedarena.gate.compare import INERT, Comparison, Rules, compare
+from fedarena.gate.compare import Comparison, Rules, compare
+from fedarena.gate.inert import NO_DEFENSE
 from fedarena.gate.wording import caveats, notes, tally, verdict
 
 BASE = wide_board()
@@ -87,7 +88,7 @@ def test_a_defense_replaced_by_fedavg() -> None:
         new, lambda h: replace(h, accuracy=honest.accuracy, utility=honest.utility) if h.defense == "defense3" else h
     )
     found = compare(BASE, new)
-    assert INERT in told(found)["digits · defense3 · nobody poisons"]
+    assert NO_DEFENSE in told(found)["digits · defense3 · nobody poisons"]
     moved = {i.name for i in found.findings if i.group == "cell"}
     assert all("· defense3 ·" in name for name in moved)
     verdicts = [(i.name, i.verdict) for i in found.items if i.group == "cell" and i.verdict]
@@ -100,7 +101,7 @@ def test_a_defense_replaced_by_fedavg() -> None:
 def test_fedavg_is_not_told_to_do_nothing_and_neither_is_what_was_so_before() -> None:
     same = change_honest(BASE, lambda h: replace(h, accuracy=BASE.honest[0].accuracy))
     assert compare(same, same).findings == []
-    assert [i.findings for i in compare(BASE, same).findings] == [[INERT]] * 5
+    assert [i.findings for i in compare(BASE, same).findings] == [[NO_DEFENSE]] * 5
 
 
 def test_an_attack_made_inert() -> None:
