@@ -1,0 +1,126 @@
+"""Boards from folders: of a suite, of loose records, published, empty, and of what is none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from suite_play import TINY, measure, planned, records_in
+
+from fedarena.board.board import Board, to_json
+from fedarena.board.load import find_folder, load_board
+from fedarena.board.standing import standings
+from fedarena.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny suite, run."""
+    where = tmp_path_factory.mktemp("ran")
+    measure(TINY, where)
+    return where
+
+
+def test_a_suite_s_board_says_what_its_records_say(ran: Path) -> None:
+    board = load_board(ran / "out")
+    records = records_in(ran / "out")
+    assert (board.suite, board.title, board.seeds, board.notes) == ("tiny", "Tiny", (0, 1), ())
+    assert [(a.name, sorted(a.fedavg)) for a in board.arenas] == [("read", [0, 1]), ("poison", [0, 1])]
+    assert len(board.honest) == 4
+    assert len(board.cells) == 3 * (2 + 4) + 2 * 2
+    assert {c.status for c in board.cells} == {"ok"}
+    for c in board.cells:
+        assert sorted(c.keys) == [0, 1]
+        for seed, key in c.keys.items():
+            r = records[f"{key}.json"]
+            assert (r["defense"], r["attack"], r["seed"], r["reading"]) == (c.defense, c.attack, seed, c.reading)
+            assert c.scores.get(seed) == pytest.approx(r["scores"].get(c.axis), abs=1e-6)
+        # Of several ways of looking the worst for the defender is shown.
+        assert all(fmean(c.scores.values()) <= other + 1e-6 for other in c.beside.values())
+    assert {c.attack for c in board.cells if c.scores} == {"last-layer-label", "dlg", "sign-flip", "pixel-trigger"}
+    for h in board.honest:
+        plain = next(a.fedavg for a in board.arenas if a.name == h.problem)
+        for seed, value in h.utility.items():
+            assert value == pytest.approx(min(1, max(0, h.accuracy[seed] / plain[seed])), abs=1e-5)
+    assert len(standings(board)) == 2
+
+
+def test_it_is_the_same_when_it_is_published(ran: Path, tmp_path: Path) -> None:
+    board = load_board(ran / "out")
+    (tmp_path / "board.json").write_text(to_json(board))
+    assert json.loads(to_json(load_board(tmp_path / "board.json"))) == json.loads(to_json(board))
+    assert load_board(tmp_path).cells == load_board(tmp_path / "board.json").cells
+
+
+def test_what_is_missing_is_missing_and_one_seed_is_one_seed(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran / "out", tmp_path / "out")
+    for name, r in records_in(ran / "out").items():
+        if r["seed"] == 1 or r["attack"] == "sign-flip":
+            (tmp_path / "out" / "records" / name).unlink()
+    board = load_board(tmp_path / "out")
+    assert {c.status for c in board.cells if c.attack == "sign-flip"} == {"missing"}
+    assert {c.status for c in board.cells if c.attack == "dlg"} == {"mixed"}
+    assert {tuple(c.statuses.values()) for c in board.cells if c.attack == "dlg"} == {("ok", "missing")}
+    assert {row.rank for row in standings(board)} == {None}
+
+
+def test_a_planned_suite_without_records_is_a_board_of_missing_cells(tmp_path: Path) -> None:
+    from fedarena.suite.plan import write_plan
+
+    _, plan = planned(TINY, tmp_path)
+    write_plan(plan, tmp_path / "out")
+    board = load_board(tmp_path / "out")
+    assert {c.status for c in board.cells} == {h.status for h in board.honest} == {"missing"}
+    assert {row.unranked for row in standings(board)} == {"no utility and no integrity and no privacy score"}
+    json.loads(to_json(board))
+
+
+def test_loose_records_make_a_board_of_their_own(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran / "out" / "records", tmp_path / "mine" / "records")
+    loose, suite = load_board(tmp_path / "mine"), load_board(ran / "out")
+    assert sorted(a.name for a in loose.arenas) == ["digits-mlp", "digits-mlp#2"]
+
+    def scores(board: Board) -> list[tuple[object, ...]]:
+        return sorted((c.defense, c.attack, c.party, c.form, c.knows, *sorted(c.scores.items())) for c in board.cells)
+
+    assert scores(loose) == scores(suite)
+    assert {h.accuracy[0] for h in loose.honest} == {h.accuracy[0] for h in suite.honest}
+
+
+def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran / "out", tmp_path / "out")
+    name = next(n for n, r in records_in(ran / "out").items() if r["attack"] == "sign-flip")
+    (tmp_path / "out" / "records" / name).write_text("")
+    measure(TINY, tmp_path / "out", seeds=(7,))
+    for path in (tmp_path / "out" / "out" / "records").glob("*.json"):
+        shutil.copy(path, tmp_path / "out" / "records")
+    notes = load_board(tmp_path / "out").notes
+    assert notes[0].startswith(f"damaged records count for nothing: records/{name} (")
+    assert notes[1] == "28 trials in the folder are not of this suite as it is now, and not on the board"
+
+
+def test_what_is_no_board_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"there are no results in .*nothing"):
+        load_board(tmp_path / "nothing")
+    for text in ("", "{}", "[1]", '{"board": 1}', '{"board": 99}', "\udcff"):
+        (tmp_path / "board.json").write_text(text, errors="surrogateescape")
+        with pytest.raises(UserError, match=r"board\.json is (not a board|damaged|a board of layout 99)") as found:
+            load_board(tmp_path / "board.json")
+        assert "\n" not in str(found.value)
+
+
+def test_an_empty_folder_is_an_empty_board(tmp_path: Path) -> None:
+    board = load_board(tmp_path)
+    assert (board.cells, board.honest, board.arenas, board.seeds) == ((), (), (), ())
+    assert standings(board) == []
+    json.loads(to_json(board))
+
+
+def test_a_name_is_a_path_or_a_suite_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_folder("smoke") == Path("runs/smoke")
+    (tmp_path / "smoke").mkdir()
+    assert find_folder("smoke") == Path("smoke")
