@@ -94,10 +94,10 @@ class Ray(Executor):
             import ray
         except ImportError:
             raise UserError("option 'engine' is ray, which is not installed: pip install \"fedarena[ray]\"") from None
-        self._ray = ray
+        self._ray: Any = ray
         try:
             # Without an address a cluster of this machine alone.
-            told = {"log_to_driver": False, "logging_level": "ERROR"}
+            told: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
             if address is None:
                 ray.init(address="local", num_cpus=jobs, **told)
             else:
@@ -108,7 +108,7 @@ class Ray(Executor):
             if address is None:
                 raise UserError(f"option 'engine' is ray, but no cluster can be started here ({why})") from None
             raise UserError(f"option 'address' is '{address}', where no Ray cluster answers ({why})") from None
-        whole = int(ray.cluster_resources().get("CPU", 1))
+        whole = int(self._ray.cluster_resources().get("CPU", 1))
         self.slots = min(jobs or whole, whole)
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_call)
 

@@ -61,8 +61,8 @@ def references(spec: GroupSpec) -> tuple[Training, Training]:
     plain = replace(run, defense=MethodSpec(compose.PLAIN))
     if not poisons(spec):
         return run, plain
-    calm = {"under": None, "knows": ""}
-    return replace(run, **calm, probe=compose.trigger_of(spec.attack)), replace(plain, **calm)
+    own = replace(run, under=None, knows="", probe=compose.trigger_of(spec.attack))
+    return own, replace(plain, under=None, knows="")
 
 
 def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:

@@ -39,6 +39,6 @@ def load(folder: Path, key: str) -> tuple[Images, Images] | None:
     """(originals, guesses), each [n, channels, height, width] in [0, 1]; None where there are none or not whole."""
     try:
         with np.load(folder / "pictures" / f"{key}.npz") as found:
-            return tuple(found[name].astype(np.float32) / 255 for name in ("originals", "guesses"))  # type: ignore[return-value]
+            return tuple(found[name].astype(np.float32) / 255 for name in ("originals", "guesses"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return None

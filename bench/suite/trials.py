@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedarena import compose, goals, registry
+from fedarena.attack import Inference
 from fedarena.errors import UserError
 from fedarena.poisoning import Poisoning
 from fedarena.problem import ProblemSpec
@@ -162,7 +163,7 @@ def _defense(suite: Suite, text: str) -> MethodSpec:
     return compose.parse(compose.defense_cards(text), {}, suite.methods)
 
 
-def _attack(suite: Suite, text: str) -> tuple[MethodSpec, type]:
+def _attack(suite: Suite, text: str) -> tuple[MethodSpec, type[Inference] | type[Poisoning]]:
     spec = compose.parse(compose.attack_cards(text), {}, suite.methods)
     return spec, compose.attack_class(spec)
 
