@@ -26,8 +26,8 @@ def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
     each once however many views it has. Not counted are tensors that existed before, and scratch space that a kernel
     frees before it returns. Works through autograd and `torch.func`. Costs tens of microseconds an operation.
     """
-    # Garbage in reference cycles dies whenever the collector happens to run: it is kept during the call. What is left of
-    # before weighs nothing, and collecting it would take longer than many a small training.
+    # Garbage in reference cycles dies whenever the collector happens to run: it is kept during the call. What is left
+    # of before weighs nothing, and collecting it would take longer than many a small training.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
