@@ -42,6 +42,10 @@ def clear_litter(folder: Path) -> None:
                     path.unlink()
 
 
+def _no_number(word: str) -> Any:
+    raise ValueError(f"it holds {word}, which is no number")
+
+
 class Store:
     """A folder's records.
 
@@ -68,7 +72,7 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record: Any = json.loads(path.read_text())
+            record: Any = json.loads(path.read_text(), parse_constant=_no_number)
             if record["schema"] != SCHEMA:
                 self.outdated += 1
                 return
@@ -78,6 +82,9 @@ class Store:
                 record[name]
             if type(record["trial"]["records"]) is not int:
                 raise ValueError("it does not say how many records its trial gave")
+            for name, value in record["scores"].items():
+                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                    raise ValueError(f"its {name} is {value!r}, which is no number in [0, 1]")
             self._trials[record["trial"]["key"]][record["key"]] = record
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)

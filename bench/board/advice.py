@@ -32,7 +32,7 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
         told = [_nobody_ranked(board, cut, rows)]
     else:
         told = [
-            _choice(board, cut, ranked[0]),
+            _choice(board, cut, ranked),
             *_weak(cut, ranked),
             *_next(board, cut, ranked),
             _as_good(ranked),
@@ -41,7 +41,7 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
     told += _breaks_everyone(board, cut)
     lacking = unmeasured(board, cut) if board.cells else []
     if lacking and len(lacking) < len(cut.parties) + len(cut.knows):
-        told.append(f"Nothing is said about {_or(lacking)}: no attack on this board comes from there.")
+        told.append(f"Nothing is said about {_or(lacking)}: no attack that counts comes from there.")
     return [sentence for sentence in told if sentence]
 
 
@@ -63,7 +63,7 @@ def _nobody_ranked(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
     if cells and all(c.status in ("failed", "missing") for c in cells):
         told = f", for none of its {len(cells)} cells gave a result"
     elif not cells and cut.axes != ("utility",):
-        told = ", for no attack on this board poses these threats"
+        told = ", for no attack that counts poses these threats"
     else:
         told = ""
     reasons: dict[str, list[str]] = {}
@@ -72,12 +72,19 @@ def _nobody_ranked(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
     return f"{begins}{told} ({'; '.join(f'{_and(whom)}: {why}' for why, whom in reasons.items())})."
 
 
-def _choice(board: Board, cut: Cut, best: Standing) -> str:
+ENOUGH = 0.5
+"""A score below it is a threat that a defense does not withstand."""
+
+
+def _choice(board: Board, cut: Cut, ranked: Sequence[Standing]) -> str:
+    best = ranked[0]
     axes = [f"{name} {score(getattr(best, name))}" for name in cut.axes]
     overall = f"overall {score(best.overall)}, the mean of {_and(axes)}" if len(axes) > 1 else axes[0]
     take = f"take {best.defense}"
     if best.defense == "fedavg":
         take = "no defense ranks above plain fedavg, which is none: take fedavg, or a defense that is not on this board"
+    elif len(axes) > 1 and not any(_withstands(row, cut) for row in ranked):
+        take = f"no defense here keeps {ENOUGH} of each; the highest overall score has {best.defense}"
     told = f"For {asked(cut)}: {take} ({overall})."
     for name in cut.axes:
         found: Score = getattr(best, name)
@@ -89,6 +96,12 @@ def _choice(board: Board, cut: Cut, best: Standing) -> str:
     told += f" {_cost(best)}"
     marks = list(dict.fromkeys(m for h in board.honest if h.defense == best.defense for m in h.marks))
     return told + (f" Beside its numbers stands: {'; '.join(marks)}." if marks else "")
+
+
+def _withstands(row: Standing, cut: Cut) -> bool:
+    """Whether every score that is asked about is high enough to speak of."""
+    found = [getattr(row, name).value for name in cut.axes]
+    return all(score is not None and score.value >= ENOUGH for score in found)
 
 
 def _cost(row: Standing) -> str:

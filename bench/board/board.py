@@ -105,6 +105,7 @@ class Cell:
         found_by: who made the attack, where it is not this package's own; else empty.
         settings: digest of every option and of the problem, all seeds alike; a cell of another board with another
             digest is another experiment.
+        defended: digest of the problem and of the defense's options alone.
         versions: versions of the methods.
         command: makes the cell anew.
         counts: whether it counts in its axis's score; what tells of the server's model, or of a gradient alone, stands
@@ -131,6 +132,7 @@ class Cell:
     beside: dict[str, float] = field(default_factory=dict)
     found_by: str = ""
     settings: str = ""
+    defended: str = ""
     versions: dict[str, int] = field(default_factory=dict)
     command: str = ""
     counts: bool = True
@@ -183,7 +185,7 @@ def to_json(board: Board) -> str:
 def from_json(text: str, where: Path) -> Board:
     """A published board. Raises UserError for what is none, naming the file."""
     try:
-        data: Any = json.loads(text)
+        data: Any = json.loads(text, parse_constant=_no_number)
         if not isinstance(data, Mapping) or "board" not in data:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         if data["board"] != SCHEMA:
@@ -202,6 +204,18 @@ def from_json(text: str, where: Path) -> Board:
         raise UserError(f"{where} is damaged: {type(error).__name__}: {error}") from None
 
 
+def _no_number(word: str) -> Any:
+    raise ValueError(f"it holds {word}, which is no number")
+
+
+def _shares(found: Mapping[str, Any], what: str) -> BySeed:
+    """Scores by seed: numbers in [0, 1]. Raises ValueError."""
+    for seed, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ValueError(f"{what} of seed {seed} is {value!r}, which is no number in [0, 1]")
+    return _by_seed(found)
+
+
 def _by_seed(found: Mapping[str, Any]) -> dict[int, Any]:
     return {int(seed): value for seed, value in found.items()}
 
@@ -211,11 +225,12 @@ def _curve(points: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _honest(h: dict[str, Any]) -> Honest:
-    seeds = {name: _by_seed(h[name]) for name in ("accuracy", "utility")}
+    seeds = {"accuracy": _by_seed(h["accuracy"]), "utility": _shares(h["utility"], f"utility of {h['defense']}")}
     return Honest(**{**h, **seeds, "marks": tuple(h["marks"]), "curve": _curve(h["curve"]), "keys": tuple(h["keys"])})
 
 
 def _cell(c: dict[str, Any]) -> Cell:
-    seeds = {name: _by_seed(c[name]) for name in ("statuses", "scores", "keys")}
+    seeds = {name: _by_seed(c[name]) for name in ("statuses", "keys")}
+    seeds["scores"] = _shares(c["scores"], f"the score of {c['attack']} on {c['defense']}")
     metrics = {name: _by_seed(values) for name, values in c["metrics"].items()}
     return Cell(**{**c, **seeds, "metrics": metrics, "curve": _curve(c["curve"])})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from fedarena import goals
+from fedarena import goals, integrity, scores
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest
 from fedarena.command import command_of
 from fedarena.records import Record, canonical
@@ -143,8 +143,8 @@ def _cell(trials: Sequence[Asked]) -> Cell:
         name: {t.seed: [r for r in t.records if r["reading"] in (name, "")] for t in trials}
         for name in readings or [""]
     }
-    scores = {name: _scores(found, axis) for name, found in by_reading.items()}
-    scored = {name: fmean(values.values()) for name, values in scores.items() if values}
+    by_seed = {name: _scores(found, axis) for name, found in by_reading.items()}
+    scored = {name: fmean(values.values()) for name, values in by_seed.items() if values}
     reading = min(scored, key=lambda n: scored[n]) if scored else next(iter(by_reading))
     shown = by_reading[reading]
     found = {seed: records[0] for seed, records in shown.items() if records}
@@ -170,7 +170,7 @@ def _cell(trials: Sequence[Asked]) -> Cell:
         reason,
         statuses,
         reading,
-        scores[reading],
+        by_seed[reading],
         dict(metrics),
         tuple((float(p[0]), _rounded(p[1])) for p in attacked),
         {n: [[_rounded(v) for v in point] for point in s] for n, s in (first["series"] if first else {}).items()},
@@ -178,10 +178,24 @@ def _cell(trials: Sequence[Asked]) -> Cell:
         {name: _rounded(value) for name, value in scored.items() if name != reading},
         "; ".join(f"{name}: {who}" for name, who in (first["origins"] if first else {}).items()),
         _settings(first) if first else "",
+        _defended(first) if first else "",
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
         one.counts and (not one.goal or goals.find(one.goal).of_data),
     )
+
+
+def follows(record: Record) -> bool:
+    """Whether a record's score is what its own metrics give; it is not where somebody edited it."""
+    said, metrics = record["scores"], record["metrics"]
+    if "privacy" in said:
+        anew = scores.privacy(record["goal"], metrics)["privacy"]
+    elif "integrity" in said:
+        utility, base = record["utility"], metrics.get("clean_success_rate", 0.0)
+        anew = integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base).get("integrity", -1.0)
+    else:
+        return True
+    return abs(anew - next(said[name] for name in ("privacy", "integrity") if name in said)) < 1e-6
 
 
 def _scores(found: Mapping[int, Sequence[Record]], axis: str) -> BySeed:
@@ -215,6 +229,12 @@ def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[
 def _settings(record: Record) -> str:
     """A digest of the problem and every option; seeds and versions left out."""
     return hashlib.sha256(canonical([record["problem"], record["options"]]).encode()).hexdigest()[:12]
+
+
+def _defended(record: Record) -> str:
+    """Likewise, without the attack's."""
+    options = {name: value for name, value in record["options"].items() if not name.startswith(("attack", "probe"))}
+    return hashlib.sha256(canonical([record["problem"], options]).encode()).hexdigest()[:12]
 
 
 def _made(records: Sequence[Record]) -> dict[str, str]:

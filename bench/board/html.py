@@ -24,7 +24,7 @@ from fedarena import goals
 from fedarena.board import gallery
 from fedarena.board.advice import advice, summary
 from fedarena.board.board import Board, BySeed, Cell, Honest
-from fedarena.board.standing import Cut, Score, Standing, standings
+from fedarena.board.standing import Cut, Score, Standing, standings, useful
 from fedarena.board.thumbnails import strip
 from fedarena.board.words import (
     HOW,
@@ -239,7 +239,8 @@ def _data(board: Board, pictures: Sequence[str], shown: Mapping[int, tuple[int, 
         "statuses": STATUSES,
         "defenses": board.defenses,
         "problems": _problems(board),
-        "arenas": [{n: getattr(a, n) for n in ("name", "measure", "chance", "utility")} for a in board.arenas],
+        "arenas": [{n: getattr(a, n) for n in ("name", "measure", "chance")} for a in board.arenas],
+        "useful": useful(board),
         "honest": [_honest(h) for h in board.honest],
         "cells": [_cell(board, c, shown.get(i)) for i, c in enumerate(board.cells)],
         "pictures": pictures,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from fedarena.board.board import Board, from_json
-from fedarena.board.build import Asked, build
+from fedarena.board.build import Asked, build, follows
 from fedarena.errors import UserError
 from fedarena.records import Record, canonical
 from fedarena.store import Store
@@ -14,8 +15,13 @@ from fedarena.suite.plan import Plan, read_plan
 
 
 def find_folder(name: str) -> Path:
-    """Where the results of a suite or a folder are, by name: a path that is there, or else runs/NAME."""
+    """Where the results of a suite or a folder are: a path that is there, or else runs/NAME.
+
+    Of a suite's file it is runs/ and the file's name.
+    """
     path = Path(name)
+    if path.suffix == ".toml":
+        return Path("runs") / path.stem
     return path if path.exists() else Path("runs") / name
 
 
@@ -36,8 +42,23 @@ def load_board(where: Path) -> Board:
         return load_board(where / "board.json")
     store, plan = Store(where), read_plan(where)
     if plan is None:
-        return _loose(where, store)
-    return build(plan.suite, plan.title, _of_plan(plan, store), [*store.notes(), *_others(plan, store)])
+        board = _loose(where, store)
+        if (where / "plan.json").exists():
+            note = (
+                "plan.json is damaged or of another layout: problems are named anew, and what is missing is not known"
+            )
+            board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
+        return board
+    asked, edited = _checked(_of_plan(plan, store))
+    return build(plan.suite, plan.title, asked, [*store.notes(), *edited, *_others(plan, store)])
+
+
+def _checked(asked: list[Asked]) -> tuple[list[Asked], list[str]]:
+    """Without trials whose scores do not follow from what was measured, and what to say of them."""
+    kept = [t if all(follows(r) for r in t.records) else replace(t, records=()) for t in asked]
+    edited = sum(a is not b for a, b in zip(asked, kept, strict=True))
+    told = f"{edited} trials have scores that do not follow from what was measured, and count as missing"
+    return kept, [told] if edited else []
 
 
 def _of_plan(plan: Plan, store: Store) -> list[Asked]:
@@ -81,7 +102,8 @@ def _loose(where: Path, store: Store) -> Board:
         asked.append(Asked(names[_problem(r)], *what, records, "", r["defense"] == "fedavg" and calm))
     asked += _calm(asked)
     title = f"Records in {where.name or where}"
-    return build(where.name, title, sorted(asked, key=lambda t: t.seed), store.notes())
+    asked, edited = _checked(sorted(asked, key=lambda t: t.seed))
+    return build(where.name, title, asked, [*store.notes(), *edited])
 
 
 def _calm(asked: list[Asked]) -> list[Asked]:

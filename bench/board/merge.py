@@ -38,11 +38,22 @@ def merge(board: Board, others: Sequence[Board]) -> Board:
             replace(c, problem=same[c.problem]) for c in other.cells if c.problem in same and c.defense != "fedavg"
         ]
         found = [c for c in found if c.defense in board.defenses and c.scores]
+        found, others_ = _as_defended(board, found)
         found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
         known |= {c.place for c in found}
         cells += [replace(c, found_by=f"{c.found_by} " * bool(c.found_by) + f"suite {other.suite}") for c in found]
-        notes.append(_note(other, found))
+        notes.append(_note(other, found) + others_)
     return replace(board, cells=tuple(cells), notes=tuple(notes))
+
+
+def _as_defended(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
+    """Cells whose defense has the options that it has on the board, and what to say of the others."""
+    known = {(c.problem, c.defense, c.defended) for c in board.cells if c.defended}
+    kept = [c for c in found if (c.problem, c.defense, c.defended) in known]
+    away = dict.fromkeys(c.defense for c in found if c not in kept)
+    if not away:
+        return kept, ""
+    return kept, f"; left out are cells of {', '.join(away)}, which has other options there than on the board"
 
 
 def _same_problems(board: Board, other: Board) -> dict[str, str]:

@@ -53,7 +53,10 @@ class Cut:
         """Whether its threat and its problem are asked about, even if it stands beside the scores."""
         if self.problems and cell.problem not in self.problems:
             return False
-        return cell.knows in self.knows if cell.axis == "integrity" else cell.party in self.parties
+        if cell.axis != "integrity":
+            return cell.party in self.parties
+        # Who knows every honest upload can do whatever can be done without.
+        return cell.knows in self.knows or (cell.knows == "own" and "omniscient" in self.knows)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -206,9 +209,17 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
     )
 
 
+def useful(board: Board) -> list[str]:
+    """Problems whose accuracy counts as utility: where a cell counts too, so that every ranked defense was tried there;
+    all that are for utility, on a board where none does."""
+    found = [a.name for a in board.arenas if a.utility]
+    counting = {c.problem for c in board.cells if c.counts}
+    return [name for name in found if name in counting] or found
+
+
 def _utility(board: Board, defense: str, cut: Cut) -> Score:
     """Mean over problems, seed by seed, over seeds that every problem has."""
-    told = {a.name for a in board.arenas if a.utility and (not cut.problems or a.name in cut.problems)}
+    told = {name for name in useful(board) if not cut.problems or name in cut.problems}
     parts = [h.utility for h in board.honest if h.defense == defense and h.problem in told]
     parts = [part for part in parts if part]
     return _together(parts)

@@ -67,8 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if form == "html" and out is None and sys.stdout.isatty():
         raise UserError("option 'out' is not given, and a page is not for a terminal: add --out board.html")
     read_cut(args.threats)  # bad input is told before anything is read
-    where = Path(args.board)
-    where = where if where.is_file() else find_folder(args.board)
+    where = find_folder(args.board)
     board = load_board(where)
     if args.others:
         from fedarena.board.merge import merge

@@ -92,8 +92,8 @@ class Goal(ABC):
     """Who can have it."""
 
     of_data: ClassVar[bool] = True
-    """Whether what leaks tells of the clients' data, so that it counts where privacy is scored. The server's model, which
-    most protocols give away by design, and a gradient, which is only a step on the way, stand beside."""
+    """Whether what leaks tells of the clients' data, so that it counts where privacy is scored. The server's model,
+    which most protocols give away by design, and a gradient, which is only a step on the way, stand beside."""
 
     undefended: ClassVar[Form] = "adaptive"
     """The form in which the run without a defense is read, for comparison."""

@@ -183,7 +183,7 @@ def test_with_javascript_off_the_ranking_can_be_read(text: str, show: Open, brow
     try:
         show(text)
         assert find(browser, "#board").is_displayed()
-        assert find(browser, "#advice").text.startswith("For all threats on the board: take")
+        assert find(browser, "#advice").text.startswith("For all threats on the board: no defense here keeps 0.5")
         assert not find(browser, "#cut").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

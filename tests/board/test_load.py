@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from board_play import make_board
 from suite_play import TINY, measure, planned, records_in
 
 from fedarena.board.board import Board, to_json
@@ -124,3 +125,36 @@ def test_a_name_is_a_path_or_a_suite_s_folder(tmp_path: Path, monkeypatch: pytes
     assert find_folder("smoke") == Path("runs/smoke")
     (tmp_path / "smoke").mkdir()
     assert find_folder("smoke") == Path("smoke")
+
+
+@pytest.mark.parametrize("value", [float("nan"), -4.0, "x", None])
+def test_a_published_score_that_is_none_is_damage(value: object, tmp_path: Path) -> None:
+    data = json.loads(to_json(make_board()))
+    data["cells"][0]["scores"]["0"] = value
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(UserError, match="is damaged"):
+        load_board(path)
+
+
+def test_an_edited_score_counts_as_missing(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran / "out", tmp_path / "out")
+    path = next(
+        p for p in sorted((tmp_path / "out" / "records").iterdir()) if "privacy" in json.loads(p.read_text())["scores"]
+    )
+    record = json.loads(path.read_text())
+    record["scores"]["privacy"] = 1.0 - 0.5 * record["scores"]["privacy"]
+    path.write_text(json.dumps(record))
+    board = load_board(tmp_path / "out")
+    assert any("do not follow from what was measured" in note for note in board.notes)
+    assert "missing" in {status for c in board.cells for status in c.statuses.values()}
+
+
+def test_a_damaged_plan_is_told(ran: Path, tmp_path: Path) -> None:
+    shutil.copytree(ran / "out", tmp_path / "out")
+    (tmp_path / "out" / "plan.json").write_text('{"a":')
+    assert "plan.json is damaged" in load_board(tmp_path / "out").notes[0]
+
+
+def test_a_suite_s_file_names_its_folder() -> None:
+    assert find_folder("somewhere/mine.toml") == Path("runs") / "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from board_play import make_board
 from conftest import Bench
 
+from fedarena.board.board import Board
 from fedarena.board.load import load_board
 from fedarena.board.merge import merge
 from fedarena.board.standing import Cut, standings
@@ -55,7 +57,8 @@ def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
     )
     # What nobody has tried on FedAvg is not asked of it.
     assert before["fedavg"].integrity == after["fedavg"].integrity
-    assert before["fedavg"].rank and after["fedavg"].rank
+    assert before["fedavg"].rank
+    assert after["fedavg"].rank
     lowest = min(c.scores[0] + c.scores[1] for c in board.cells if c.defense == "median") / 2
     assert after["median"].integrity.value is not None
     assert after["median"].integrity.value.value == pytest.approx(lowest)
@@ -63,12 +66,22 @@ def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
 
 
 def test_a_listed_attack_with_other_options_joins_under_the_suite_s_name() -> None:
-    base = make_board(suite="base")
-    other = make_board(suite="tuned")
+    base, other = (_defended(make_board(suite=name), "same options") for name in ("base", "tuned"))
     cells = [c for c in merge(base, [other]).cells if c.found_by]
     assert cells
     assert all(c.attack.endswith("[tuned]") and c.defense != "fedavg" for c in cells)
     assert len({c.place for c in merge(base, [other]).cells}) == len(merge(base, [other]).cells)
+
+
+def test_a_defense_with_other_options_does_not_join() -> None:
+    base, other = _defended(make_board(suite="base"), "epsilon 2"), _defended(make_board(suite="weak"), "epsilon 1000")
+    board = merge(base, [other])
+    assert board.cells == base.cells
+    assert "other options there than on the board" in board.notes[-1]
+
+
+def _defended(board: Board, digest: str) -> Board:
+    return replace(board, cells=tuple(replace(c, defended=digest) for c in board.cells))
 
 
 def test_another_problem_does_not_join(bench: Bench, tmp_path: Path) -> None:

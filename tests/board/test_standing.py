@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,3 +150,26 @@ def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cel
         assert again.privacy.value is not None
         if row.privacy.value is not None:
             assert again.privacy.value.value <= row.privacy.value.value + 1e-12
+
+
+def test_a_problem_where_nothing_counts_is_no_utility() -> None:
+    """It may be there for a few defenses only, whose utility would not be the others'."""
+    board = make_board()
+    beside = make_cell("dbcl", "model-extraction", 0.0, problem="odd", counts=False)
+    odd = replace(
+        board,
+        arenas=(*board.arenas, make_arena(name="odd")),
+        honest=(*board.honest, make_honest("dbcl", problem="odd", level=0.1)),
+        cells=(*board.cells, beside),
+    )
+    assert [row.utility for row in standings(odd)] == [row.utility for row in standings(board)]
+
+
+def test_whoever_knows_every_upload_can_do_what_can_be_done_without() -> None:
+    own = make_cell("dbcl", "sign-flip", 0.1, axis="integrity", knows="own")
+    more = make_cell("dbcl", "alie", 0.9, axis="integrity", knows="omniscient")
+    board = make_board([own, more], [make_honest("dbcl")])
+    (row,) = standings(board, Cut(parties=(), knows=("omniscient",)))
+    assert row.integrity.worst == own
+    (row,) = standings(make_board([own, more], [make_honest("dbcl")]), Cut(parties=(), knows=("own",)))
+    assert row.counts == {"ok": 1}

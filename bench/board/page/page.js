@@ -72,9 +72,17 @@
   // -- scores and ranks ------------------------------------------------------------------------------
 
   const has = (cut, c) => c.counts && (!cut.problem || c.problem === cut.problem)
-    && (c.axis === "integrity" ? cut.knows.includes(c.knows) : cut.parties.includes(c.party));
+    && (c.axis === "integrity" ? (cut.knows.includes(c.knows) || (c.knows === "own" && cut.knows.includes("omniscient"))) : cut.parties.includes(c.party));
 
   const empty = () => ({ value: null, seeds: new Map(), worst: null, average: null, cells: 0 });
+
+  // Among equals the same one as in the table: what the paper's form does already first, then by name.
+  function before(a, b) {
+    const order = (c) => [c.mean, c.form === "paper" ? 0 : 1, c.problem, c.defense, c.attack, c.party, c.form, c.knows];
+    const [x, y] = [order(a), order(b)];
+    const i = x.findIndex((value, k) => value !== y[k]);
+    return i >= 0 && x[i] < y[i];
+  }
 
   function worst(cells) {
     const scored = cells.filter((c) => c.scores.size);
@@ -84,7 +92,7 @@
       const untouched = new Map(seeds.map((s) => [s, 1]));
       return { ...empty(), value: mean([...untouched.values()]), seeds: untouched };
     }
-    const found = scored.reduce((a, b) => (b.mean < a.mean ? b : a));
+    const found = scored.reduce((a, b) => (before(b, a) ? b : a));
     const values = [...found.scores.values()];
     return { value: mean(values), seeds: found.scores, worst: found, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
   }
@@ -98,7 +106,7 @@
     return { ...empty(), value: mean([...bySeed.values()]), seeds: bySeed, cells: parts.length };
   }
 
-  const useful = new Set(D.arenas.filter((a) => a.utility).map((a) => a.name));
+  const useful = new Set(D.useful);
 
   function row(cut, defense) {
     const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
