@@ -195,7 +195,7 @@ def follows(record: Record) -> bool:
         anew = integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base).get("integrity", -1.0)
     else:
         return True
-    return abs(anew - next(said[name] for name in ("privacy", "integrity") if name in said)) < 1e-6
+    return bool(abs(anew - next(said[name] for name in ("privacy", "integrity") if name in said)) < 1e-6)
 
 
 def _scores(found: Mapping[int, Sequence[Record]], axis: str) -> BySeed:
