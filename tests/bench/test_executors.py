@@ -97,7 +97,5 @@ def test_which_executor_is_made() -> None:
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(
-        UserError, match=r"option 'engine' is ray, which is not installed: pip install"
-    ):
+    with pytest.raises(UserError, match=r"option 'engine' is ray, which is not installed: pip install"):
         Ray(None, None)
