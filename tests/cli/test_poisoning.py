@@ -86,7 +86,7 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])
     saved = records_in(tmp_path)
-    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == 3 for r in records)
+    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == 4 for r in records)
     assert len(list((tmp_path / "records").iterdir())) == 8
 
 
