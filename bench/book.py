@@ -173,7 +173,7 @@ class Book:
             "environment": environment(),
         }
         record["key"] = key_of(record)
-        record["trial"]["key"] = trial_key(spec, threat, problem.provenance)
+        record["trial"]["key"] = trial_key(who)
         return record
 
 

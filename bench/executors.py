@@ -17,7 +17,6 @@ from typing import Any
 from fedarena.errors import UserError
 from fedarena.mailbox import end_with_parent
 
-ENGINES = ("local", "ray")
 ANSWER = 5.0
 """Seconds that a cluster's head may take to accept a connection."""
 

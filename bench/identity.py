@@ -6,7 +6,6 @@ saw, which is known only afterwards; so a trial's name leaves the reading out, a
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fedarena import compose, registry
 from fedarena.cards import Kind
 from fedarena.datasets.dataset import Provenance
-from fedarena.records import SCHEMA, canonical
+from fedarena.records import SCHEMA, digest
 from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import Threat
 
@@ -63,9 +62,9 @@ def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record
     }
 
 
-def trial_key(spec: GroupSpec, threat: Threat | None, data: Provenance) -> str:
-    """20 hex digits of the sha256 of the identity, in canonical JSON."""
-    return hashlib.sha256(canonical(identity(spec, threat, data)).encode()).hexdigest()[:20]
+def trial_key(who: Record) -> str:
+    """A trial's name, of its identity: 20 hex digits."""
+    return digest(who, 20)
 
 
 def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,14 +11,19 @@ if TYPE_CHECKING:
 
 
 def percent(m: Mean) -> str:
-    """A share in percent with its interval; where Student's goes beyond [0, 1], cut to it and given by its ends."""
-    value = f"{100 * m.value:.0f}"
+    """A share in percent, as `share`: "43 ± 5 %"."""
+    return share(m, lambda value: f"{100 * value:.0f}", " %")
+
+
+def share(m: Mean, shown: Callable[[float], str] = "{:.2f}".format, unit: str = "") -> str:
+    """A share with its interval: "0.43 ± 0.05"; where Student's goes beyond [0, 1], cut to it and given by its ends:
+    "0.98 (0.91 to 1.00)"; of one seed "0.43"."""
     if m.half is None:
-        return f"{value} %"
+        return f"{shown(m.value)}{unit}"
     low, high = m.value - m.half, m.value + m.half
     if low < 0 or high > 1:
-        return f"{value} % ({100 * max(0.0, low):.0f} to {100 * min(1.0, high):.0f} %)"
-    return f"{value} ± {100 * m.half:.0f} %"
+        return f"{shown(m.value)}{unit} ({shown(max(0.0, low))} to {shown(min(1.0, high))}{unit})"
+    return f"{shown(m.value)} ± {shown(m.half)}{unit}"
 
 
 def number(m: Mean) -> str:

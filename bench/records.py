@@ -63,8 +63,27 @@ Record = dict[str, Any]
 
 def key_of(record: Mapping[str, Any]) -> str:
     """20 hex digits of the sha256 of the identity, in canonical JSON."""
-    identity = {name: record[name] for name in IDENTITY}
-    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    return digest({name: record[name] for name in IDENTITY}, 20)
+
+
+def digest(value: Any, digits: int = 64) -> str:
+    """The first hex digits of the sha256 of a value in canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
+
+
+def read_json(text: str) -> Any:
+    """JSON as this package writes it. Raises ValueError for anything else, NaN and infinity among it."""
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"it holds {word}, which is no number")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def check_score(value: Any, what: str) -> None:
+    """Raise ValueError for what is no number in [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"{what} is {value!r}, which is no number in [0, 1]")
 
 
 def canonical(value: Any) -> str:

@@ -6,7 +6,6 @@ file is written whole or not at all, and two runs that measure the same trial wr
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import defaultdict
@@ -15,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.records import SCHEMA, Record, key_of, save
+from fedarena.records import SCHEMA, Record, check_score, key_of, read_json, save
 
 if TYPE_CHECKING:
     from fedarena.trial import Gallery
@@ -40,10 +39,6 @@ def clear_litter(folder: Path) -> None:
             with suppress(OSError):  # another run cleans up too
                 if time.time() - path.stat().st_mtime > STALE:
                     path.unlink()
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"it holds {word}, which is no number")
 
 
 class Store:
@@ -72,7 +67,7 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record: Any = json.loads(path.read_text(), parse_constant=_no_number)
+            record: Any = read_json(path.read_text())
             if record["schema"] != SCHEMA:
                 self.outdated += 1
                 return
@@ -83,8 +78,7 @@ class Store:
             if type(record["trial"]["records"]) is not int:
                 raise ValueError("it does not say how many records its trial gave")
             for name, value in record["scores"].items():
-                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                    raise ValueError(f"its {name} is {value!r}, which is no number in [0, 1]")
+                check_score(value, f"its {name}")
             self._trials[record["trial"]["key"]][record["key"]] = record
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)

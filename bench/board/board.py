@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from fedarena.errors import UserError
+from fedarena.records import check_score, read_json
 
 SCHEMA = 1
 
@@ -178,14 +179,46 @@ class Board:
 
 
 def to_json(board: Board) -> str:
-    """The published form."""
-    return json.dumps({"board": SCHEMA, **asdict(board)}, indent=1, allow_nan=False) + "\n"
+    """The published form: a line for each problem, honest run and cell, so that a change shows as the lines that it
+    touches. What a cell does not have, such as a curve, is left out."""
+    told: dict[str, Any] = {"board": SCHEMA, **asdict(board)}
+    told["cells"] = [_brief(cell) for cell in told["cells"]]
+    return "{\n" + ",\n".join(f"{_line(name)}:{_lines(value)}" for name, value in told.items()) + "\n}\n"
+
+
+def _brief(cell: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in cell.items() if name not in _USUAL or value != _USUAL[name]}
+
+
+def _usual() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for f in fields(Cell):
+        if f.default is not MISSING:
+            found[f.name] = f.default
+        elif f.default_factory is not MISSING:
+            found[f.name] = f.default_factory()
+    return found
+
+
+_USUAL = _usual()
+"""What a cell has where nothing is said."""
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _lines(value: Any) -> str:
+    """A list of tables with a line each, anything else in one."""
+    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(map(_line, value)) + "\n]"
+    return _line(value)
 
 
 def from_json(text: str, where: Path) -> Board:
     """A published board. Raises UserError for what is none, naming the file."""
     try:
-        data: Any = json.loads(text, parse_constant=_no_number)
+        data: Any = read_json(text)
         if not isinstance(data, Mapping) or "board" not in data:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         if data["board"] != SCHEMA:
@@ -204,15 +237,10 @@ def from_json(text: str, where: Path) -> Board:
         raise UserError(f"{where} is damaged: {type(error).__name__}: {error}") from None
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(f"it holds {word}, which is no number")
-
-
 def _shares(found: Mapping[str, Any], what: str) -> BySeed:
     """Scores by seed: numbers in [0, 1]. Raises ValueError."""
     for seed, value in found.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise ValueError(f"{what} of seed {seed} is {value!r}, which is no number in [0, 1]")
+        check_score(value, f"{what} of seed {seed}")
     return _by_seed(found)
 
 
@@ -230,7 +258,7 @@ def _honest(h: dict[str, Any]) -> Honest:
 
 
 def _cell(c: dict[str, Any]) -> Cell:
-    seeds = {name: _by_seed(c[name]) for name in ("statuses", "keys")}
+    seeds = {name: _by_seed(c.get(name, {})) for name in ("statuses", "keys")}
     seeds["scores"] = _shares(c["scores"], f"the score of {c['attack']} on {c['defense']}")
     metrics = {name: _by_seed(values) for name, values in c["metrics"].items()}
-    return Cell(**{**c, **seeds, "metrics": metrics, "curve": _curve(c["curve"])})
+    return Cell(**{**c, **seeds, "metrics": metrics, "curve": _curve(c.get("curve", ()))})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 from fedarena import goals, integrity, scores
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest
 from fedarena.command import command_of
-from fedarena.records import Record, canonical
+from fedarena.records import Record, digest
 
 ROUND = 6
 """Decimals that are kept: beyond them is rounding, which differs between machines."""
@@ -228,13 +227,13 @@ def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[
 
 def _settings(record: Record) -> str:
     """A digest of the problem and every option; seeds and versions left out."""
-    return hashlib.sha256(canonical([record["problem"], record["options"]]).encode()).hexdigest()[:12]
+    return digest([record["problem"], record["options"]], 12)
 
 
 def _defended(record: Record) -> str:
     """Likewise, without the attack's."""
     options = {name: value for name, value in record["options"].items() if not name.startswith(("attack", "probe"))}
-    return hashlib.sha256(canonical([record["problem"], options]).encode()).hexdigest()[:12]
+    return digest([record["problem"], options], 12)
 
 
 def _made(records: Sequence[Record]) -> dict[str, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 from fedarena.board.board import Board, from_json
 from fedarena.board.build import Asked, build, follows
 from fedarena.errors import UserError
-from fedarena.records import Record, canonical
+from fedarena.records import Record, digest
 from fedarena.store import Store
 from fedarena.suite.plan import Plan, read_plan
 
@@ -89,9 +88,9 @@ def _loose(where: Path, store: Store) -> Board:
     for records in trials:
         groups.setdefault(_problem(records[0]), []).extend(records)
     names: dict[str, str] = {}
-    for digest, records in sorted(groups.items(), key=lambda item: (_short(item[1][0]), item[0])):
+    for place, records in sorted(groups.items(), key=lambda item: (_short(item[1][0]), item[0])):
         short, taken = _short(records[0]), len([n for n in names.values() if n.split("#")[0] == _short(records[0])])
-        names[digest] = f"{short}#{taken + 1}" if taken else short
+        names[place] = f"{short}#{taken + 1}" if taken else short
     asked = []
     for records in trials:
         r = records[0]
@@ -124,4 +123,4 @@ def _short(record: Record) -> str:
 
 def _problem(record: Record) -> str:
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return hashlib.sha256(canonical([record["problem"], groups]).encode()).hexdigest()
+    return digest([record["problem"], groups])

@@ -24,6 +24,7 @@ from fedarena.board.words import (
     several,
     times,
 )
+from fedarena.markdown import escape, items, table
 
 
 def page(board: Board, cut: Cut | None = None, commands: Sequence[str] = ()) -> str:
@@ -66,12 +67,6 @@ def ranking(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | Non
     return "\n".join([_main(board, cut, rows), "", _beside(board, cut, rows), "", *_items(unranked)])
 
 
-def escape(text: str) -> str:
-    """Plain text, whatever it holds: no markup, no table bar, one line."""
-    flat = " ".join(text.split())
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in flat)
-
-
 def _main(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
     heads = ["rank", "defense", "overall"]
     for axis in cut.axes:
@@ -100,12 +95,11 @@ def _beside(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
 
 
 def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *([escape(text) for text in line] for line in body)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(heads, [[escape(text) for text in line] for line in body])
 
 
 def _items(lines: Sequence[str]) -> list[str]:
-    return [*(f"- {line}" for line in lines), ""] if lines else []
+    return [items(lines), ""] if lines else []
 
 
 def _listed(heading: str, lines: Sequence[str]) -> list[str]:

@@ -38,11 +38,11 @@ def merge(board: Board, others: Sequence[Board]) -> Board:
             replace(c, problem=same[c.problem]) for c in other.cells if c.problem in same and c.defense != "fedavg"
         ]
         found = [c for c in found if c.defense in board.defenses and c.scores]
-        found, others_ = _as_defended(board, found)
+        found, left_out = _as_defended(board, found)
         found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
         known |= {c.place for c in found}
         cells += [replace(c, found_by=f"{c.found_by} " * bool(c.found_by) + f"suite {other.suite}") for c in found]
-        notes.append(_note(other, found) + others_)
+        notes.append(_note(other, found) + left_out)
     return replace(board, cells=tuple(cells), notes=tuple(notes))
 
 

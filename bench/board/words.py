@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import Arena, Board
 from fedarena.board.standing import Cut, Score, Standing
+from fedarena.percent import share
 from fedarena.summary import Mean
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
@@ -31,15 +32,8 @@ STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
 
 
 def interval(m: Mean | None) -> str:
-    """ "0.43 ± 0.05", or "0.98 (0.91 to 1.00)" where the interval leaves [0, 1], or "0.43" of one seed."""
-    if m is None:
-        return NOTHING
-    if m.half is None:
-        return f"{m.value:.2f}"
-    low, high = m.value - m.half, m.value + m.half
-    if low < 0 or high > 1:
-        return f"{m.value:.2f} ({max(0.0, low):.2f} to {min(1.0, high):.2f})"
-    return f"{m.value:.2f} ± {m.half:.2f}"
+    """A share with its interval, where there is one."""
+    return NOTHING if m is None else share(m)
 
 
 def score(s: Score) -> str:
@@ -112,18 +106,23 @@ def unmeasured(board: Board, cut: Cut) -> list[str]:
 
 def notes(board: Board, cut: Cut) -> list[str]:
     """What a reader must know first: the board's own notes, what is missing from data, marks, who found what."""
-    told = list(board.notes)
-    told += [f"{a.name}: a subset of the data, {a.subset}" for a in asked_problems(board, cut) if a.subset]
+    told = [*board.notes, *marks(board, cut)]
+    found = [c for c in board.cells if cut.has(c)]
+    by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
+    told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
+    return told
+
+
+def marks(board: Board, cut: Cut | None = None) -> list[str]:
+    """What must stand beside numbers: what is missing from data, and the marks of runs."""
+    cut = cut or Cut()
+    told = [f"{a.name}: a subset of the data, {a.subset}" for a in asked_problems(board, cut) if a.subset]
     marked: dict[str, dict[str, None]] = {}
     for h in board.honest:
         if not cut.problems or h.problem in cut.problems:
             for mark in h.marks:
                 marked.setdefault(mark, {})[h.defense] = None
-    told += [f"{', '.join(whom)}: {mark}" for mark, whom in marked.items()]
-    found = [c for c in board.cells if cut.has(c)]
-    by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
-    told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
-    return told
+    return told + [f"{', '.join(whom)}: {mark}" for mark, whom in marked.items()]
 
 
 def unranked(row: Standing) -> str:

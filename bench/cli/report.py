@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedarena.errors import UserError
+from fedarena.suite.suite import names
+
+if TYPE_CHECKING:
+    from fedarena.suite.plan import Plan
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,16 +39,16 @@ def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError for what holds no records."""
     from fedarena.board.load import find_folder, load_board
     from fedarena.report.write import write_report
+    from fedarena.suite.plan import read_plan
 
-    given = Path(args.suite)
-    where = given if given.is_file() else find_folder(args.suite)
+    where = find_folder(args.suite)
     board = load_board(where)
     folder = where if where.is_dir() else where.parent
     out = Path(args.out) if args.out is not None else Path("reports") / (board.suite or folder.resolve().name)
     if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
         # A published board has no pictures beside it: its report would lose them.
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
-    done = write_report(board, folder, out, _commands(args.suite))
+    done = write_report(board, folder, out, _commands(args.suite, read_plan(folder)))
     if args.json:
         told = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
         print(json.dumps(told, indent=2, ensure_ascii=False))
@@ -54,8 +59,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _commands(name: str) -> list[str]:
+def _commands(name: str, plan: Plan | None) -> list[str]:
     """How records and report are made; of a folder its own name, since where it lies is nobody else's business."""
+    if plan is not None:
+        suite = plan.suite if plan.suite in names() else f"{plan.suite}.toml"
+        return [
+            f"bench suite run {suite} --seeds {','.join(map(str, plan.seeds))}",
+            f"bench report {plan.suite}",
+        ]
     if Path(name).exists():
         return [f"bench report {Path(name).resolve().name if Path(name).is_absolute() else name}"]
     return [f"bench suite run {name}", f"bench report {name}"]

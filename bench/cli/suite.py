@@ -142,9 +142,8 @@ def run_run(args: argparse.Namespace) -> int:
 
 
 def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, outcome: Outcome) -> int:
-    from fedarena.store import Store
-
-    store = Store(folder)
+    store = outcome.store
+    store.refresh()  # what others have finished meanwhile
     records = [r for t in plan.trials if not t.refused for r in store.trial(t.key)]
     counts = Counter(r["status"] for r in records)
     if args.json:
@@ -153,7 +152,7 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
     else:
         from fedarena.cli.suite_output import show_outcome
 
-        show_outcome(args.suite, folder, store, outcome, records)
+        show_outcome(args.suite, outcome, records)
     return 1 if outcome.lost or counts["failed"] else 0
 
 

@@ -112,16 +112,14 @@ def _time(expected: Forecast) -> str:
         return "Nothing is left to do."
     if expected.seconds is None:
         return f"Time for the {expected.missing} others: not known before some are measured."
+    told = f"The {expected.missing} others may take {span(expected.seconds)} of one core"
+    if not expected.own:
+        return f"{told} ({expected.source})."
     known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
-    return (
-        f"The {expected.missing} others may take {span(expected.seconds)} of one core, without loading and training "
-        f"that they share (judged by {expected.source}{known})."
-        if expected.source.startswith("what")
-        else f"The {expected.missing} others may take {span(expected.seconds)} of one core ({expected.source})."
-    )
+    return f"{told}, without loading and training that they share (judged by {expected.source}{known})."
 
 
-def show_outcome(asked: str, folder: Path, store: Store, outcome: Outcome, records: Sequence[Record]) -> None:
+def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> None:
     """What was done, what is missing and why, and what to do next."""
     console = _console()
     counts = Counter(r["status"] for r in records)
@@ -142,8 +140,9 @@ def show_outcome(asked: str, folder: Path, store: Store, outcome: Outcome, recor
         console.print(f"not measured: {where_}: {why}", markup=False, highlight=False)
     if outcome.refused:
         console.print(f"{outcome.refused} trials cannot be run: see bench suite plan {asked}", highlight=False)
-    for note in store.notes():
+    for note in outcome.store.notes():
         console.print(note, markup=False, highlight=False)
+    folder = outcome.store.folder
     console.print(f"Records: {folder / 'records'}. Next: bench leaderboard {folder}", markup=False, highlight=False)
 
 

@@ -11,6 +11,7 @@ from fedarena.fidelity.gather import Gathered, Line
 from fedarena.fidelity.order import expected
 from fedarena.fidelity.parts import Asked
 from fedarena.fidelity.verdict import VERDICTS, WIDE
+from fedarena.markdown import table as table_of
 
 RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point
   for shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or
@@ -151,8 +152,7 @@ def missing(parts: int, known: Sequence[float]) -> str:
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return table_of(head, [[cell.replace("|", "\\|") for cell in row] for row in rows])
 
 
 def _block(command: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedarena.board.markdown import escape
 from fedarena.gate.compare import Comparison
 from fedarena.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
+from fedarena.markdown import escape, table
 
 SHOWN = 100
 """Findings and new cells that are listed; a comment on a pull request holds 65,536 letters."""
@@ -37,8 +37,7 @@ def _row(c: Comparison, i: int) -> Sequence[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return [*lines, *(f"| {' | '.join(_escape(cell) for cell in row)} |" for row in rows), ""]
+    return [table(head, [[_escape(cell) for cell in row] for row in rows]), ""]
 
 
 def _rest(found: int) -> list[str]:

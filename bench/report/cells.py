@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from fedarena.board.board import Board, Cell
 from fedarena.board.words import NOTHING, interval, several
+from fedarena.markdown import code, escape, folded, table
 from fedarena.percent import number
-from fedarena.report.text import code, escape, folded, table
 from fedarena.summary import mean
 from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE
 

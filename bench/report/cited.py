@@ -6,7 +6,7 @@ from fedarena import registry
 from fedarena.board.board import Board
 from fedarena.cards import Card, Kind
 from fedarena.errors import UserError
-from fedarena.report.text import escape, folded, items
+from fedarena.markdown import escape, folded, items
 
 KINDS: dict[str, tuple[Kind, ...]] = {
     "Defenses": ("defense", *registry.PARTS),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fedarena.board.board import Board, Cell
-from fedarena.board.words import NOTHING, several
-from fedarena.report.text import escape, table
+from fedarena.board.words import NOTHING, marks, several
+from fedarena.markdown import escape, table
 
 BROKEN = ("failed", "missing", "mixed", "diverged")
 
@@ -65,13 +65,7 @@ def limits(board: Board) -> list[str]:
         "An attack that fails here may succeed with more effort or another idea: scores are upper bounds on what a "
         "defense withstands. Worst cases are the worst of those that were run."
     )
-    told += [f"{a.name}: a subset of the data, {a.subset}" for a in board.arenas if a.subset]
-    marks: dict[str, list[str]] = {}
-    for h in board.honest:
-        for mark in h.marks:
-            marks.setdefault(mark, []).append(h.defense)
-    told += [f"{', '.join(dict.fromkeys(whom))}: {mark}" for mark, whom in marks.items()]
-    return told
+    return told + marks(board)
 
 
 def _seeds(c: Cell) -> str:

@@ -19,13 +19,14 @@ class Forecast:
     Attributes:
         seconds: None where nothing is known.
         missing: trials. measured: how many of them are judged by others of their kind in the folder.
-        source: in words, where it is from.
+        source: in words, where it is from. own: whether that is the records, which do not tell of shared work.
     """
 
     seconds: float | None
     missing: int
     measured: int
     source: str
+    own: bool = False
 
 
 class Costs:
@@ -104,7 +105,7 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
         if records := store.trial(t.key):
             costs.add(t, records)
     seconds = sum(costs.of(t) or 0.0 for t in missing)
-    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder")
+    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder", True)
 
 
 def _kind(trial: Planned) -> str:

@@ -7,7 +7,6 @@ anew.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fedarena import __version__, registry
 from fedarena.cards import KINDS, describe_options
 from fedarena.errors import UserError
-from fedarena.records import SCHEMA, canonical, write_atomically
+from fedarena.records import SCHEMA, digest, write_atomically
 from fedarena.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
             found = sorted(p for p in Path(folder).iterdir() if p.is_file())
             files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in found]])
     source = [LAYOUT, SCHEMA, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
-    return hashlib.sha256(canonical(source).encode()).hexdigest()
+    return digest(source)
 
 
 def read_plan(folder: Path) -> Plan | None:
@@ -155,19 +154,21 @@ def make_plan(
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.identity import trial_key
+    from fedarena.identity import identity, trial_key
 
     data: dict[str, Any] = {}
     for trial in trials:
         name = trial.spec.problem.dataset
         if name not in data:
             data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
-    return {t.name: trial_key(t.spec, t.threat, data[t.spec.problem.dataset]) for t in trials}
+    return {t.name: trial_key(identity(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
 
 
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
     """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
     turn comes."""
+    from fedarena.runnable import require_runnable
+
     first = min((t.spec.seed for t in trials), default=0)
     asked = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
     # Problem by problem and defense by defense: data sets are large, and one is held at a time.
@@ -179,8 +180,6 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
             if held is None or held[:2] != (spec.problem, spec.defense):
                 held = (spec.problem, spec.defense, *_built(spec))
             if spec.attack is not None:
-                from fedarena.runnable import require_runnable
-
                 require_runnable(spec.problem, held[2], held[3], spec.attack)
             tried[spec] = ""
         except UserError as error:

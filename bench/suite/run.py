@@ -33,11 +33,13 @@ class Outcome:
     """What became of a run.
 
     Attributes:
+        store: the folder's records, as the run left them.
         done: trials measured now. there: trials that were there before.
         lost: trials that were given up or refused when their turn came, with the reason.
         refused: planned trials that cannot be run.
     """
 
+    store: Store
     done: int = 0
     there: int = 0
     lost: dict[str, str] = field(default_factory=dict)
@@ -89,9 +91,9 @@ def run_suite(
     store = Store(folder)
     wanted = [t for t in plan.trials if not t.refused]
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
-    outcome = Outcome(there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
+    outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        _Measuring(suite, plan, store, data_dir, fresh, tell, outcome).run(missing, open_executor())
+        _Measuring(suite, plan, data_dir, fresh, tell, outcome).run(missing, open_executor())
     return outcome
 
 
@@ -100,7 +102,6 @@ class _Measuring:
         self,
         suite: Suite,
         plan: Plan,
-        store: Store,
         data_dir: Path | None,
         fresh: bool,
         tell: Told,
@@ -108,12 +109,12 @@ class _Measuring:
     ) -> None:
         from fedarena.suite.trials import trials_of
 
-        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, store, fresh, tell, outcome
+        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, outcome.store, fresh, tell, outcome
         self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()
-        self.claims = Claims(store.folder)
+        self.claims = Claims(self.store.folder)
         self.gone: set[int] = set()
         self.spent, self.costs = 0.0, Costs()
         self.began: float | None = None

@@ -7,9 +7,10 @@ import re
 from big_board import HOSTILE, big_board
 from board_play import make_board, make_cell
 
-from fedarena.board.markdown import escape, page, ranking
+from fedarena.board.markdown import page, ranking
 from fedarena.board.standing import Cut, read_cut, standings
 from fedarena.board.words import HOW, score
+from fedarena.markdown import escape
 
 
 def rows_of(text: str) -> list[list[str]]:

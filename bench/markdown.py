@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
-from fedarena.board.markdown import escape
+
+def escape(text: str) -> str:
+    """Plain text, whatever it holds: no markup, no table bar, one line."""
+    flat = " ".join(text.split())
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in flat)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -15,13 +20,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def folded(title: str, body: str) -> str:
     """What opens on a click; `title` is plain text."""
-    return f"<details>\n<summary>{html(title)}</summary>\n\n{body}\n\n</details>"
-
-
-def html(text: str) -> str:
-    """Plain text inside a tag."""
-    flat = " ".join(text.split())
-    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<details>\n<summary>{html.escape(' '.join(title.split()), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
 def code(lines: Sequence[str]) -> str:
@@ -35,6 +34,3 @@ def code(lines: Sequence[str]) -> str:
 def items(lines: Sequence[str]) -> str:
     """A list of markdown that is escaped already."""
     return "\n".join(f"- {line}" for line in lines)
-
-
-__all__ = ["code", "escape", "folded", "html", "items", "table"]
