@@ -186,6 +186,7 @@ def _breaks_everyone(board: Board, cut: Cut) -> list[str]:
     for c in board.cells:
         if cut.has(c) and c.status not in ("failed", "missing"):
             groups.setdefault((c.problem, c.attack, c.party, c.knows), []).append(c)
+    everyone = {c.defense for c in board.cells if cut.has(c) and not c.found_by}
     found: list[tuple[float, str]] = []
     for (problem, attack, party, knows), cells in groups.items():
         left: dict[str, float] = {}
@@ -196,6 +197,7 @@ def _breaks_everyone(board: Board, cut: Cut) -> list[str]:
         if left[best] < WITHSTOOD:
             where = f" on {problem}" if several(board) else ""
             most = f"best: {best}, {left[best]:.2f}" if left[best] >= 0.005 else "all are left with 0.00"
+            most += f"; {len(left)} of {len(everyone)} defenses met it" if set(left) < everyone else ""
             found.append((left[best], f"{attack} by {_who(party, knows)}{where} ({most})"))
     if not found:
         return []

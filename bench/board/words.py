@@ -106,10 +106,20 @@ def unmeasured(board: Board, cut: Cut) -> list[str]:
 
 def notes(board: Board, cut: Cut) -> list[str]:
     """What a reader must know first: the board's own notes, what is missing from data, marks, who found what."""
-    told = [*board.notes, *marks(board, cut)]
+    told = [*board.notes, *_several_made(board), *marks(board, cut)]
     found = [c for c in board.cells if cut.has(c)]
     by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
     told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
+    return told
+
+
+def _several_made(board: Board) -> list[str]:
+    """Records of several versions differ by more than their seeds."""
+    told = []
+    for name, what in (("fedarena", "versions of fedarena"), ("commit", "commits"), ("torch", "versions of torch")):
+        found = [part for part in board.made.get(name, "").split(", ") if part]
+        if len(found) > 1:
+            told.append(f"measured by {len(found)} {what}: {', '.join(found)}")
     return told
 
 

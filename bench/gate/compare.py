@@ -179,6 +179,8 @@ def _boards(base: Board, new: Board) -> list[Item]:
             )
             found.append(Found(f"the {role} board {what}"))
         found += [Found(f"the {role} board: {note}", finding=False) for note in board.notes]
+    if more := [str(seed) for seed in new.seeds if seed not in base.seeds]:
+        found.append(Found(f"only the new board has seeds {', '.join(more)}: they are not compared", finding=False))
     return [Item("board", "the boards as a whole", tuple(found))] if found else []
 
 

@@ -21,7 +21,7 @@ class Mean:
         of: `defense` or `attack`.
         name: its name.
         axis: of the cells.
-        cells: how many cells are in it.
+        cells: how many different ones are in it.
     """
 
     of: str
@@ -34,14 +34,16 @@ def means(cells: Sequence[tuple[Contrast, Cell]], effect: float) -> list[Contras
     """A contrast for each defense on each axis and for each attack of which at least `LEAST` cells changed.
 
     It is the mean over cells that changed except the one that moved most, seed by seed: one cell that leaps must not
-    speak for all. Over seeds that all these cells have.
+    speak for all. Nor may it by standing there twice, as where an attack in adaptive form can do no more than in paper
+    form: cells of a group with the same scores on every seed are one. Over seeds that all these cells have.
     """
-    groups: dict[tuple[str, str, str], list[Contrast]] = {}
+    groups: dict[tuple[str, str, str], dict[tuple[float, ...], Contrast]] = {}
     for contrast, cell in cells:
         if not contrast.identical:
-            groups.setdefault(("defense", cell.defense, cell.axis), []).append(contrast)
-            groups.setdefault(("attack", cell.attack, cell.axis), []).append(contrast)
-    found = [_mean(*where, members, effect) for where, members in groups.items() if len(members) >= LEAST]
+            scores = (*contrast.seeds, *contrast.base, *contrast.new)
+            for where in (("defense", cell.defense, cell.axis), ("attack", cell.attack, cell.axis)):
+                groups.setdefault(where, {}).setdefault(scores, contrast)
+    found = [_mean(*where, list(each.values()), effect) for where, each in groups.items() if len(each) >= LEAST]
     return [c for c in found if len(c.seeds) > 1]
 
 

@@ -98,6 +98,11 @@ def test_what_nobody_withstands_is_told_with_the_best() -> None:
     assert "Nobody withstands" not in told(board, "server")  # of two-stage it could not even start
 
 
+def test_an_attack_that_few_met_is_told_with_how_many_did() -> None:
+    board = make_board([*cells({"fedavg": 0.1, "dbcl": 0.3}, {}), make_cell("fedavg", "ig", 0.2)])
+    assert "ig by the server (best: fedavg, 0.20; 1 of 2 defenses met it)" in told(board, "server")
+
+
 def test_an_attack_that_failed_everywhere_is_not_withstood_and_not_fatal() -> None:
     board = make_board([*cells({"fedavg": 0.9}, {}), make_cell("fedavg", "ig", status="failed")])
     assert "Nobody withstands" not in told(board, "server")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from big_board import big_board
 from board_play import make_board, make_cell
@@ -43,6 +45,11 @@ def test_seeds_say_what_they_can_tell() -> None:
     assert "no interval" in seeds(make_board(seeds=(3,)))
     assert "nothing was measured" in seeds(make_board(seeds=()))
     assert "3 seeds (0, 1, 2)" in seeds(make_board())
+
+
+def test_records_of_several_versions_are_told() -> None:
+    board = replace(make_board(), made={"commit": "abc, def", "torch": "2.13.0", "fedarena": ""})
+    assert notes(board, Cut()) == ["measured by 2 commits: abc, def"]
 
 
 def test_notes_hold_damage_subsets_marks_and_finders() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedarena.board.board import Board, Cell
-from fedarena.gate.compare import Comparison, Rules, compare
+from fedarena.gate.compare import Comparison, Item, Rules, compare
 from fedarena.gate.inert import NO_DEFENSE
 from fedarena.gate.wording import caveats, notes, tally, verdict
 
@@ -134,6 +134,30 @@ def test_a_little_everywhere_shows_in_the_mean_alone() -> None:
     assert set(told(found)) == {
         "defense defense4 · privacy, mean over 7 cells",
     }
+
+
+def test_one_number_in_two_forms_counts_once_in_a_mean() -> None:
+    """An adaptive attack that can do no more than the paper's gives the same number: a leap of it is one leap."""
+    base = wide_board(4, 9)
+    place = ("defense2", "attack7")
+
+    def doubled(board: Board) -> Board:
+        again = [replace(c, form="paper") for c in board.cells if (c.defense, c.attack) == place]
+        return replace(board, cells=(*board.cells, *again, *(replace(c, problem="other") for c in again)))
+
+    def leap(c: Cell) -> Cell:
+        quiet = {s: v + 1e-4 * (s + 1) for s, v in c.scores.items()}
+        return lowered(c, 0.25) if (c.defense, c.attack) == place else replace(c, scores=quiet)
+
+    alone, thrice = (compare(b, change_cells(b, leap)) for b in (base, doubled(base)))
+
+    def mean_of(found: Comparison) -> Item:
+        return next(i for i in found.items if i.name.startswith("defense defense2 · privacy, mean"))
+
+    assert mean_of(alone).verdict is not None
+    assert mean_of(thrice).name == mean_of(alone).name
+    assert mean_of(thrice).verdict == mean_of(alone).verdict
+    assert not mean_of(thrice).findings
 
 
 def test_one_cell_does_not_speak_for_a_mean() -> None:
@@ -290,6 +314,15 @@ def test_notes_of_boards_are_passed_on() -> None:
     found = compare(BASE, replace(BASE, notes=("1 record is damaged",)))
     assert found.findings == []
     assert notes(found) == ["the new board: 1 record is damaged: the boards as a whole"]
+
+
+def test_seeds_that_base_lacks_are_named() -> None:
+    fewer = wide_board(3, 6, 2)
+    more = replace(fewer, seeds=(0, 1, 2, 3))
+    assert notes(compare(fewer, more)) == [
+        "only the new board has seeds 2, 3: they are not compared: the boards as a whole"
+    ]
+    assert notes(compare(fewer, fewer)) == []
 
 
 def test_one_seed_is_told_and_moved_scores_fail() -> None:
