@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from fedarena.board.board import Board, Cell
-from fedarena.board.standing import Cut, Score, Standing, standings
+from fedarena.board.standing import Cut, Score, Standing, standings, threats_on
 from fedarena.board.words import asked, counts, parties, score, several, times, unmeasured
 from fedarena.summary import Mean, mean
 
@@ -23,7 +23,7 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
     Args:
         rows: `standings(board, cut)`, where the caller has them.
     """
-    cut = cut or Cut()
+    cut = cut or threats_on(board)
     rows = standings(board, cut) if rows is None else rows
     ranked = [row for row in rows if row.rank is not None]
     if not rows:
@@ -39,8 +39,9 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
             *_without_rank(rows),
         ]
     told += _breaks_everyone(board, cut)
-    lacking = unmeasured(board, cut) if board.cells else []
-    if lacking and len(lacking) < len(cut.parties) + len(cut.knows):
+    every = Cut(problems=cut.problems) if cut == threats_on(board, cut.problems) else cut
+    lacking = unmeasured(board, every) if board.cells else []
+    if lacking and len(lacking) < len(every.parties) + len(every.knows):
         told.append(f"Nothing is said about {_or(lacking)}: no attack that counts comes from there.")
     return [sentence for sentence in told if sentence]
 

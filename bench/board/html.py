@@ -24,7 +24,7 @@ from fedarena import goals
 from fedarena.board import gallery
 from fedarena.board.advice import advice, summary
 from fedarena.board.board import Board, BySeed, Cell, Honest
-from fedarena.board.standing import Cut, Score, Standing, standings, useful
+from fedarena.board.standing import Cut, Score, Standing, standings, threats_on, useful
 from fedarena.board.thumbnails import strip
 from fedarena.board.words import (
     HOW,
@@ -67,7 +67,7 @@ def page(board: Board, cut: Cut | None = None, folder: Path | None = None, comma
         folder: where the records are; their pictures are taken from it.
         commands: what made the page.
     """
-    cut = cut or Cut()
+    cut = cut or threats_on(board)
     if len(cut.problems) > 1:
         board, cut = _only(board, cut.problems), Cut(cut.parties, cut.knows)
     rows = standings(board, cut)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fedarena.board.advice import advice, summary
 from fedarena.board.board import Board
-from fedarena.board.standing import Cut, Standing, standings
+from fedarena.board.standing import Cut, Standing, standings, threats_on
 from fedarena.board.words import (
     HOW,
     NOTHING,
@@ -29,7 +29,7 @@ from fedarena.markdown import escape, items, table
 
 def page(board: Board, cut: Cut | None = None, commands: Sequence[str] = ()) -> str:
     """The whole leaderboard: heading, advice, tables, notes, how scores are made, commands."""
-    cut = cut or Cut()
+    cut = cut or threats_on(board)
     rows = standings(board, cut)
     told = [
         f"# {escape(board.title or board.suite)}",
@@ -59,7 +59,7 @@ def ranking(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | Non
     Args:
         rows: `standings(board, cut)`, where the caller has them.
     """
-    cut = cut or Cut()
+    cut = cut or threats_on(board)
     rows = standings(board, cut) if rows is None else rows
     if not rows:
         return "No records, so there is nothing to rank.\n"

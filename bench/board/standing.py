@@ -68,11 +68,10 @@ class Cut:
     def told(self) -> str:
         """In words; empty for all threats."""
         told = []
-        if self.parties != EVERYONE:
-            told.append(f"curious {' or '.join(self.parties)}" if self.parties else "nobody is curious")
-        if self.knows != KNOWLEDGE:
-            what = f"corrupted clients ({' or '.join(self.knows)})" if self.knows else "nobody is corrupted"
-            told.append(what)
+        if (self.parties, self.knows) != (EVERYONE, KNOWLEDGE):
+            who = "any curious party" if self.parties == EVERYONE else f"curious {' or '.join(self.parties)}"
+            what = "corrupted clients" + (f" ({' or '.join(self.knows)})" if self.knows != KNOWLEDGE else "")
+            told = [who if self.parties else "nobody is curious", what if self.knows else "nobody is corrupted"]
         if self.problems:
             told.append(f"problems {', '.join(self.problems)}")
         return "; ".join(told)
@@ -91,6 +90,16 @@ def read_cut(text: str | None, problems: Sequence[str] = ()) -> Cut:
             allowed = ", ".join((*EVERYONE, *KNOWLEDGE))
             raise UserError(f"option 'threats' is '{word}', allowed: {allowed}")
     return Cut(tuple(p for p in EVERYONE if p in words), tuple(k for k in KNOWLEDGE if k in words), tuple(problems))
+
+
+def threats_on(board: Board, problems: Sequence[str] = ()) -> Cut:
+    """What is asked about where nobody says: all threats, but for an axis that none of the board's attacks is on, since
+    by that one nobody could be ranked."""
+    cut = Cut(problems=tuple(problems))
+    axes = {c.axis for c in board.cells if cut.has(c)}
+    if not axes:
+        return cut
+    return replace(cut, parties=EVERYONE if "privacy" in axes else (), knows=KNOWLEDGE if "integrity" in axes else ())
 
 
 @dataclass(frozen=True)
@@ -142,8 +151,8 @@ class Standing:
 
 
 def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
-    """Every defense's row, ranked ones first."""
-    cut = cut or Cut()
+    """Every defense's row, ranked ones first. `threats_on` the board where there is no cut."""
+    cut = cut or threats_on(board)
     rows = [_row(board, defense, cut) for defense in board.defenses]
 
     def order(row: Standing) -> tuple[bool, float, float, float]:

@@ -41,7 +41,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--threats",
         metavar="NAME,...",
         help="only these: curious parties (server, client, eavesdropper, outsider) and what corrupted clients know "
-        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round",
+        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round (default: all, without an axis that no "
+        "attack is on)",
     )
     parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     parser.add_argument(
@@ -59,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
     from fedarena.board.load import find_folder, load_board
-    from fedarena.board.standing import read_cut
+    from fedarena.board.standing import read_cut, threats_on
     from fedarena.records import write_atomically
 
     out = Path(args.out) if args.out else None
@@ -77,15 +78,15 @@ def run(args: argparse.Namespace) -> int:
     for name in args.problem:
         if name not in known:
             raise UserError(f"option 'problem' is '{name}', allowed: {', '.join(known) or 'none, the board is empty'}")
-    cut = read_cut(args.threats, args.problem)
+    cut = read_cut(args.threats, args.problem) if args.threats is not None else threats_on(board, args.problem)
     if form == "table" and out is None:
         from rich.console import Console
 
         from fedarena.cli.leaderboard_output import show
 
-        show(board, cut, commands(args, board), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
+        show(board, cut, commands(args), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
         return 0
-    text = _write(board, cut, form, where, commands(args, board))
+    text = _write(board, cut, form, where, commands(args))
     if out is None:
         print(text, end="")
         return 0
@@ -94,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def commands(args: argparse.Namespace, board: Board) -> list[str]:
-    """What makes this again, what shows more, and where only half of the threats were posed, what ranks by it."""
+def commands(args: argparse.Namespace) -> list[str]:
+    """What makes this again, and what shows more."""
     import shlex
 
     def line(threats: str | None) -> str:
@@ -103,11 +104,7 @@ def commands(args: argparse.Namespace, board: Board) -> list[str]:
         words += [word for name in args.problem for word in ("--problem", name)]
         return shlex.join([*words, *(word for name in args.others for word in ("--with", name))])
 
-    found = [line(args.threats), f"{line(args.threats)} --format html --out board.html"]
-    posed = dict.fromkeys(c.knows if c.axis == "integrity" else c.party for c in board.cells)
-    if args.threats is None and len({c.axis for c in board.cells}) == 1:
-        found.append(line(",".join(posed)))
-    return found
+    return [line(args.threats), f"{line(args.threats)} --format html --out board.html"]
 
 
 def _form_of(out: Path | None) -> str:

@@ -19,7 +19,7 @@ from test_html import save_pictures
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.html import page
-from fedarena.board.standing import Cut, Standing, read_cut, standings
+from fedarena.board.standing import Cut, Standing, read_cut, standings, threats_on
 from fedarena.board.words import average, case, counts, score, times
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
@@ -371,7 +371,7 @@ def test_the_page_can_be_read_by_a_screen_reader(board: Board, text: str, show: 
 )
 def test_boards_with_little_on_them(little: Board, show: Open) -> None:
     browser = show(page(little))
-    cut = Cut()
+    cut = threats_on(little)
     assert [p.text for p in browser.find_elements("css selector", "#advice p")] == advice(little, cut)
     assert [line[1].split("no rank")[0] for line in rows(browser)] == [r.defense for r in standings(little, cut)]
     for i, c in enumerate(little.cells):

@@ -11,7 +11,7 @@ from board_play import make_arena, make_board, make_cell, make_honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedarena.board.standing import Cut, read_cut, standings, within, worst
+from fedarena.board.standing import Cut, read_cut, standings, threats_on, within, worst
 from fedarena.errors import UserError
 
 
@@ -133,20 +133,32 @@ CELLS = st.builds(
 )
 
 
+def test_an_axis_that_no_attack_is_on_is_not_asked_about() -> None:
+    private = [make_cell("fedavg"), make_cell("dbcl", status="failed")]
+    assert threats_on(make_board(private)) == Cut(knows=())
+    assert threats_on(make_board([make_cell(axis="integrity")])) == Cut(parties=())
+    assert threats_on(make_board([*private, make_cell(axis="integrity", status="missing")])) == Cut()
+    assert threats_on(make_board([*private, make_cell(axis="integrity", counts=False)])) == Cut(knows=())
+    assert threats_on(make_board([])) == Cut()
+    elsewhere = make_board([*private, make_cell(axis="integrity", problem="other")])
+    assert threats_on(elsewhere) == Cut()
+    assert threats_on(elsewhere, ["digits"]) == Cut(knows=(), problems=("digits",))
+
+
 @given(st.lists(CELLS, max_size=12, unique_by=lambda c: c.place), st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
 def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cells: list[Any], rng: Any) -> None:
     honest = [make_honest(d, level=level) for d, level in (("fedavg", 1.0), ("dbcl", 0.9), ("two-stage", 0.8))]
-    rows = standings(make_board(cells, honest))
+    rows = standings(make_board(cells, honest), Cut())
     shuffled = list(cells)
     rng.shuffle(shuffled)
-    assert standings(make_board(shuffled, honest)) == rows
+    assert standings(make_board(shuffled, honest), Cut()) == rows
     beside = [make_cell(d, "beside", 0.0, counts=False, status=s) for d in ("fedavg", "dbcl") for s in ("ok", "failed")]
-    assert standings(make_board([*beside, *cells], honest)) == rows
+    assert standings(make_board([*beside, *cells], honest), Cut()) == rows
     assert standings(make_board(cells, honest), Cut(problems=("digits",))) == rows
     for row in rows:  # another attack can only take away
         more = make_cell(row.defense, "d", 0.125, form="paper")
-        (again,) = [r for r in standings(make_board([*cells, more], honest)) if r.defense == row.defense]
+        (again,) = [r for r in standings(make_board([*cells, more], honest), Cut()) if r.defense == row.defense]
         assert again.privacy.value is not None
         if row.privacy.value is not None:
             assert again.privacy.value.value <= row.privacy.value.value + 1e-12

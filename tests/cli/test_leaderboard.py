@@ -61,15 +61,14 @@ def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, publi
     )  # in one line
 
 
-def test_without_a_choice_of_threats_the_missing_ones_cost_ranks_only_where_nobody_posed_them(
-    bench: Bench, published: Path
-) -> None:
+def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, published: Path) -> None:
     assert "take two-stage" in bench(published)
     published.write_text(to_json(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")])), encoding="utf-8")
-    out = bench(published)
-    assert "No rank: fedavg, dbcl (no integrity score)" in out
-    assert f"bench leaderboard {published} --threats server\n" in out  # what does rank
-    assert "take dbcl" in bench(published, "--threats", "server")
+    out = " ".join(bench(published).split())
+    assert "Threats: any curious party; nobody is corrupted." in out
+    assert "take dbcl" in out
+    assert "corrupted clients (own) or corrupted clients (omniscient): no attack that counts comes from there" in out
+    assert "(no integrity score)" in bench(published, "--threats", "server,own")
 
 
 def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Path) -> None:
