@@ -41,8 +41,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--threats",
         metavar="NAME,...",
         help="only these: curious parties (server, client, eavesdropper, outsider) and what corrupted clients know "
-        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round (default: all, without an axis that no "
-        "attack is on)",
+        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round (default: all, "
+        "without an axis that no attack is on)",
     )
     parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     parser.add_argument(
