@@ -6,8 +6,10 @@ What a call gives does not depend on where it runs.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
@@ -66,15 +68,17 @@ class Local(Executor):
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         # Asked for each time: where a worker died this is a new pool.
         try:
-            inner = self._pool().submit(_call, os.getpid(), function, args)
+            inner = self._pool().submit(_call, function, args)
         except BrokenExecutor:
-            inner = self._pool().submit(_call, os.getpid(), function, args)
+            inner = self._pool().submit(_call, function, args)
         return _translated(inner, lambda error: isinstance(error, BrokenExecutor))
 
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        self._used = get_reusable_executor(max_workers=self.slots, timeout=300)
+        # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
+        parent = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+        self._used = get_reusable_executor(max_workers=self.slots, timeout=300, **parent)
         return self._used
 
     def stop(self) -> None:
@@ -117,7 +121,7 @@ class Ray(Executor):
         def died(error: BaseException) -> bool:
             return isinstance(error, RayError) and not isinstance(error, RayTaskError)
 
-        return _translated(self._remote.remote(None, function, args).future(), died)
+        return _translated(self._remote.remote(function, args).future(), died)
 
     def stop(self) -> None:
         self._ray.shutdown()
@@ -130,10 +134,24 @@ def _require_answer(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
 
 
-def _call(parent: int | None, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    if parent is not None:
-        end_with_parent(parent)
-    return function(*args)
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call it in a worker.
+
+    Loky collects garbage after calls, once a second. With torch and scikit-learn loaded that is a fifth of a second
+    each time, unless what libraries hold is taken out of the collector's sight.
+    """
+    global _modules
+    try:
+        return function(*args)
+    finally:
+        if len(sys.modules) != _modules:
+            gc.collect()
+            gc.freeze()
+            _modules = len(sys.modules)
+
+
+_modules = 0
+"""How many there were when the collector was last told."""
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:

@@ -73,11 +73,8 @@ def end_with_parent(parent: int) -> None:
     """End this worker process soon after the one that started it is gone, in whatever it is busy with.
 
     Args:
-        parent: the process that work is done for; nothing is watched where it is this process itself.
+        parent: the process that work is done for.
     """
-    if parent == os.getpid() or parent in _watched:
-        return
-    _watched.add(parent)
 
     def watch() -> None:
         # Compared with who gave the work, not with who is the parent now: it may be gone already.
@@ -86,6 +83,3 @@ def end_with_parent(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-_watched: set[int] = set()

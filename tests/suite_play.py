@@ -137,8 +137,14 @@ def contents(folder: Path) -> Files:
 def start(
     *args: str | Path, cwd: Path, path: Path | None = None, env: Mapping[str, str] | None = None, **popen: Any
 ) -> subprocess.Popen[str]:
-    """The command `bench`, in a session of its own so that a signal can be sent to it alone or to all it started."""
-    code = "import sys; from fedarena.cli import main; sys.exit(main(sys.argv[1:]))"
+    """The command `bench`, in a session of its own so that a signal can be sent to it alone or to all it started.
+
+    As from a terminal: shells start what goes to the background with SIGINT ignored, which children inherit.
+    """
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from fedarena.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
     search = [str(path)] if path else []
     search += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
     return subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,17 +52,25 @@ def measure(
 
             yield _one(i, one, TABLES[one.table], folder, keep_going, until, tell)
         return
-    import joblib
+    from fedarena.executors import WorkerDied, executor
 
-    calls = [
-        joblib.delayed(_one)(i, one, TABLES[one.table], folder, keep_going, until, _silent)
-        for i, one in enumerate(asked)
-    ]
-    parallel = joblib.Parallel(n_jobs=min(jobs, len(asked)), backend="loky", return_as="generator_unordered")
-    report(0.0, f"{len(asked)} parts")
-    for done, found in enumerate(parallel(calls), 1):
-        report(done / len(asked), asked[found[0]].piece)
-        yield found
+    with executor("local", min(jobs, len(asked))) as place:
+        calls = {
+            place.submit(_one, i, one, TABLES[one.table], folder, keep_going, until, _silent): i
+            for i, one in enumerate(asked)
+        }
+        report(0.0, f"{len(asked)} parts")
+        for done, call in enumerate(as_completed(calls), 1):
+            try:
+                found = call.result()
+            except WorkerDied:
+                if not keep_going:
+                    raise UserError(
+                        f"the worker process of '{asked[calls[call]].piece}' died (out of memory?)"
+                    ) from None
+                found = calls[call], "its worker process died (out of memory?)"
+            report(done / len(asked), asked[found[0]].piece)
+            yield found
 
 
 def _silent(share: float, text: str) -> None:

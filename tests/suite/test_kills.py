@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,23 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(tmp_path: Path, tiny:
     assert process.returncode == 0, out + err
     assert "not measured" not in out
     assert contents(tmp_path / "out") == contents(tiny)
+
+
+def test_workers_without_work_end_with_their_parent_too(tmp_path: Path) -> None:
+    """Two are started for the first call, and only one gets it."""
+    code = (
+        "import time; from fedarena.executors import Local\n"
+        "Local(2).submit(int).result(); print('ready', flush=True); time.sleep(600)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=tmp_path
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert len(workers(process.pid)) == 2
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert wait_for(lambda: not session(process.pid)), session(process.pid)
 
 
 def test_control_c_reaches_workers_too_and_one_line_is_said(tmp_path: Path) -> None:
