@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from fedarena.errors import UserError
@@ -42,6 +43,9 @@ class Executor(ABC):
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Start a call. Its future raises `WorkerDied` where its worker did."""
 
+    def warm(self) -> None:  # noqa: B027  (nothing to start where nothing is)
+        """Start what takes time to start, while the caller is busy with something else."""
+
     def stop(self) -> None:  # noqa: B027  (nothing to stop where nothing was started)
         """Abandon what is under way."""
 
@@ -62,7 +66,9 @@ class Local(Executor):
     """Joblib's worker processes (loky)."""
 
     def __init__(self, jobs: int) -> None:
-        self.slots = jobs
+        self._jobs = jobs
+        # One more than there are workers: none is to wait while this process takes in what it has done.
+        self.slots = jobs + 1
         self._used: Any = None
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
@@ -78,8 +84,12 @@ class Local(Executor):
 
         # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
         parent = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
-        self._used = get_reusable_executor(max_workers=self.slots, timeout=300, **parent)
+        self._used = get_reusable_executor(max_workers=self._jobs, timeout=300, **parent)
         return self._used
+
+    def warm(self) -> None:
+        for _ in range(self._jobs):
+            self.submit(import_module, "fedarena.engine")
 
     def stop(self) -> None:
         if self._used is not None:

@@ -113,21 +113,22 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
         least, most = most, 2 * most
     # A bisection needs some fifteen values, and most orders are never the best: a few about the best one give upper
     # bounds, with which it ends where all would end it, or above. One value of all orders then tells which.
-    orders = _about_the_best(most, *given)
+    orders, enough = _about_the_best(most, *given), most
     while True:
         low, high = least, most
         while high - low > TOLERANCE * high:
             middle = (low + high) / 2
-            enough = _epsilon_and_order(middle, *given, orders=orders)[0] <= target
-            low, high = (low, middle) if enough else (middle, high)
+            if middle < enough and _epsilon_and_order(middle, *given, 1.0, orders)[0] <= target:
+                enough = middle
+            low, high = (low, middle) if middle >= enough else (middle, high)
         if low == least or epsilon(low, *given) > target:
             return high
-        orders = tuple(sorted({*orders, *_about_the_best(low, *given)}))
+        orders, enough = _about_the_best(low, *given), low
 
 
 def _about_the_best(sigma: float, delta: float, rate: float, rounds: int) -> tuple[float, ...]:
     """The order at which ε is least, and its neighbours."""
-    at = ORDERS.index(_epsilon_and_order(sigma, delta, rate, rounds)[1])
+    at = ORDERS.index(_epsilon_and_order(sigma, delta, rate, rounds, 1.0)[1])
     return ORDERS[max(0, at - NEAR) : at + NEAR + 1]
 
 
@@ -137,7 +138,7 @@ def _epsilon_and_order(
     delta: float,
     rate: float,
     rounds: int,
-    sensitivity: float = 1.0,
+    sensitivity: float,
     orders: tuple[float, ...] = ORDERS,
 ) -> tuple[float, float]:
     """(ε, the order that gives it)."""

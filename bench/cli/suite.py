@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from fedarena.errors import UserError
 from fedarena.usual import read_integer
 
 if TYPE_CHECKING:
+    from fedarena.executors import Executor
     from fedarena.store import Store
     from fedarena.suite.plan import Plan
     from fedarena.suite.run import Outcome
@@ -128,14 +130,17 @@ def run_run(args: argparse.Namespace) -> int:
     from fedarena.cli.suite_progress import progress
     from fedarena.suite.run import run_suite
 
-    suite, folder, plan = _read(args)
     with ExitStack() as stack:
+        places: list[Executor] = []
 
-        def open_executor() -> Any:
+        def open_executor() -> Executor:
             from fedarena.executors import executor
 
-            return stack.enter_context(executor(args.engine, jobs, args.address))
+            if not places:
+                places.append(stack.enter_context(executor(args.engine, jobs, args.address)))
+            return places[0]
 
+        suite, folder, plan = _read(args, lambda: open_executor().warm())
         with progress(args.quiet, "trials") as tell:
             outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell)
     return _close(args, suite, plan, folder, outcome)
@@ -156,8 +161,10 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
     return 1 if outcome.lost or counts["failed"] else 0
 
 
-def _read(args: argparse.Namespace) -> tuple[Suite, Path, Plan]:
+def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None) -> tuple[Suite, Path, Plan]:
+    """Suite, folder, plan; `before` is called where there is no plan yet, which takes seconds to make."""
     from fedarena.cli.suite_progress import progress
+    from fedarena.suite.plan import read_plan
     from fedarena.suite.run import plan_of
     from fedarena.suite.suite import load
 
@@ -166,6 +173,8 @@ def _read(args: argparse.Namespace) -> tuple[Suite, Path, Plan]:
     folder = Path(args.out) if args.out else Path("runs") / suite.name
     if folder.exists() and not folder.is_dir():
         raise UserError(f"option 'out' is {folder}, which is not a folder")
+    if read_plan(folder) is None:
+        before()
     with progress(args.quiet, "looking what can be run") as tell:
 
         def looked(share: float, text: str) -> None:
