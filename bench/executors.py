@@ -82,9 +82,17 @@ class Local(Executor):
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
-        parent = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
-        self._used = get_reusable_executor(max_workers=self._jobs, timeout=300, **parent)
+        from fedarena.tensor_pickle import REDUCERS
+
+        self._used = get_reusable_executor(
+            max_workers=self._jobs,
+            timeout=300,
+            job_reducers=REDUCERS,
+            result_reducers=REDUCERS,
+            # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
+            initializer=end_with_parent,
+            initargs=(os.getpid(),),
+        )
         return self._used
 
     def warm(self) -> None:

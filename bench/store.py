@@ -6,6 +6,7 @@ file is written whole or not at all, and two runs that measure the same trial wr
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import defaultdict
@@ -60,10 +61,11 @@ class Store:
 
     def refresh(self) -> None:
         """Read what has come since the last time."""
-        for path in sorted((self.folder / "records").glob("*.json")):
-            if path.name not in self._seen:
-                self._seen.add(path.name)
-                self._read(path)
+        with suppress(FileNotFoundError):
+            found = {e.name for e in os.scandir(self.folder / "records") if e.name.endswith(".json")}
+            for name in sorted(found - self._seen):
+                self._seen.add(name)
+                self._read(self.folder / "records" / name)
 
     def _read(self, path: Path) -> None:
         try:
