@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sklearn.ensemble import RandomForestClassifier
 from torch import Tensor, from_numpy
 
 from fedarena.rng import Rng
@@ -16,6 +15,8 @@ def forest_scores(x: Tensor, y: Tensor, asked: Tensor, rng: Rng) -> Tensor:
     Args:
         x: samples [n, f]. y: which of them have the property, [n] (bool), of both kinds. asked: [m, f].
     """
+    from sklearn.ensemble import RandomForestClassifier
+
     made = RandomForestClassifier(TREES, min_samples_leaf=LEAF, min_samples_split=SPLIT, random_state=rng.integer(32))
     made.fit(x.cpu().numpy(), y.cpu().numpy())
     return from_numpy(made.predict_proba(asked.cpu().numpy())[:, 1])  # classes are in order, False and True
