@@ -1,0 +1,146 @@
+"""What several records of a cell come to: readings, seeds that disagree, what is missing, what was edited."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from suite_play import READ, measure, records_in
+
+from fedarena.board.board import Board, Cell
+from fedarena.board.build import Asked, build, follows
+from fedarena.records import Record
+
+ONE = f"""
+title = "One cell"
+seeds = [0]
+{READ}
+[[matrix]]
+problem = "read"
+defenses = ["fedavg"]
+attacks = ["last-layer-label"]
+parties = ["server"]
+forms = ["adaptive"]
+"""
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
+    """A record of an attack and one of the run that it read, by attack."""
+    where = tmp_path_factory.mktemp("one")
+    measure(ONE, where)
+    return {r["attack"]: r for r in records_in(where / "out").values()}
+
+
+def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **changes: Any) -> Asked:
+    """A trial of the attack whose records differ from the measured one in what is given."""
+    made = [
+        {**copy.deepcopy(some["last-layer-label"]), "seed": seed, "key": f"{seed}-{i}", **r}
+        for i, r in enumerate(records)
+    ]
+    where = ("read", "fedavg", "last-layer-label", "server", "adaptive", "", "labels", seed)
+    return Asked(*where, made, **changes)
+
+
+def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg") -> Asked:
+    """A trial in which everybody was honest; without an accuracy it is missing."""
+    made = copy.deepcopy(some["none"])
+    made["utility"]["clean_accuracy"] = accuracy
+    records = [] if accuracy is None else [made]
+    return Asked("read", defense, "none", "", "", "", "", seed, records, baseline=defense == "fedavg")
+
+
+def scored(privacy: float, reading: str = "") -> dict[str, Any]:
+    return {"scores": {"leak": 1 - privacy, "privacy": privacy}, "reading": reading}
+
+
+def cell_of(*trials: Asked) -> Cell:
+    (cell,) = build("play", "Play", trials).cells
+    return cell
+
+
+def test_the_reading_that_is_worst_over_all_seeds_is_shown_and_the_others_stand_beside(some: dict[str, Record]) -> None:
+    cell = cell_of(
+        attacked(some, 0, scored(0.9, "upload"), scored(0.1, "difference")),
+        attacked(some, 1, scored(0.2, "upload"), scored(0.8, "difference")),
+    )
+    assert (cell.reading, cell.scores) == ("difference", {0: 0.1, 1: 0.8})
+    assert cell.beside == {"upload": 0.55}
+    assert cell.keys == {0: "0-1", 1: "1-1"}
+    assert cell.status == "ok"
+
+
+def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> None:
+    """A seed on which nothing could start says nothing about how it would have been read."""
+    nothing = {"reading": "", "scores": {}, "status": "n/a", "reason": "nothing to read"}
+    cell = cell_of(attacked(some, 0, scored(0.9, "upload"), scored(0.1, "difference")), attacked(some, 1, nothing))
+    assert (cell.status, cell.statuses) == ("mixed", {0: "ok", 1: "n/a"})
+    assert cell.reason == "seed 1: nothing to read"
+    assert cell.scores == {0: 0.1}
+
+
+def test_seeds_that_agree_have_one_reason(some: dict[str, Record]) -> None:
+    nothing = {"reading": "", "scores": {}, "status": "n/a", "reason": "nothing to read"}
+    cell = cell_of(attacked(some, 0, nothing), attacked(some, 1, nothing))
+    assert (cell.status, cell.reason, cell.scores) == ("n/a", "nothing to read", {})
+
+
+def test_what_was_refused_is_na_and_what_is_not_there_is_missing(some: dict[str, Record]) -> None:
+    cell = cell_of(
+        attacked(some, 0, refused="it takes no such model"), attacked(some, 1), attacked(some, 2, scored(0.5))
+    )
+    assert cell.statuses == {0: "n/a", 1: "missing", 2: "ok"}
+    assert (cell.status, cell.reason) == ("mixed", "seed 0: it takes no such model")
+    assert cell_of(attacked(some, 0)).status == "missing"
+
+
+def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str, Record]) -> None:
+    board: Board = build(
+        "play",
+        "Play",
+        [
+            *(honest(some, seed, accuracy) for seed, accuracy in enumerate((0.8, 0.5, 0.0, None))),
+            *(honest(some, seed, accuracy, "dbcl") for seed, accuracy in enumerate((0.6, 0.9, 0.3, 0.7))),
+        ],
+    )
+    plain, other = board.honest
+    assert board.arenas[0].fedavg == {0: 0.8, 1: 0.5, 2: 0.0}
+    assert plain.utility == {0: 1.0, 1: 1.0, 2: 0.0}
+    assert other.utility == {0: 0.75, 1: 1.0, 2: 0.0}
+    assert other.accuracy == {0: 0.6, 1: 0.9, 2: 0.3, 3: 0.7}
+    assert (plain.status, other.status) == ("mixed", "ok")
+
+
+def test_numbers_are_kept_to_six_decimals(some: dict[str, Record]) -> None:
+    assert cell_of(attacked(some, 0, scored(0.12345678))).scores == {0: 0.123457}
+
+
+def test_every_commit_is_named_once(some: dict[str, Record]) -> None:
+    trials = [
+        attacked(some, seed, scored(0.5) | {"environment": {**some["none"]["environment"], "commit": commit}})
+        for seed, commit in enumerate(("abc", "def", "abc", None))
+    ]
+    assert build("play", "Play", trials).made["commit"] == "abc, def"
+
+
+def test_settings_tell_another_experiment_and_not_another_seed(some: dict[str, Record]) -> None:
+    one, again = (cell_of(attacked(some, seed, scored(0.5))) for seed in (0, 1))
+    options = copy.deepcopy(some["last-layer-label"]["options"])
+    options["training"]["lr"] *= 2
+    trained, attack = (
+        cell_of(attacked(some, 0, scored(0.5) | {"options": o})) for o in (options, some["none"]["options"])
+    )
+    assert (one.settings, one.defended) == (again.settings, again.defended)
+    assert trained.settings != one.settings
+    assert trained.defended != one.defended
+    assert attack.defended == one.defended
+
+
+def test_a_score_that_its_metrics_do_not_give_was_edited(some: dict[str, Record]) -> None:
+    record = some["last-layer-label"]
+    assert follows(record)
+    privacy = record["scores"]["privacy"]
+    edited = {**record, "scores": {"leak": 1 - privacy, "privacy": 1.0 if privacy < 0.5 else 0.0}}
+    assert not follows(edited)
+    assert follows({**record, "scores": {}})
