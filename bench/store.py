@@ -27,6 +27,13 @@ CONTENT = (
     *("guarantees", "cost", "origins", "environment"),
 )
 """What a record has beside its identity."""
+WITHIN = {
+    "utility": ("clean_accuracy", "clean_curve", "measure", "chance"),
+    "cost": ("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes", "relative_seconds"),
+    "options": ("model", "partition", "training"),
+    "environment": ("libraries",),
+}
+"""What some of it has in turn."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
 """What `fedarena.records.write_atomically` calls a file that it has begun."""
 
@@ -77,6 +84,9 @@ class Store:
                 raise ValueError("its name is not that of its content")
             for name in CONTENT:
                 record[name]
+            for name, parts in WITHIN.items():
+                if lacking := [part for part in parts if part not in record[name]]:
+                    raise ValueError(f"its {name} has no {' and no '.join(lacking)}")
             if type(record["trial"]["records"]) is not int:
                 raise ValueError("it does not say how many records its trial gave")
             for name, value in record["scores"].items():

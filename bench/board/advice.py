@@ -41,7 +41,7 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
     told += _breaks_everyone(board, cut)
     every = Cut(problems=cut.problems) if cut == threats_on(board, cut.problems) else cut
     lacking = unmeasured(board, every) if board.cells else []
-    if lacking and len(lacking) < len(every.parties) + len(every.knows):
+    if lacking and any(cut.has(c) for c in board.cells):
         told.append(f"Nothing is said about {_or(lacking)}: no attack that counts comes from there.")
     return [sentence for sentence in told if sentence]
 
@@ -140,6 +140,8 @@ def _next(board: Board, cut: Cut, ranked: Sequence[Standing]) -> list[str]:
     most = max(losses, key=lambda name: losses[name])
     told = f"The next, {other.defense}, has overall {score(other.overall)}"
     told += f", {_signed(lower)} lower" if lower is not None and lower.value > 0.0005 else ""
+    if round(_value(best.overall), 3) == round(_value(other.overall), 3):  # as ranks are made
+        told += ", the same to three digits: cost decides"
     if losses[most] > 0.0005:
         theirs: Score = getattr(other, most)
         by = f" after {_by(board, theirs.worst)}" if theirs.worst is not None else ""
@@ -219,7 +221,8 @@ def summary(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
 
 def _by(board: Board, c: Cell) -> str:
     where = f" on {c.problem}" if several(board) else ""
-    return f"{c.attack} by {_who(c.party, c.knows)} in {c.form} form{where}"
+    by = f", found by {c.found_by}" if c.found_by else ""
+    return f"{c.attack} by {_who(c.party, c.knows)} in {c.form} form{where}{by}"
 
 
 def _who(party: str, knows: str) -> str:

@@ -7,6 +7,7 @@ in it comes from records; nothing is computed that could not be computed anew fr
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
@@ -16,6 +17,9 @@ from fedarena.errors import UserError
 from fedarena.records import check_score, read_json
 
 SCHEMA = 1
+
+STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
+"""Of a cell or an honest run, over its seeds."""
 
 BySeed = dict[int, float]
 
@@ -223,7 +227,7 @@ def from_json(text: str, where: Path) -> Board:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         if data["board"] != SCHEMA:
             raise UserError(f"{where} is a board of layout {data['board']}, allowed: {SCHEMA}; make it anew")
-        return Board(
+        board = Board(
             data["suite"],
             data["title"],
             tuple(data["seeds"]),
@@ -233,8 +237,21 @@ def from_json(text: str, where: Path) -> Board:
             data["made"],
             tuple(data["notes"]),
         )
+        _check(board)
+        return board
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{where} is damaged: {type(error).__name__}: {error}") from None
+
+
+def _check(board: Board) -> None:
+    """Raise ValueError for what no run gives."""
+    for what in (board.cells, board.honest):
+        for one in what:
+            if one.status not in STATUSES:
+                raise ValueError(f"a status is '{one.status}', allowed: {', '.join(STATUSES)}")
+    places = Counter([*(c.place for c in board.cells), *((h.problem, h.defense) for h in board.honest)])
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise ValueError(f"{' · '.join(filter(None, twice[0]))} is there twice")
 
 
 def _shares(found: Mapping[str, Any], what: str) -> BySeed:

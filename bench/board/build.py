@@ -76,7 +76,8 @@ def _arena(name: str, calm: Sequence[Asked]) -> Arena:
     if some is None:
         return Arena(name, "nothing measured", "", "accuracy", 0.0, {})
     useful = all(t.utility for t in calm)
-    accuracy = {seed: _rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    # A reference that diverged is none.
+    accuracy = {s: _rounded(r["utility"]["clean_accuracy"]) for s, r in runs.items() if r["status"] != "diverged"}
     utility, problem = some["utility"], some["problem"]
     subset = problem["data"]["subset"]
     return Arena(
@@ -106,8 +107,10 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
     statuses = {t.seed: _status(t, t.records[:1]) for t in trials}
     records = list(runs.values())
     accuracy = {seed: _rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    # What a model that diverged answers is no answer, be it right as often as a guess.
+    useless = {seed for seed, value in plain.items() if value <= 0} | {s for s in runs if statuses[s] == "diverged"}
     utility = {
-        seed: _rounded(min(1.0, max(0.0, value / plain[seed])) if plain[seed] > 0 else 0.0)
+        seed: 0.0 if seed in useless else _rounded(min(1.0, max(0.0, value / plain[seed])))
         for seed, value in accuracy.items()
         if seed in plain
     }

@@ -23,13 +23,12 @@ from typing import Any
 from fedarena import goals
 from fedarena.board import gallery
 from fedarena.board.advice import advice, summary
-from fedarena.board.board import Board, BySeed, Cell, Honest
+from fedarena.board.board import STATUSES, Board, BySeed, Cell, Honest
 from fedarena.board.standing import Cut, Score, Standing, standings, threats_on, useful
 from fedarena.board.thumbnails import strip
 from fedarena.board.words import (
     HOW,
     NOTHING,
-    STATUSES,
     average,
     case,
     counts,

@@ -41,7 +41,8 @@ def merge(board: Board, others: Sequence[Board]) -> Board:
         found, left_out = _as_defended(board, found)
         found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
         known |= {c.place for c in found}
-        cells += [replace(c, found_by=f"{c.found_by} " * bool(c.found_by) + f"suite {other.suite}") for c in found]
+        who = f"{other.title} (suite {other.suite})" if other.title else f"suite {other.suite}"
+        cells += [replace(c, found_by=f"{c.found_by}, " * bool(c.found_by) + who) for c in found]
         notes.append(_note(other, found) + left_out)
     return replace(board, cells=tuple(cells), notes=tuple(notes))
 

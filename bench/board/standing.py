@@ -71,7 +71,7 @@ class Cut:
         if (self.parties, self.knows) != (EVERYONE, KNOWLEDGE):
             who = "any curious party" if self.parties == EVERYONE else f"curious {' or '.join(self.parties)}"
             what = "corrupted clients" + (f" ({' or '.join(self.knows)})" if self.knows != KNOWLEDGE else "")
-            told = [who if self.parties else "nobody is curious", what if self.knows else "nobody is corrupted"]
+            told = [who if self.parties else "no curious party", what if self.knows else "no corrupted clients"]
         if self.problems:
             told.append(f"problems {', '.join(self.problems)}")
         return "; ".join(told)

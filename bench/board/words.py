@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedarena.board.board import Arena, Board
+from fedarena.board.board import STATUSES, Arena, Board
 from fedarena.board.standing import Cut, Score, Standing
 from fedarena.percent import share
 from fedarena.summary import Mean
@@ -14,7 +14,8 @@ NOTHING = "–"
 """Where there is no number."""
 
 HOW = (
-    "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's, "
+    "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's (0 of a "
+    "model that diverged), "
     "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
     "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
     "guessing, and overall the mean of those that are asked about.",
@@ -27,8 +28,6 @@ HOW = (
     " to less time.",
 )
 """How scores are made, in three sentences."""
-
-STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
 
 
 def interval(m: Mean | None) -> str:
@@ -50,7 +49,8 @@ def case(s: Score, several: bool) -> str:
     """Whose the worst case is: attack, who, form, and the problem where there are several."""
     if s.worst is None:
         return "no attack could start" if s.value is not None and not s.cells else NOTHING
-    return f"{s.worst.attack}: {s.worst.threat}{f', on {s.worst.problem}' if several else ''}"
+    by = f", found by {s.worst.found_by}" if s.worst.found_by else ""
+    return f"{s.worst.attack}: {s.worst.threat}{f', on {s.worst.problem}' if several else ''}{by}"
 
 
 def times(x: float | None) -> str:

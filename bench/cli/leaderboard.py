@@ -109,7 +109,12 @@ def commands(args: argparse.Namespace) -> list[str]:
 
 def _form_of(out: Path | None) -> str:
     ending = out.suffix[1:].lower() if out else ""
-    return ending if ending in FORMATS else "table"
+    if ending in ("", "txt"):
+        return "table"
+    if ending not in FORMATS:
+        endings = ", ".join(f".{name}" for name in (*(f for f in FORMATS if f != "table"), "txt"))
+        raise UserError(f"option 'out' is {out}, which ends in none of {endings}: choose one, or say --format")
+    return ending
 
 
 def _write(board: Board, cut: Cut, form: str, where: Path, made_by: list[str]) -> str:

@@ -56,6 +56,18 @@ def test_an_empty_or_absent_folder_has_nothing(tmp_path: Path) -> None:
         assert (store.complete(), store.notes(), store.trial("00")) == ([], [], [])
 
 
+@pytest.mark.parametrize("part", ["utility", "cost", "options", "environment"])
+def test_a_record_whose_parts_are_empty_is_damaged(folder: Path, tmp_path: Path, part: str) -> None:
+    records = records_in(folder)
+    (tmp_path / "records").mkdir()
+    for name, record in records.items():
+        (tmp_path / "records" / name).write_text(json.dumps({**record, part: {}}))
+    store = Store(tmp_path)
+    assert len(store.damaged) == len(records)
+    assert all("no" in why for why in store.damaged.values())
+    assert store.complete() == []
+
+
 def test_several_damaged_files_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     for name in "abc":

@@ -98,6 +98,21 @@ def test_what_nobody_withstands_is_told_with_the_best() -> None:
     assert "Nobody withstands" not in told(board, "server")  # of two-stage it could not even start
 
 
+def test_a_threat_that_was_not_posed_is_told_though_a_lesser_one_ranks() -> None:
+    board = make_board([make_cell(d, "sign-flip", 0.8, axis="integrity") for d in ("fedavg", "dbcl")])
+    text = told(board, "omniscient")
+    assert "For no curious party; corrupted clients (omniscient): " in text
+    assert "Nothing is said about corrupted clients (omniscient): no attack that counts comes from there." in text
+
+
+def test_a_tie_is_called_one() -> None:
+    even = cells({"fedavg": 0.5, "dbcl": 0.5}, {"fedavg": 0.5, "dbcl": 0.5})
+    honest = [make_honest("fedavg"), make_honest("dbcl", bytes_up=2000.0)]
+    text = "\n".join(advice(make_board(even, honest), read_cut("server,own")))
+    assert "the highest overall score has dbcl" in text or "take dbcl" in text
+    assert "The next, fedavg, has overall 0.67 ± 0.02, the same to three digits: cost decides." in text
+
+
 def test_an_attack_that_few_met_is_told_with_how_many_did() -> None:
     board = make_board([*cells({"fedavg": 0.1, "dbcl": 0.3}, {}), make_cell("fedavg", "ig", 0.2)])
     assert "ig by the server (best: fedavg, 0.20; 1 of 2 defenses met it)" in told(board, "server")

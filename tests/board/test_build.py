@@ -112,6 +112,26 @@ def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str
     assert (plain.status, other.status) == ("mixed", "ok")
 
 
+def test_a_model_that_diverged_is_useless_and_no_reference(some: dict[str, Record]) -> None:
+    def diverged(trial: Asked) -> Asked:
+        trial.records[0]["status"] = "diverged"
+        return trial
+
+    board = build(
+        "play",
+        "Play",
+        [
+            honest(some, 0, 0.8),
+            diverged(honest(some, 1, 0.1)),
+            diverged(honest(some, 0, 0.3, "dbcl")),
+            honest(some, 1, 0.7, "dbcl"),
+        ],
+    )
+    assert board.arenas[0].fedavg == {0: 0.8}
+    assert [h.utility for h in board.honest] == [{0: 1.0}, {0: 0.0}]
+    assert [h.status for h in board.honest] == ["mixed", "mixed"]
+
+
 def test_numbers_are_kept_to_six_decimals(some: dict[str, Record]) -> None:
     assert cell_of(attacked(some, 0, scored(0.12345678))).scores == {0: 0.123457}
 

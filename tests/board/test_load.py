@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from board_play import make_board
@@ -134,6 +136,25 @@ def test_a_published_score_that_is_none_is_damage(value: object, tmp_path: Path)
     path = tmp_path / "board.json"
     path.write_text(json.dumps(data))
     with pytest.raises(UserError, match="is damaged"):
+        load_board(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda b: b["cells"].append(b["cells"][0]), "is there twice"),
+        (lambda b: b["honest"].append(b["honest"][0]), "is there twice"),
+        (lambda b: b["cells"][0].update(status="weird"), "a status is 'weird', allowed: ok, n/a, mixed, diverged"),
+    ],
+)
+def test_a_published_board_that_no_run_gives_is_damage(
+    change: Callable[[dict[str, Any]], object], why: str, tmp_path: Path
+) -> None:
+    board = json.loads(to_json(make_board()))
+    change(board)
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps(board))
+    with pytest.raises(UserError, match=why):
         load_board(path)
 
 

@@ -65,7 +65,7 @@ def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, publ
     assert "take two-stage" in bench(published)
     published.write_text(to_json(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")])), encoding="utf-8")
     out = " ".join(bench(published).split())
-    assert "Threats: any curious party; nobody is corrupted." in out
+    assert "Threats: any curious party; no corrupted clients." in out
     assert "take dbcl" in out
     assert "corrupted clients (own) or corrupted clients (omniscient): no attack that counts comes from there" in out
     assert "(no integrity score)" in bench(published, "--threats", "server,own")

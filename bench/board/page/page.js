@@ -176,7 +176,8 @@
 
   function caseOf(s) {
     if (!s.worst) return s.value && !s.cells ? "no attack could start" : NOTHING;
-    return `${s.worst.attack}: ${s.worst.threat}${several ? `, on ${s.worst.problem}` : ""}`;
+    const by = s.worst.found_by ? `, found by ${s.worst.found_by}` : "";
+    return `${s.worst.attack}: ${s.worst.threat}${several ? `, on ${s.worst.problem}` : ""}${by}`;
   }
 
   function countsText(counts) {
