@@ -23,6 +23,8 @@ TOLERANCE = 1e-4
 """Relative error of σ."""
 NEAR = 3
 """Orders to either side of the best one that a search for σ looks at first."""
+ROUNDS = 5
+"""Searches with few orders, after which one with all of them ends it."""
 GRID = 1e-3
 """Spacing of a discretised privacy loss."""
 
@@ -114,7 +116,7 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
     # A bisection needs some fifteen values, and most orders are never the best: a few about the best one give upper
     # bounds, with which it ends where all would end it, or above. One value of all orders then tells which.
     orders, enough = _about_the_best(most, *given), most
-    while True:
+    for _ in range(ROUNDS):
         low, high = least, most
         while high - low > TOLERANCE * high:
             middle = (low + high) / 2
@@ -124,6 +126,11 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
         if low == least or epsilon(low, *given) > target:
             return high
         orders, enough = _about_the_best(low, *given), low
+    low, high = least, most
+    while high - low > TOLERANCE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon(middle, *given) > target else (low, middle)
+    return high
 
 
 def _about_the_best(sigma: float, delta: float, rate: float, rounds: int) -> tuple[float, ...]:
