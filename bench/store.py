@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
-CONTENT = (
-    *("goal", "status", "reason", "metrics", "series", "scores", "utility", "attacked", "tuned", "marks"),
-    *("guarantees", "cost", "origins", "environment"),
-)
-"""What a record has beside its identity."""
-WITHIN = {
+CONTENT: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("goal", "status", "reason", "metrics", "series", "scores", "attacked", "tuned", "marks"), ()),
+    **dict.fromkeys(("guarantees", "origins"), ()),
     "utility": ("clean_accuracy", "clean_curve", "measure", "chance"),
     "cost": ("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes", "relative_seconds"),
     "options": ("model", "partition", "training"),
     "environment": ("libraries",),
 }
-"""What some of it has in turn."""
+"""What a record has beside its identity, and what of each must be in it."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
 """What `fedarena.records.write_atomically` calls a file that it has begun."""
 
@@ -82,10 +79,9 @@ class Store:
                 return
             if record["key"] != path.stem or key_of(record) != record["key"]:
                 raise ValueError("its name is not that of its content")
-            for name in CONTENT:
-                record[name]
-            for name, parts in WITHIN.items():
-                if lacking := [part for part in parts if part not in record[name]]:
+            for name, parts in CONTENT.items():
+                content = record[name]
+                if lacking := [part for part in parts if part not in content]:
                     raise ValueError(f"its {name} has no {' and no '.join(lacking)}")
             if type(record["trial"]["records"]) is not int:
                 raise ValueError("it does not say how many records its trial gave")

@@ -21,14 +21,11 @@ from typing import Any
 ORDERS = (*(1 + i / 10 for i in range(1, 100)), *range(12, 64))
 TOLERANCE = 1e-4
 """Relative error of σ."""
-NEAR = 3
-"""Orders to either side of the best one that a search for σ looks at first."""
-ROUNDS = 5
-"""Searches with few orders, after which one with all of them ends it."""
 GRID = 1e-3
 """Spacing of a discretised privacy loss."""
 
 
+@lru_cache(maxsize=1024)
 def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: float = 1.0) -> float:
     """ε of `rounds` Poisson batches, by Rényi accounting.
 
@@ -38,7 +35,10 @@ def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: f
         sensitivity: 1 for add/remove. 2 for replace-one as in the paper's proof, which takes the exchanged sample for
             one that moves the sum by 2 whenever it is drawn: an upper bound, and a loose one (`replace_one`).
     """
-    return _epsilon_and_order(sigma, delta, rate, rounds, sensitivity)[0]
+    import dp_accounting as dp
+
+    round_ = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma / sensitivity))
+    return _renyi(dp.SelfComposedDpEvent(round_, rounds), delta, dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
 
 
 @lru_cache(maxsize=1024)
@@ -76,7 +76,7 @@ def replace_one_fixed(sigma: float, delta: float, batch: int, size: int, rounds:
     import dp_accounting as dp
 
     round_ = dp.SampledWithoutReplacementDpEvent(size, batch, dp.GaussianDpEvent(sigma / 2))
-    return _renyi(dp.SelfComposedDpEvent(round_, rounds), delta, dp.NeighboringRelation.REPLACE_ONE)[0]
+    return _renyi(dp.SelfComposedDpEvent(round_, rounds), delta, dp.NeighboringRelation.REPLACE_ONE)
 
 
 @lru_cache(maxsize=1024)
@@ -109,59 +109,20 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
     Never above the target. The two-stage paper's runs used values up to 6 % away: their search, a bisection of
     [1e-4, 50], stopped at an error of 0.01 in ε (the tests do it again, and come to the same values).
     """
-    given = (delta, rate, rounds)
-    least, most = 0.0, 1.0
-    while epsilon(most, *given) > target:
-        least, most = most, 2 * most
-    # A bisection needs some fifteen values, and most orders are never the best: a few about the best one give upper
-    # bounds, with which it ends where all would end it, or above. One value of all orders then tells which.
-    orders, enough = _about_the_best(most, *given), most
-    for _ in range(ROUNDS):
-        low, high = least, most
-        while high - low > TOLERANCE * high:
-            middle = (low + high) / 2
-            if middle < enough and _epsilon_and_order(middle, *given, 1.0, orders)[0] <= target:
-                enough = middle
-            low, high = (low, middle) if middle >= enough else (middle, high)
-        if low == least or epsilon(low, *given) > target:
-            return high
-        orders, enough = _about_the_best(low, *given), low
-    low, high = least, most
+    low, high = 0.0, 1.0
+    while epsilon(high, delta, rate, rounds) > target:
+        low, high = high, 2 * high
     while high - low > TOLERANCE * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if epsilon(middle, *given) > target else (low, middle)
+        low, high = (middle, high) if epsilon(middle, delta, rate, rounds) > target else (low, middle)
     return high
 
 
-def _about_the_best(sigma: float, delta: float, rate: float, rounds: int) -> tuple[float, ...]:
-    """The order at which ε is least, and its neighbours."""
-    at = ORDERS.index(_epsilon_and_order(sigma, delta, rate, rounds, 1.0)[1])
-    return ORDERS[max(0, at - NEAR) : at + NEAR + 1]
-
-
-@lru_cache(maxsize=1024)
-def _epsilon_and_order(
-    sigma: float,
-    delta: float,
-    rate: float,
-    rounds: int,
-    sensitivity: float,
-    orders: tuple[float, ...] = ORDERS,
-) -> tuple[float, float]:
-    """(ε, the order that gives it)."""
-    import dp_accounting as dp
-
-    round_ = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma / sensitivity))
-    event = dp.SelfComposedDpEvent(round_, rounds)
-    return _renyi(event, delta, dp.NeighboringRelation.ADD_OR_REMOVE_ONE, orders)
-
-
-def _renyi(event: Any, delta: float, neighbours: Any, orders: tuple[float, ...] = ORDERS) -> tuple[float, float]:
+def _renyi(event: Any, delta: float, neighbours: Any) -> float:
     from dp_accounting.rdp import RdpAccountant
 
     with _quiet():
-        found, order = RdpAccountant(orders, neighbours).compose(event).get_epsilon_and_optimal_order(delta)
-    return float(found), float(order)
+        return float(RdpAccountant(ORDERS, neighbours).compose(event).get_epsilon(delta))
 
 
 @contextmanager

@@ -99,12 +99,10 @@ def commands(args: argparse.Namespace) -> list[str]:
     """What makes this again, and what shows more."""
     import shlex
 
-    def line(threats: str | None) -> str:
-        words = ["bench", "leaderboard", args.board, *(["--threats", threats] if threats else [])]
-        words += [word for name in args.problem for word in ("--problem", name)]
-        return shlex.join([*words, *(word for name in args.others for word in ("--with", name))])
-
-    return [line(args.threats), f"{line(args.threats)} --format html --out board.html"]
+    words = ["bench", "leaderboard", args.board, *(["--threats", args.threats] if args.threats else [])]
+    words += [word for name in args.problem for word in ("--problem", name)]
+    line = shlex.join([*words, *(word for name in args.others for word in ("--with", name))])
+    return [line, f"{line} --format html --out board.html"]
 
 
 def _form_of(out: Path | None) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedarena.errors import UserError
-from fedarena.suite.suite import names
 
 if TYPE_CHECKING:
     from fedarena.suite.plan import Plan
@@ -62,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
 def _commands(name: str, plan: Plan | None) -> list[str]:
     """How records and report are made; of a folder its own name, since where it lies is nobody else's business."""
     if plan is not None:
+        from fedarena.suite.suite import names
+
         suite = plan.suite if plan.suite in names() else f"{plan.suite}.toml"
         return [
             f"bench suite run {suite} --seeds {','.join(map(str, plan.seeds))}",

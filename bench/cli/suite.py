@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,17 +129,14 @@ def run_run(args: argparse.Namespace) -> int:
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
     from fedarena.cli.suite_progress import progress
+    from fedarena.executors import executor
     from fedarena.suite.run import run_suite
 
     with ExitStack() as stack:
-        places: list[Executor] = []
 
+        @cache
         def open_executor() -> Executor:
-            from fedarena.executors import executor
-
-            if not places:
-                places.append(stack.enter_context(executor(args.engine, jobs, args.address)))
-            return places[0]
+            return stack.enter_context(executor(args.engine, jobs, args.address))
 
         suite, folder, plan = _read(args, lambda: open_executor().warm())
         with progress(args.quiet, "trials") as tell:
@@ -162,9 +160,8 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
 
 
 def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None) -> tuple[Suite, Path, Plan]:
-    """Suite, folder, plan; `before` is called where there is no plan yet, which takes seconds to make."""
+    """Suite, folder, plan; `before` is called where a plan must be made, which takes seconds."""
     from fedarena.cli.suite_progress import progress
-    from fedarena.suite.plan import read_plan
     from fedarena.suite.run import plan_of
     from fedarena.suite.suite import load
 
@@ -173,12 +170,10 @@ def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None)
     folder = Path(args.out) if args.out else Path("runs") / suite.name
     if folder.exists() and not folder.is_dir():
         raise UserError(f"option 'out' is {folder}, which is not a folder")
-    if read_plan(folder) is None:
-        before()
     with progress(args.quiet, "looking what can be run") as tell:
 
         def looked(share: float, text: str) -> None:
             tell(round(100 * share), 100, text, None)
 
-        plan = plan_of(suite, seeds, folder, data_dir(args), looked)
+        plan = plan_of(suite, seeds, folder, data_dir(args), before, looked)
     return suite, folder, plan

@@ -55,12 +55,14 @@ def plan_of(
     seeds: Sequence[int],
     folder: Path,
     data_dir: Path | None,
+    before: Callable[[], object] = lambda: None,
     progress: Callable[[float, str], object] = lambda share, text: None,
 ) -> Plan:
-    """The folder's plan if it is this suite's, else a new one. Raises UserError."""
+    """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
     kept = read_plan(folder)
     if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
         return kept
+    before()
     from fedarena.suite.trials import trials_of
 
     return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir), progress)

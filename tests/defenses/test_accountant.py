@@ -28,32 +28,6 @@ def test_the_papers_fifteen_noise_multipliers(setting):
         assert accountant.epsilon(exact, *setting) <= target < accountant.epsilon(exact * (1 - 2e-4), *setting)
 
 
-def plainly(target: float, setting: tuple[float, float, int]) -> float:
-    """The same search with every value of all orders."""
-    low, high = 0.0, 1.0
-    while accountant.epsilon(high, *setting) > target:
-        low, high = high, 2 * high
-    while high - low > accountant.TOLERANCE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if accountant.epsilon(middle, *setting) > target else (low, middle)
-    return high
-
-
-@pytest.mark.parametrize(
-    ("target", "setting"),
-    [
-        (2.0, FASHION),
-        (0.125, (1.1775e-3, 0.03478, 288)),
-        (30.0, (1e-5, 0.5, 10)),
-        (0.05, (1e-6, 0.2, 3000)),
-        (1.0, (1e-5, 1.0, 10)),
-        (20.0, (1e-3, 0.001, 5)),
-    ],
-)
-def test_a_search_with_few_orders_ends_where_all_orders_end(target, setting):
-    assert accountant.noise(target, *setting) == plainly(target, setting)
-
-
 def searched(target: float, setting: tuple[float, float, int]) -> float:
     """The authors' search: bisect [1e-4, 50] until ε is within 0.01 of the target, on either side."""
     low, high = 1e-4, 50.0

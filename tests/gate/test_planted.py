@@ -255,7 +255,6 @@ def test_an_inference_attack_answers_with_black_images(gate: Gate, monkeypatch: 
     found = gate(by("analytic"))
     check_located(found, "analytic")
     assert told(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
-    assert any(i.group == "mean" for i in found.findings)
 
 
 @pytest.mark.parametrize(("attack", "name"), [(SignFlip, "sign-flip"), (ALIE, "alie")])
