@@ -85,7 +85,7 @@ def run_groups(
     groups: Sequence[GroupSpec],
     jobs: int,
     report: Report = lambda i, share, text: None,
-    finished: Callable[[Record], object] = lambda record: None,
+    finished: Callable[[list[Record], list[Gallery]], object] = lambda records, galleries: None,
 ) -> list[GroupResult]:
     """Every group's result, in order, on this machine.
 
@@ -94,7 +94,7 @@ def run_groups(
             run of the same defense for every poisoned one.
         jobs: worker processes; 1 runs in this process.
         report: called from this process as groups progress.
-        finished: called from this process with each record as soon as its trial is complete.
+        finished: called from this process with each trial's records and pictures as soon as it is complete.
 
     Raises:
         UserError: input that cannot run.
@@ -104,8 +104,7 @@ def run_groups(
     def keep(i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
         pictures = {gallery.key: gallery for gallery in galleries}
         results[i, k] = [(record, pictures.get(record["key"])) for record in records]
-        for record in records:
-            finished(record)
+        finished(records, galleries)
 
     with executor("local", jobs) as place:
         run(groups, place, Events(report, keep))

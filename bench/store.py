@@ -46,6 +46,15 @@ def clear_litter(folder: Path) -> None:
                     path.unlink()
 
 
+def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path) -> list[tuple[Record, Path]]:
+    """Write a trial, pictures first, so that a record's are there when it is; each record's file. Raises UserError."""
+    from fedarena.board import gallery as pictures
+
+    for gallery in galleries:
+        pictures.save(gallery, folder)
+    return [(record, save(record, folder / "records")) for record in records]
+
+
 class Store:
     """A folder's records.
 
@@ -106,13 +115,8 @@ class Store:
         return [key for key in self._trials if self.trial(key)]
 
     def add(self, records: Iterable[Record], galleries: Iterable[Gallery] = ()) -> None:
-        """Write a trial, pictures first, so that a record's are there when it is. Raises UserError."""
-        from fedarena.board import gallery as pictures
-
-        for gallery in galleries:
-            pictures.save(gallery, self.folder)
-        for record in records:
-            path = save(record, self.folder / "records")
+        """Write a trial. Raises UserError."""
+        for record, path in write(records, galleries, self.folder):
             self._seen.add(path.name)
             self.damaged.pop(path.name, None)
             self._trials[record["trial"]["key"]][record["key"]] = record

@@ -63,18 +63,16 @@ def run(args: argparse.Namespace) -> int:
     groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
-    from fedarena.board.gallery import save as keep
     from fedarena.engine import run_groups
     from fedarena.executors import cores
-    from fedarena.records import prepare_folder, save
+    from fedarena.records import prepare_folder
+    from fedarena.store import write
 
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     prepare_folder(folder)
     prepare_folder(folder / "records")
     with progress_bars(groups, args.quiet) as report:
-        results = run_groups(groups, jobs, report, finished=lambda record: save(record, folder / "records"))
-    for gallery in (g for result in results for g in result.galleries):
-        keep(gallery, folder)
+        results = run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
     records = [record for result in results for record in result.records]
     defense, attack = next((g.defense.label, g.attack.label) for g in groups if g.attack is not None)
     poisoned = any(record["knows"] for record in records)

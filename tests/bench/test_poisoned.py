@@ -148,7 +148,7 @@ def test_a_poisoned_run_is_complete_when_its_federation_is(monkeypatch: pytest.M
     monkeypatch.setattr(engine, "prepare_together", refusing)
     made = [made[2], made[1], made[0], made[3]]  # FedAvg, krum attacked, krum, FedAvg attacked: the second one waits
     with pytest.raises(UserError, match="no"):
-        run_groups(made, 1, finished=written.append)
+        run_groups(made, 1, finished=lambda records, pictures: written.extend(records))
     assert [(r["defense"], r["attack"]) for r in written] == [
         ("fedavg", "none"),
         ("krum", "none"),

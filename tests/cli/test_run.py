@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fedarena.board.gallery import load as load_pictures
 from fedarena.cli import main
 
 QUICK = [
@@ -175,6 +178,21 @@ def test_explain_says_what_crosses_and_who_sees_it(capsys: pytest.CaptureFixture
     code, out, _ = bench("explain", "fedavg", "dlg", capsys=capsys)
     assert code == 0
     assert "who sees what" in out
+
+
+def test_a_killed_run_leaves_the_pictures_of_every_record(tmp_path: Path) -> None:
+    args = ("run", "--defense=fedavg", "--attack=analytic", "--seeds=0,1,2,3", f"--out={tmp_path}", *QUICK[:3])
+    run = subprocess.Popen([sys.executable, "-m", "fedarena", *args], stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 240
+    while not list(tmp_path.glob("records/*.json")) and time.monotonic() < until:
+        assert run.poll() is None
+        time.sleep(0.005)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("records/*.json")]
+    assert records
+    for record in records:
+        assert (load_pictures(tmp_path, record["key"]) is not None) is (record["status"] == "ok")
 
 
 def test_python_m_is_the_command() -> None:
