@@ -13,13 +13,44 @@ from contextlib import contextmanager
 
 from fedarena.suite.run import Told
 
+PERIOD = 30.0
+"""Seconds between two lines where stderr is no terminal, such as a log of CI."""
+
 
 @contextmanager
 def progress(quiet: bool, what: str) -> Iterator[Told]:
-    """One bar on stderr, from the first word on; where stderr is no terminal, a line when it ends."""
+    """One bar on stderr, from the first word on; where stderr is no terminal, a line now and then, and at the end."""
     if quiet:
         yield lambda done, total, text, left: None
-        return
+    elif sys.stderr.isatty():
+        with _bar(what) as tell:
+            yield tell
+    else:
+        with _lines(what) as tell:
+            yield tell
+
+
+@contextmanager
+def _lines(what: str) -> Iterator[Told]:
+    said, last = time.monotonic(), ""
+
+    def tell(done: int, total: int, text: str, left: float | None) -> None:
+        nonlocal said, last
+        last = f"{what}: {done}/{total}"
+        if done < total and time.monotonic() - said >= PERIOD:
+            said = time.monotonic()
+            rest = [] if left is None else [_left(left)]
+            print(", ".join([last, *rest, text]), file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if last:
+            print(last, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Told]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column
@@ -32,7 +63,7 @@ def progress(quiet: bool, what: str) -> Iterator[Told]:
             left, told = task.fields["left"], task.fields["told"]
             if left is None or task.finished:
                 return Text("")
-            return Text(f"{span(max(0.0, left - (time.monotonic() - told)))} left", style="progress.remaining")
+            return Text(_left(left - (time.monotonic() - told)), style="progress.remaining")
 
     bar = Progress(
         TextColumn(what),
@@ -56,6 +87,10 @@ def progress(quiet: bool, what: str) -> Iterator[Told]:
         yield tell
     finally:
         bar.stop()
+
+
+def _left(seconds: float) -> str:
+    return f"{span(seconds)} left" if seconds >= 0.5 else "longer than expected"
 
 
 def span(seconds: float) -> str:
