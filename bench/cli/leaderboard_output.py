@@ -33,6 +33,8 @@ from fedarena.board.words import (
 
 WIDE = 140
 """From this width on four tables are two."""
+NAME = 20
+"""Characters of a defense's name that are kept on one line."""
 
 
 def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> None:
@@ -94,7 +96,8 @@ def _parties(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
 def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    table.add_column("defense", overflow="fold")
+    # A name that others do not squeeze into two lines, unless it is very long.
+    table.add_column("defense", overflow="fold", min_width=min(NAME, max(len(row.defense) for row in rows)))
     for name in lines[0]:
         table.add_column(name, overflow="fold")
     for row, line in zip(rows, lines, strict=True):
