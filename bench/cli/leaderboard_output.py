@@ -34,7 +34,7 @@ from fedarena.board.words import (
 WIDE = 140
 """From this width on four tables are two."""
 NAME = 20
-"""Characters of a defense's name that are kept on one line."""
+"""Characters of a defense's name that are kept on one line, where there is room."""
 
 
 def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> None:
@@ -53,7 +53,7 @@ def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> N
     for part in parts if rows else []:
         lines = [{name: text for make in part for name, text in make(board, cut, row).items()} for row in rows]
         if lines[0]:
-            console.print(_table(rows, lines))
+            console.print(_table(rows, lines, wide))
     for line in reasons(rows):
         say(line)
     _list(console, "Which defense to take", advice(board, cut, rows))
@@ -93,11 +93,11 @@ def _parties(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
     return {f"privacy:\n{party}": Text(score(row.by_party[party])) for party in parties(board, cut)}
 
 
-def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]]) -> Table:
+def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    # A name that others do not squeeze into two lines, unless it is very long.
-    table.add_column("defense", overflow="fold", min_width=min(NAME, max(len(row.defense) for row in rows)))
+    name = min(NAME, max(len(row.defense) for row in rows)) if wide else None
+    table.add_column("defense", overflow="fold", min_width=name)
     for name in lines[0]:
         table.add_column(name, overflow="fold")
     for row, line in zip(rows, lines, strict=True):
