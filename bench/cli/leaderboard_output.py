@@ -96,8 +96,8 @@ def _parties(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
 def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    name = min(NAME, max(len(row.defense) for row in rows)) if wide else None
-    table.add_column("defense", overflow="fold", min_width=name)
+    least = min(NAME, max(len(row.defense) for row in rows)) if wide else None
+    table.add_column("defense", overflow="fold", min_width=least)
     for name in lines[0]:
         table.add_column(name, overflow="fold")
     for row, line in zip(rows, lines, strict=True):
