@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -75,6 +75,9 @@ class Aggregator(ABC):
                 return Aggregate(share @ x, share)
     """
 
+    unanimous: ClassVar[bool] = False
+    """Whether uploads that are all the same are what it gives, in every round."""
+
     def __init__(self, options: Any) -> None:
         self.options = options
 
@@ -86,6 +89,10 @@ class Aggregator(ABC):
     def check(self, n: int, f: int) -> None:
         """Refuse numbers of uploads and corrupted ones that the rule is not defined for. Raises UserError."""
         return
+
+    def averages(self, n: int, f: int) -> bool:
+        """Whether it is the plain mean of n uploads, whatever they are, so that it hides no more than a mean does."""
+        return False
 
     @abstractmethod
     def __call__(self, x: Tensor, call: Call) -> Aggregate:

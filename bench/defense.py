@@ -150,6 +150,15 @@ class Defense(ABC):
         """The server's learning rate on the direction."""
         return self.task.schedule.step_size
 
+    @property
+    def mean_weights(self) -> tuple[int, ...] | None:
+        """How much each client's upload counts in the mean that the server steps by: N_c, or 1 where a rule takes the
+        plain mean, as most rules do that expect nobody to be corrupted. None: the server's rule gives no mean."""
+        if self.rule is None:
+            return self.task.sizes
+        plain = self.rule.averages(self.task.participants, self.task.expected)
+        return (1,) * len(self.task.sizes) if plain else None
+
     def guarantees(self) -> dict[str, float]:
         """What the protocol promises, by name, such as epsilon and delta; part of every record."""
         return {}

@@ -114,7 +114,7 @@ def _observation(
 def _no_difference(defense: Baffle) -> str:
     """Why a client cannot read the others' mean differences from what comes down; empty if it can."""
     o = defense.options
-    if defense.rule is not None:
+    if defense.mean_weights is None:
         return "what comes down shows what the server's rule made of the uploads, not their mean"
     if o.downlink == "scalars":
         return ""
@@ -135,6 +135,7 @@ def _of_others(
             "the malicious client was not sampled in two consecutive rounds together with another client"
         )
     assert now.own_up is not None
+    assert defense.mean_weights is not None
     if DIFFERENCES in after.down:
         total = after.down[DIFFERENCES]
     else:
@@ -144,7 +145,7 @@ def _of_others(
             return NotApplicable("the server shortened its estimate, which hides the scale of the differences")
         total = _solved(defense, int(now.down[SEED]), g)
     mine = {DIFFERENCES: now.own_up[DIFFERENCES]}
-    return others, without_own({DIFFERENCES: total}, mine, defense.task.sizes, now, threat)
+    return others, without_own({DIFFERENCES: total}, mine, defense.mean_weights, now, threat)
 
 
 def _solved(defense: Baffle, seed: int, g: Tensor) -> Tensor:

@@ -63,14 +63,15 @@ def _step(
     if schedule.server_optimizer != "sgd":  # moves every coordinate by about its learning rate, in and out of Sᵀ
         return Step(sketch, w, step * 0, 0.0, schedule.step_size * (1 + missed) ** 0.5)
     size = float(step.square().mean().sqrt())
-    if defense.rule is not None:
+    if defense.mean_weights is None:
         return Step(sketch, w, step * 0, size, size * missed**0.5)
     return Step(sketch, w, step, 0.0, size * missed**0.5)
 
 
 def _mean(defense: DBCL, now: Seen, name: str) -> Tensor:
-    """Γ, averaged over clients as the server does without a rule."""
+    """Γ, averaged over clients as the server does; where a rule gives no mean, about as long as what it gives."""
     if now.mean is not None:
         return now.mean[name]
     assert now.ups is not None
-    return weighted_mean({name: now.ups[name]}, weights(defense.task.sizes, now.participants))[name]
+    counted = weights(defense.mean_weights or defense.task.sizes, now.participants)
+    return weighted_mean({name: now.ups[name]}, counted)[name]

@@ -83,7 +83,7 @@ def _from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
         )
-    if defense.rule is not None:
+    if defense.mean_weights is None:
         return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
     rounds = [t for t in victims if t in seen and t + 1 in seen]
     if not rounds:
@@ -110,9 +110,10 @@ def _through_model(defense: DBCL, threat: Threat, seen: Mapping[int, Seen], t: i
     now, update = seen[t], difference(defense, seen[t], seen[t + 1], option)
     others = others_of(now, threat)
     assert now.own_up is not None
+    assert defense.mean_weights is not None
     own = defense.expand(now.own_up, defense.open(now.down)[1])
     total = scale(1 / defense.task.schedule.step_size, update)
-    target = _per_step(defense, without_own(total, own, defense.task.sizes, now, threat), others)
+    target = _per_step(defense, without_own(total, own, defense.mean_weights, now, threat), others)
     params = unsketched(defense, now.down, option)
     return Observation(
         round=t,
@@ -132,6 +133,7 @@ def _through_protocol(
     """The smoother: the others' mean Γ̂, matched through the client step."""
     now, after, others = seen[t], seen[t + 1], others_of(seen[t], threat)
     assert now.own_up is not None
+    assert defense.mean_weights is not None
     update = {
         name: moves[name].inside.to(w) if name in moves else w - after.down[name]
         for name, w in defense.open(now.down)[0].items()
@@ -141,7 +143,7 @@ def _through_protocol(
         round=t,
         clients=others,
         images=sum(images_behind(defense.task, c) for c in others),
-        target=without_own(total, now.own_up, defense.task.sizes, now, threat),
+        target=without_own(total, now.own_up, defense.mean_weights, now, threat),
         simulate=ThroughProtocol(defense, now.down, others),
         output_bias=defense.task.output_bias,
         estimate=hidden_update(defense, now, moves),

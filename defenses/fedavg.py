@@ -84,7 +84,7 @@ class FedAvg(Defense):
             return NotApplicable(
                 "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
             )
-        if self.rule is not None:
+        if self.mean_weights is None:
             return NotApplicable(
                 "consecutive broadcasts show what the server's rule made of the uploads, not their mean"
             )
@@ -92,7 +92,7 @@ class FedAvg(Defense):
             return NotApplicable(self._why_nothing(threat))
         assert now.own_up is not None
         total = scale(1 / self.step_size, combine(1.0, now.down, -1.0, after.down))
-        return others, without_own(total, now.own_up, self.task.sizes, now, threat)
+        return others, without_own(total, now.own_up, self.mean_weights, now, threat)
 
     def _why_nothing(self, threat: Threat) -> str:
         if threat.party != "client":

@@ -38,7 +38,7 @@ def from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean gradient, and this attack does not invert Adam"
         )
-    if defense.rule is not None:
+    if defense.mean_weights is None:
         return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:
@@ -56,7 +56,8 @@ def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Obser
     others, (before, _), (then, _) = others_of(now, threat), defense.open(now.down), defense.open(after.down)
     total = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
     assert now.own_up is not None
-    target = without_own(total, part(now.own_up, GRADIENT), defense.task.sizes, now, threat)
+    assert defense.mean_weights is not None
+    target = without_own(total, part(now.own_up, GRADIENT), defense.mean_weights, now, threat)
     plain = PlainGradient(defense.task, before, others)
     return observation(defense, now, others, target, plain, defense.task.output_bias, target)
 
@@ -130,8 +131,10 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
         return {name: p.to(now.down[R_A]) for name, p in tensors.items()}
 
     averaged, here = now.summed or now.participants, rounded(c)
-    share = task.sizes[threat.client] / sum(task.sizes[i] for i in averaged) if threat.client in averaged else 0.0
+    counted = defense.mean_weights
     assert now.own_batch is not None
+    assert counted is not None
+    share = counted[threat.client] / sum(counted[i] for i in averaged) if threat.client in averaged else 0.0
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
     simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
     target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))
@@ -141,4 +144,4 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
         return found
     # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
     total = rounded({bias: (models[0][bias] - models[1][bias]) / defense.step_size})
-    return replace(found, output_gradient=without_own(total, {bias: own[bias]}, task.sizes, now, threat))
+    return replace(found, output_gradient=without_own(total, {bias: own[bias]}, counted, now, threat))

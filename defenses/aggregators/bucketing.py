@@ -32,6 +32,9 @@ class Bucketing(Wrapper):
         except UserError as error:  # speaks of what the inner rule would get
             raise UserError(f"aggregator bucketing: {n} uploads in buckets of {self.options.s}: {error}") from None
 
+    def averages(self, n: int, f: int) -> bool:
+        return n % self.options.s == 0 and self.inner.averages(n // self.options.s, f)
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         members = buckets(len(x), self.options.s, call.rng.child("buckets"))
         means = (members / members.sum(dim=1, keepdim=True)).to(x)

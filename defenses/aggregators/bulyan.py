@@ -18,8 +18,13 @@ from fedarena.defenses.aggregators.krum import ranking
 class Bulyan(Aggregator):
     """`used` is 1/θ for the rows set aside: the second step weighs them coordinate by coordinate (on the CPU)."""
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 4 * f + 3, "bulyan", n, f, "4f + 3 uploads or more")
+
+    def averages(self, n: int, f: int) -> bool:
+        return f == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         chosen = select(geometry(x).squared, call.f)

@@ -25,9 +25,14 @@ class DnC(Aggregator):
 
     options: Options
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 1, "dnc", n, f, "2f + 1 uploads or more")
         require(self._dropped(f) < n, "dnc", n, f, f"more than ⌈c·f⌉ uploads, option c is {self.options.c:g}")
+
+    def averages(self, n: int, f: int) -> bool:
+        return self._dropped(f) == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         n, d = x.shape

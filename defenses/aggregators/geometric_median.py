@@ -22,6 +22,8 @@ class GeometricMedian(Aggregator):
 
     options: Options
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 1, "geometric-median", n, f, "2f + 1 uploads or more")
 

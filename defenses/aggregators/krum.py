@@ -20,6 +20,8 @@ from fedarena.defenses.aggregators.geometry import Matrix, geometry
 class Krum(Aggregator):
     """The one upload that lies closest to its neighbours. `used` is 1 for it and 0 for the others."""
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 3, "krum", n, f, "2f + 3 uploads or more")
 

@@ -10,6 +10,11 @@ from fedarena.aggregator import Aggregate, Aggregator, Call
 class Mean(Aggregator):
     """What wrappers can end in. One corrupted upload moves it anywhere. `used`: 1/n."""
 
+    unanimous = True
+
+    def averages(self, n: int, f: int) -> bool:
+        return True
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         share = x.new_full((len(x),), 1 / len(x))
         return Aggregate(share @ x, share)

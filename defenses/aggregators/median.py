@@ -11,8 +11,13 @@ from fedarena.defenses.aggregators.coordinates import by_coordinate, middle
 class Median(Aggregator):
     """`used` is None: every coordinate has its own middle. Computed on the CPU."""
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 1, "median", n, f, "2f + 1 uploads or more")
+
+    def averages(self, n: int, f: int) -> bool:
+        return n <= 2
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         return Aggregate(by_coordinate(x, middle), None)

@@ -15,10 +15,15 @@ class MultiKrum(Aggregator):
 
     options: Options
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 3, "multi-krum", n, f, "2f + 3 uploads or more")
         if (m := self.options.m) is not None:
             require(m <= n - f, "multi-krum", n, f, f"m + f uploads or more, option m is {m}")
+
+    def averages(self, n: int, f: int) -> bool:
+        return (self.options.m or n - f) == n
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         m = self.options.m or len(x) - call.f

@@ -19,6 +19,9 @@ class NNM(Wrapper):
         require(n >= 2 * f + 1, "nnm", n, f, "2f + 1 uploads or more")
         super().check(n, f)
 
+    def averages(self, n: int, f: int) -> bool:
+        return f == 0 and self.inner.unanimous
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         mixing = neighbours(geometry(x).squared, call.f).to(x)
         return self.inner(mixing @ x, call).through(mixing)

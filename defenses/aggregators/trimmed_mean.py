@@ -11,8 +11,13 @@ from fedarena.defenses.aggregators.coordinates import Values, by_coordinate
 class TrimmedMean(Aggregator):
     """`used` is None: every coordinate trims its own values. Computed on the CPU."""
 
+    unanimous = True
+
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 1, "trimmed-mean", n, f, "2f + 1 uploads or more")
+
+    def averages(self, n: int, f: int) -> bool:
+        return f == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         def kept(ascending: Values) -> Values:

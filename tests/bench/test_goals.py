@@ -170,3 +170,25 @@ def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there
     assert 0 in held
     assert max(held) > 1
     assert record["metrics"]["images"] == sum(held)
+
+
+@pytest.mark.parametrize(("base", "form"), [("fedavg", "adaptive"), ("dbcl", "adaptive"), ("baffle", "adaptive"),
+                                            ("pbpfl", "adaptive"), ("pbpfl", "paper")])  # fmt: skip
+@pytest.mark.parametrize("rule", ["trimmed-mean", "nnm+krum"])
+def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_mean(
+    base: str, form: Form, rule: str
+) -> None:
+    """As most rules do that expect nobody to be corrupted; as soon as they expect one they hide it."""
+    more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
+    made = groups("last-layer-label", f"{base}+{rule}", parties=("client",), forms=(form,), **more)
+    plain = groups("last-layer-label", base, parties=("client",), forms=(form,), **more)
+    problem = replace(made[0].problem, clients=5, belief=0)
+    (ruled,) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
+    (bare,) = run_groups([replace(g, problem=problem) for g in (*plain, made[1])], 1)[0].records
+    assert ruled["status"] == bare["status"]
+    assert ruled["scores"] == pytest.approx(bare["scores"], abs=0.05)
+    assert ruled["reason"] == bare["reason"]
+    wary = replace(problem, belief=1)
+    (hidden,) = run_groups([replace(g, problem=wary) for g in made], 1)[0].records
+    assert hidden["status"] == "n/a"
+    assert "what the server's rule made of the uploads" in hidden["reason"]

@@ -254,3 +254,36 @@ def test_a_row_does_not_lose_its_weight_by_being_long(name: str) -> None:
     torch.testing.assert_close(one.weight, two.weight, rtol=1e-4, atol=1e-6)
     assert two.used is not None
     assert two.used[3] < two.weight[3]
+
+
+@everywhere
+@pytest.mark.parametrize("f", [0, 1])
+@pytest.mark.parametrize("n", [2, 8, 9])
+def test_a_rule_that_says_that_it_averages_does_so_whatever_it_gets(name: str, wrapper: str, n: int, f: int) -> None:
+    made = wrapped(name, wrapper)
+    try:
+        made.check(n, f)
+    except UserError:
+        return
+    if not made.averages(n, f):
+        return
+    for rows in (crowd(n), crowd(n).pow(3), torch.cat([crowd(n - 1), 1e3 * crowd(1)])):
+        memory: dict[str, Tensor] = {}
+        for _ in range(2):  # a rule that remembers must average in later rounds too
+            done = run(made, rows, f, memory=memory)
+            torch.testing.assert_close(done.vector, rows.mean(0), rtol=1e-4, atol=1e-4)
+            memory = dict(done.memory)
+
+
+def test_which_rules_average_when_nobody_is_expected_to_be_corrupted() -> None:
+    assert {n for n in RULES if rule(n).averages(8, 0)} == {"mean", "trimmed-mean", "multi-krum", "bulyan", "dnc"}
+    assert {n for n in RULES if rule(n).averages(8, 1)} == {"mean"}
+    assert {n for n in RULES if rule("nnm", rule(n)).averages(8, 0)} == {
+        *("mean", "trimmed-mean", "multi-krum", "bulyan", "dnc"),
+        *("krum", "median", "geometric-median"),
+    }
+    assert not rule("nnm", rule("krum")).averages(8, 1)
+    assert rule("median").averages(2, 0)
+    assert rule("bucketing", rule("trimmed-mean")).averages(8, 0)
+    assert not rule("bucketing", rule("trimmed-mean")).averages(9, 0)
+    assert not rule("multi-krum", m=3).averages(8, 0)
