@@ -38,6 +38,7 @@ def advice(board: Board, cut: Cut | None = None, rows: Sequence[Standing] | None
             _as_good(ranked),
             *_without_rank(rows),
         ]
+    told += _unfinished(board, cut)
     told += _breaks_everyone(board, cut)
     every = Cut(problems=cut.problems) if cut == threats_on(board, cut.problems) else cut
     lacking = unmeasured(board, every) if board.cells else []
@@ -158,7 +159,8 @@ def _as_good(ranked: Sequence[Standing]) -> str:
     differences = {row.defense: difference(best.overall, row.overall) for row in others}
     bare = [name for name, found in differences.items() if found is None or found.half is None]
     if len(bare) == len(others):
-        return "One seed: there is no interval, so nobody can say which of these differences are more than chance."
+        why = "One seed" if len(best.overall.by_seed) == 1 else "Too few seeds in common"
+        return f"{why}: there is no interval, so nobody can say which of these differences are more than chance."
     told = {name: found for name, found in differences.items() if found is not None and name not in bare}
     counted = {found.seeds for found in told.values()}
     over = f"Over {min(counted)}{f' to {max(counted)}' if len(counted) > 1 else ''} paired seeds"
@@ -181,6 +183,14 @@ def _without_rank(rows: Sequence[Standing]) -> list[str]:
     """Defenses that have no rank, for a reader who looks for them."""
     without = [row.defense for row in rows if row.rank is None]
     return [f"Without a rank, and so not compared: {_and(_short(without))}."] if without else []
+
+
+def _unfinished(board: Board, cut: Cut) -> list[str]:
+    """How much of what was planned is not there."""
+    statuses = [status for c in board.cells if cut.has(c) for status in c.statuses.values()]
+    if not (missing := statuses.count("missing")):
+        return []
+    return [f"Beware: {missing} of {len(statuses)} trials are missing, and what they say may change all of this."]
 
 
 def _breaks_everyone(board: Board, cut: Cut) -> list[str]:

@@ -9,8 +9,9 @@ All scores are in [0, 1], higher is better for the defender:
 
 The worst case is the cell with the lowest mean over seeds; its interval is that cell's own, so that a worst case chosen
 among many carries no allowance for the choice. An attacker who adapts may still do what the paper tried: `paper`
-columns look at cells in paper form alone, all others at cells of either form, and ranks use these. Overall is worked
-out seed by seed, over seeds that all three have, and ties are broken by cost.
+columns look at cells in paper form alone, all others at cells of either form, and ranks use these. What has no paper to
+be read, as plain FedAvg, meets an attack in one form, which stands in both. Overall is worked out seed by seed, over
+seeds that all three have, and ties are broken by cost.
 
 A defense is ranked only if it has all three, and has met every attack and threat that is asked about: a worst case over
 fewer attacks is no worst case. n/a counts as met (there was nothing that the attack could start from), failed and
@@ -195,7 +196,8 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
     utility = _utility(board, defense, cut)
     axis = {name: [c for c in mine if c.axis == name] for name in ("integrity", "privacy")}
     scores = {"utility": utility, **{name: worst(cells) for name, cells in axis.items()}}
-    paper = {name: worst([c for c in cells if c.form == "paper"]) for name, cells in axis.items()}
+    tried = _in_paper_form(board, mine)
+    paper = {name: worst([c for c in cells if c in tried]) for name, cells in axis.items()}
     overall = _overall([scores[name] for name in cut.axes])
     counts: dict[str, int] = {}
     for c in mine:
@@ -204,7 +206,7 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
     return Standing(
         defense,
         None,
-        _unranked(board, cut, mine, {name: scores[name] for name in cut.axes}),
+        _unranked(board, cut, mine, {name: scores[name] for name in cut.axes}, overall),
         overall,
         utility,
         scores["integrity"],
@@ -216,6 +218,17 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
         seconds,
         counts,
     )
+
+
+def _in_paper_form(board: Board, mine: Sequence[Cell]) -> list[Cell]:
+    """A defense's cells in paper form; where it has none, others do, and there is one in adaptive form, that one."""
+
+    def what(c: Cell) -> tuple[str, ...]:
+        return (c.problem, c.attack, c.party, c.knows)
+
+    own = {what(c) for c in mine if c.form == "paper"}
+    elsewhere = {what(c) for c in board.cells if c.form == "paper"} - own
+    return [c for c in mine if c.form == "paper" or what(c) in elsewhere]
 
 
 def useful(board: Board) -> list[str]:
@@ -258,11 +271,13 @@ def _cost(board: Board, defense: str, cut: Cut) -> tuple[float | None, float | N
     return (fmean(shares) if shares else None), (fmean(seconds) if seconds else None)
 
 
-def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Score]) -> str:
+def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Score], overall: Score) -> str:
     """Why a defense has no rank; empty where it has one."""
     lacking = [name for name, score in scores.items() if score.value is None]
     if lacking:
         return f"no {' and no '.join(lacking)} score"
+    if overall.value is None:
+        return f"no seed that has {', '.join(scores)} all together"
     # What somebody else found against one defense lowers that one's score, and is not asked of the others.
     asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c) and not c.found_by}
     met = {(c.problem, c.attack, c.party, c.knows) for c in mine if _met(c)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import STATUSES, Arena, Board
-from fedarena.board.standing import Cut, Score, Standing
+from fedarena.board.standing import Cut, Score, Standing, standings
+from fedarena.integrity import ABOVE_CHANCE
 from fedarena.percent import share
 from fedarena.summary import Mean
 from fedarena.threat import EVERYONE, KNOWLEDGE
@@ -18,16 +19,18 @@ HOW = (
     "model that diverged), "
     "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
     "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
-    "guessing, and overall the mean of those that are asked about.",
+    "guessing, and overall the mean of those that are asked about, over seeds that all of them have. A seed on which "
+    f"the defense has learned nothing while nobody poisons (less than {ABOVE_CHANCE:g} above a constant prediction) "
+    "has no integrity.",
     "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
     "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
-    "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers"
-    " tried them.",
+    "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers "
+    "tried them; plain FedAvg, which has no paper to be read, meets an attack in one form, which stands in both.",
     "n/a is an attack that could not start, which counts as withstood; a defense that failed at an attack, or did"
     " not meet one that another met, has no rank; equal to three digits is a tie, which goes to fewer bytes, then"
     " to less time.",
 )
-"""How scores are made, in three sentences."""
+"""How scores are made."""
 
 
 def interval(m: Mean | None) -> str:
@@ -106,11 +109,31 @@ def unmeasured(board: Board, cut: Cut) -> list[str]:
 
 def notes(board: Board, cut: Cut) -> list[str]:
     """What a reader must know first: the board's own notes, what is missing from data, marks, who found what."""
-    told = [*board.notes, *_several_made(board), *marks(board, cut)]
+    told = [*board.notes, *_several_made(board), *marks(board, cut), *_fewer(board, cut), *_aside(board, cut)]
     found = [c for c in board.cells if cut.has(c)]
     by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
     told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
     return told
+
+
+def _fewer(board: Board, cut: Cut) -> list[str]:
+    """Whose overall score is over fewer seeds than its parts, so that it is not the mean of what stands beside it."""
+    told = []
+    for row in standings(board, cut):
+        parts = [getattr(row, name).by_seed for name in cut.axes]
+        seeds = sorted(set().union(*parts))
+        if row.overall.by_seed and (less := [s for s in seeds if s not in row.overall.by_seed]):
+            lacking = [name for name, part in zip(cut.axes, parts, strict=True) if any(s not in part for s in less)]
+            over = f"{len(seeds) - len(less)} of {len(seeds)} seeds"
+            told.append(f"{row.defense}: overall is over {over}, since on others it has no {' or '.join(lacking)}")
+    return told
+
+
+def _aside(board: Board, cut: Cut) -> list[str]:
+    """Problems asked about whose attacks count in no score."""
+    beside = {c.problem for c in board.cells if cut.asks(c)} - {c.problem for c in board.cells if cut.has(c)}
+    names = [a.name for a in board.arenas if a.name in beside]
+    return [f"{name}: its attacks are on the board and count in no score" for name in names]
 
 
 def _several_made(board: Board) -> list[str]:

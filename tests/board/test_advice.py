@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from board_play import make_board, make_cell, make_honest
 
 from fedarena.board.advice import advice, apart, difference
@@ -181,3 +183,21 @@ def test_a_defense_that_leads_on_the_shared_seeds_alone_is_told() -> None:
 def test_every_cut_has_something_to_say() -> None:
     for cut in (Cut((), ()), Cut((), ("own",)), Cut(("client",), ()), Cut(problems=("digits",))):
         assert all(advice(make_board(), cut))
+
+
+def test_a_board_that_is_not_finished_says_so() -> None:
+    whole = make_board()
+    first = whole.cells[0]
+    part = replace(first, status="mixed", statuses={**first.statuses, 2: "missing"})
+    begun = replace(whole, cells=(part, *whole.cells[1:]))
+    planned = sum(len(c.statuses) for c in whole.cells if Cut().has(c))
+    assert "are missing" not in told(whole, None)
+    assert f"Beware: 1 of {planned} trials are missing, and what they say may change all of this." in told(begun, None)
+
+
+def test_several_seeds_of_which_none_is_shared_are_not_called_one() -> None:
+    cells = [make_cell("fedavg", seeds=(0, 1, 2)), make_cell("dbcl", seeds=(3, 4, 5))]
+    honest = [make_honest("fedavg"), make_honest("dbcl", seeds=(3, 4, 5))]
+    text = told(make_board(cells, honest), "server")
+    assert "One seed" not in text
+    assert "Too few seeds in common: there is no interval" in text

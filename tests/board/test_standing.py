@@ -185,3 +185,34 @@ def test_whoever_knows_every_upload_can_do_what_can_be_done_without() -> None:
     assert row.integrity.worst == own
     (row,) = standings(make_board([own, more], [make_honest("dbcl")]), Cut(parties=(), knows=("own",)))
     assert row.counts == {"ok": 1}
+
+
+def test_scores_that_share_no_seed_give_no_rank() -> None:
+    """Each is there, and there is no seed of which an overall score could be the mean."""
+    cells = [make_cell(d, score=0.5, seeds=(0, 1)) for d in ("fedavg", "dbcl")]
+    rows = {
+        r.defense: r
+        for r in standings(
+            make_board(cells, [make_honest("fedavg"), make_honest("dbcl", seeds=(2,))]), read_cut("server")
+        )
+    }
+    assert rows["fedavg"].rank == 1
+    assert (rows["dbcl"].rank, rows["dbcl"].overall.value) == (None, None)
+    assert rows["dbcl"].unranked == "no seed that has utility, privacy all together"
+
+
+def test_what_has_no_paper_to_be_read_stands_in_the_column_of_the_paper_s_form_too() -> None:
+    """Else plain FedAvg would look better there than defenses that met the attack in paper form."""
+    cells = [
+        make_cell("fedavg", "dlg", 0.0, form="adaptive"),
+        make_cell("fedavg", "membership-inference", 0.9, form="paper"),
+        make_cell("dbcl", "dlg", 0.6, form="paper"),
+        make_cell("dbcl", "dlg", 0.1, form="adaptive"),
+        make_cell("fedavg", "bank", 0.2, form="adaptive"),
+        make_cell("dbcl", "bank", 0.0, form="adaptive"),
+    ]
+    rows = {r.defense: r.paper_privacy for r in standings(make_board(cells), read_cut("server"))}
+    for name, attack, value in (("fedavg", "dlg", 0.0), ("dbcl", "dlg", 0.6)):
+        assert rows[name].worst is not None
+        assert rows[name].worst.attack == attack
+        assert rows[name].value.value == pytest.approx(value, abs=0.02)

@@ -67,3 +67,19 @@ def test_notes_hold_damage_subsets_marks_and_finders() -> None:
     assert notes(make_board(), read_cut("server,own")) == []
     found = make_board([make_cell(found_by="A. Reader")])
     assert "attacks by others: dlg (A. Reader)" in notes(found, read_cut("server"))
+
+
+def test_an_overall_score_over_fewer_seeds_than_its_parts_is_told() -> None:
+    """A reader who takes the mean of what stands beside it gets another number."""
+    left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")
+    cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
+    told = notes(make_board(cells), read_cut("server,own"))
+    assert told == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
+
+
+def test_problems_that_count_in_no_score_are_told() -> None:
+    cells = [make_cell(), replace(make_cell(attack="model-inversion"), counts=False, problem="model")]
+    board = make_board(cells)
+    board = replace(board, arenas=(*board.arenas, replace(board.arenas[0], name="model")))
+    assert "model: its attacks are on the board and count in no score" in notes(board, Cut())
+    assert not any("digits: its" in note for note in notes(board, Cut()))
