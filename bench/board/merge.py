@@ -2,17 +2,20 @@
 
 A worst case over attacks holds until somebody finds a worse one. Whoever does runs a suite of one's own on the board's
 own problems, with an attack from a plug-in or a listed one better used; its cells join the board, and the lowest score
-counts. They join only where the problem is the board's to the last digit: FedAvg must have reached the same accuracy on
-every seed that both have.
+counts. They join only where the problem is the board's to the last digit (FedAvg must have reached the same accuracy on
+every seed that both have), and only with every seed of the board, since one lucky seed is no weakness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.errors import UserError
+
+V = TypeVar("V")
 
 CLOSE = 1e-3
 """Accuracies that differ by less are the same run on another machine."""
@@ -38,12 +41,14 @@ def merge(board: Board, others: Sequence[Board]) -> Board:
             replace(c, problem=same[c.problem]) for c in other.cells if c.problem in same and c.defense != "fedavg"
         ]
         found = [c for c in found if c.defense in board.defenses and c.scores]
+        found = _others(board, found)
         found, left_out = _as_defended(board, found)
+        found, too_few = _on_all_seeds(board, found)
         found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
         known |= {c.place for c in found}
         who = f"{other.title} (suite {other.suite})" if other.title else f"suite {other.suite}"
         cells += [replace(c, found_by=f"{c.found_by}, " * bool(c.found_by) + who) for c in found]
-        notes.append(_note(other, found) + left_out)
+        notes.append(_note(other, found) + left_out + too_few)
     return replace(board, cells=tuple(cells), notes=tuple(notes))
 
 
@@ -55,6 +60,36 @@ def _as_defended(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
     if not away:
         return kept, ""
     return kept, f"; left out are cells of {', '.join(away)}, which has other options there than on the board"
+
+
+def _others(board: Board, found: Sequence[Cell]) -> list[Cell]:
+    """Without the board's own cells, measured by the very same records."""
+    own = {(c.place, tuple(sorted(c.keys.items()))) for c in board.cells}
+    return [c for c in found if (c.place, tuple(sorted(c.keys.items()))) not in own]
+
+
+def _on_all_seeds(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
+    """Cells that were measured on every seed of the board, cut to these, and what to say of the others."""
+    wanted = set(board.seeds)
+    kept, away = [], []
+    for c in found:
+        there = {seed for seed, status in c.statuses.items() if status != "missing"}
+        if wanted <= there:
+            kept.append(_cut(c, wanted))
+        else:
+            away.append((c.attack, sorted(wanted - there)))
+    if not away:
+        return kept, ""
+    told = "; ".join(f"{attack} lacks seeds {', '.join(map(str, seeds))}" for attack, seeds in away[:3])
+    return kept, f"; {len(away)} cells are left out, for they were not measured on every seed of the board ({told})"
+
+
+def _cut(c: Cell, seeds: set[int]) -> Cell:
+    def some(found: dict[int, V]) -> dict[int, V]:
+        return {seed: value for seed, value in found.items() if seed in seeds}
+
+    metrics = {name: some(values) for name, values in c.metrics.items()}
+    return replace(c, statuses=some(c.statuses), scores=some(c.scores), metrics=metrics, keys=some(c.keys))
 
 
 def _same_problems(board: Board, other: Board) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from board_play import make_board
 from conftest import Bench
 
-from fedarena.board.board import Board
+from fedarena.board.board import Board, Cell
 from fedarena.board.load import load_board
 from fedarena.board.merge import merge
 from fedarena.board.standing import Cut, standings
@@ -73,6 +73,42 @@ def test_a_listed_attack_with_other_options_joins_under_the_suite_s_name() -> No
     assert len({c.place for c in merge(base, [other]).cells}) == len(merge(base, [other]).cells)
 
 
+def test_a_board_s_own_cells_do_not_join_again() -> None:
+    base = _defended(make_board(suite="base"), "same options")
+    board = merge(base, [base])
+    assert board.cells == base.cells
+    assert "0 cells are from suite 'base'" in board.notes[-1]
+
+
+def test_cells_without_every_seed_of_the_board_do_not_join_and_further_seeds_are_cut() -> None:
+    """One lucky seed is no weakness, and means over other seeds cannot be compared."""
+    base = _defended(make_board(suite="base"), "same options")
+    one, more = (
+        replace(
+            base,
+            suite=name,
+            cells=tuple(
+                replace(
+                    c,
+                    statuses=dict.fromkeys(seeds, "ok"),
+                    scores=dict.fromkeys(seeds, 0.01),
+                    keys={s: f"{name}{i}-{s}" for s in seeds},
+                    metrics={},
+                )
+                for i, c in enumerate(base.cells)
+            ),
+        )
+        for name, seeds in (("one", (0,)), ("more", (0, 1, 2, 3)))
+    )
+    board = merge(base, [one])
+    assert board.cells == base.cells
+    assert "not measured on every seed of the board" in board.notes[-1]
+    assert "lacks seeds 1, 2" in board.notes[-1]
+    joined = [c for c in merge(base, [more]).cells if c.found_by]
+    assert joined
+    assert all(set(c.scores) == set(c.statuses) == set(c.keys) == {0, 1, 2} for c in joined)
+
+
 def test_a_defense_with_other_options_does_not_join() -> None:
     base, other = _defended(make_board(suite="base"), "epsilon 2"), _defended(make_board(suite="weak"), "epsilon 1000")
     board = merge(base, [other])
@@ -81,7 +117,10 @@ def test_a_defense_with_other_options_does_not_join() -> None:
 
 
 def _defended(board: Board, digest: str) -> Board:
-    return replace(board, cells=tuple(replace(c, defended=digest) for c in board.cells))
+    def keys(c: Cell) -> dict[int, str]:
+        return {seed: f"{board.suite}-{key}" for seed, key in c.keys.items()}
+
+    return replace(board, cells=tuple(replace(c, defended=digest, keys=keys(c)) for c in board.cells))
 
 
 def test_another_problem_does_not_join(bench: Bench, tmp_path: Path) -> None:
