@@ -149,6 +149,7 @@ def _line(line: Line) -> dict[str, Any]:
         "column": published.column,
         "paper": published.paper,
         "source": published.source,
+        "derived": published.derived,
         "ours": measured.value if isinstance(measured, Mean) else measured,
         "half_interval": measured.half if isinstance(measured, Mean) else None,
         "difference": line.difference,

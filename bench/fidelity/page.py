@@ -12,6 +12,12 @@ from fedarena.fidelity.order import expected
 from fedarena.fidelity.parts import Asked
 from fedarena.fidelity.verdict import VERDICTS, WIDE
 from fedarena.markdown import table as table_of
+from fedarena.reproduce.left_out import PAPERS, Printed, counted
+
+LEFT_OUT = "What the papers print and this page does not have"
+COUNTED = """Counted are results, each once, however many lines it has above: the cells of tables, and numbers of a text
+that stand in no table. Not counted are settings, plots, and a text's ranges and rough figures. Numbers from authors'
+logs, derived ones and what a text says in words of a plot have lines above, but are not counted either."""
 
 RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point
   for shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or
@@ -24,7 +30,8 @@ RULE = f"""- **held**: ours differs from the paper's number by no more than the 
 
 One seed has no interval: its verdict goes by the tolerance alone, and chance may account for it. What a paper says in
 words has bounds, which the setting states; our mean lies within them (held) or it does not (differs). Differences are
-ours less the paper's. Time is CPU time of the part that holds the number, of all seeds together; a part may hold
+ours less the paper's as it stands here; a number that the paper does not print, but that follows from two that it
+prints, is marked as derived. Time is CPU time of the part that holds the number, of all seeds together; a part may hold
 several numbers. A command measures its line, and whatever else of that table has a name that begins so."""
 
 
@@ -40,9 +47,11 @@ def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
     confined = f" Only what begins with `{only}`: `bench reproduce --all` gathers all." if only else ""
     parts = [
         "# The papers' numbers, and ours",
-        f"{len(lines)} lines, each a number that a paper or its authors' logs print beside what is measured here: "
-        f"{len(there)} are measured, {len(lines) - len(there)} are not. A number that several variants of ours stand "
-        f"beside has a line for each.{confined} Written by",
+        f"{len(lines)} lines, each a number that a paper or its authors' logs print, or one derived from printed "
+        f"numbers, beside what is measured here: {len(there)} are measured, {len(lines) - len(there)} are not. A "
+        f"number that several variants of ours stand beside has a line for each.{confined}",
+        *([] if only else [_share(found)]),
+        "Written by",
         _block("bench reproduce --all" + (f' --only "{only}"' if only else "")),
         "from what is there; `--measure` measures what is not, and `--within MINUTES` as much of it as fits.",
         _overview(found),
@@ -57,6 +66,8 @@ def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
             paper = table.partition("/")[0]
             parts.append(f"## {_citation(paper)}")
         parts += _table(table, found)
+    if not only:
+        parts += _left_out(found)
     parts += _rest(found)
     return "\n\n".join(parts) + "\n"
 
@@ -74,6 +85,36 @@ def _overview(found: Gathered) -> str:
         rows.append([paper, str(len(own)), *(str(n or "") for n in counts(own).values())])
     rows.append(["all", str(len(found.all)), *(str(n or "") for n in counts(found.all).values())])
     return markdown(["paper", "lines", *VERDICTS], rows)
+
+
+def _papers(found: Gathered) -> list[str]:
+    return [paper for paper in PAPERS if any(table.startswith(f"{paper}/") for table in found.lines)]
+
+
+def _share(found: Gathered) -> str:
+    """How many of the papers' numbers are on the page."""
+    printed, here = counted(_papers(found))
+    anchor = LEFT_OUT.lower().replace(" ", "-")
+    return (
+        f"Lines are not the papers' numbers: the papers print {printed} results, of which {here} are on this page and "
+        f"{printed - here} are not. Which these are, and why, stands under [{LEFT_OUT}](#{anchor}), with the plots, "
+        "which print no numbers."
+    )
+
+
+def _left_out(found: Gathered) -> list[str]:
+    """What the papers print, how much of it is on the page, and why the rest is not."""
+    rows = [
+        [paper, one.where, *_amounts(one), one.what, one.why, ", ".join(f"`{table}`" for table in one.tables)]
+        for paper in _papers(found)
+        for one in PAPERS[paper]
+    ]
+    head = ["paper", "where", "printed", "on this page", "not here", "what is not here", "why", "lines under"]
+    return [f"## {LEFT_OUT}", COUNTED, markdown(head, rows)]
+
+
+def _amounts(one: Printed) -> list[str]:
+    return ["-"] * 3 if one.numbers is None else [str(one.numbers), str(one.here), str(one.left)]
 
 
 def _citation(name: str) -> str:

@@ -5,6 +5,7 @@ PIECES                              names of parts that are measured independent
 MEASURED                            columns that are averaged over seeds when shown; () shows every row
 rows(piece, data_dir, seed, progress)   the rows of one part for one seed
 PUBLISHED                           where there are some: the papers' numbers, and where ours stand (`published`)
+                                    (what of the papers no table holds is listed in `left_out`)
 draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
 compact(rows)                           likewise: all rows in the form in which they are printed, and notes below them
 """
@@ -14,9 +15,11 @@ TABLES = {
     "baffle/table1": "fedarena.reproduce.baffle_table1",
     "baffle/table2": "fedarena.reproduce.baffle_table2",
     "baffle/table4": "fedarena.reproduce.baffle_table4",
+    "baffle/table4-large": "fedarena.reproduce.baffle_table4_large",
     "dbcl/figure3": "fedarena.reproduce.dbcl_figure3",
     "dbcl/property": "fedarena.reproduce.dbcl_property",
     "dbcl/table1": "fedarena.reproduce.dbcl_table1",
+    "dbcl/table1-rest": "fedarena.reproduce.dbcl_table1_rest",
     "inference/digits": "fedarena.reproduce.inference_digits",
     "inference/epsilon": "fedarena.reproduce.inference_epsilon",
     "inversion/images": "fedarena.reproduce.inversion_images",
@@ -31,9 +34,12 @@ TABLES = {
     "two-stage/figure1": "fedarena.reproduce.two_stage_figure1",
     "two-stage/figure2": "fedarena.reproduce.two_stage_figure2",
     "two-stage/table2": "fedarena.reproduce.two_stage_table2",
+    "two-stage/table3": "fedarena.reproduce.two_stage_table3",
     "two-stage/table4": "fedarena.reproduce.two_stage_table4",
     "two-stage/table5": "fedarena.reproduce.two_stage_table5",
     "two-stage/table6": "fedarena.reproduce.two_stage_table6",
+    "two-stage/tables10-14": "fedarena.reproduce.two_stage_tables10to14",
     "two-stage/table15": "fedarena.reproduce.two_stage_table15",
+    "two-stage/table16": "fedarena.reproduce.two_stage_table16",
     "two-stage/table17": "fedarena.reproduce.two_stage_table17",
 }

@@ -7,7 +7,7 @@ of it counts here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,12 @@ SETTING = (
     "The paper's MB are the GPU's and hold the framework"
 )
 
-PAPER = {"LeNet": (1680, 67, 174, 10.35), "WRN-10-2": (1878, 75, 196, 10.43), "MobileNet": (2041, 102, 217, 10.63)}
+Numbers = tuple[int, int, int, float]
+PAPER: dict[str, Numbers] = {
+    "LeNet": (1680, 67, 174, 10.35),
+    "WRN-10-2": (1878, 75, 196, 10.43),
+    "MobileNet": (2041, 102, 217, 10.63),
+}
 """Backpropagation, least, most; the ratio in per cent, as printed."""
 
 CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
@@ -40,58 +45,70 @@ CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
 PIECES, MEASURED = tuple(PAPER), ()
 
 FRAMEWORK = "the paper's is the GPU's memory, framework included"
-PUBLISHED = tuple(
-    published
-    for model, (backprop, least, most, ratio) in PAPER.items()
-    for published in (
-        Published(model, backprop, "backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK),
-        Published(model, f"{least}~{most}", "layers", share=False, better="lower", apart=FRAMEWORK),
-        Published(model, ratio, "ratio_%", share=False, better="lower"),
+
+
+def published(paper: Mapping[str, Numbers]) -> tuple[Published, ...]:
+    """The paper's numbers of one size of images, by network."""
+    return tuple(
+        one
+        for model, (backprop, least, most, ratio) in paper.items()
+        for one in (
+            Published(model, backprop, "backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK),
+            Published(model, f"{least}~{most}", "layers", share=False, better="lower", apart=FRAMEWORK),
+            Published(model, ratio, "ratio_%", share=False, better="lower"),
+        )
     )
-)
+
+
+PUBLISHED = published(PAPER)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One network's row; the figures do not depend on the seed."""
-    task, params, batch = round_of(piece, seed)
+    return [row(piece, round_of(piece, seed), PAPER[piece])]
+
+
+def row(model: str, of: tuple[Task, Tensors, Batch], paper: Numbers) -> dict[str, Any]:
+    """One network's row, of a round's task, parameters and batch."""
+    task, params, batch = of
     found = layer_memory.measure(task, params, batch)
-    backprop, least, most, ratio = PAPER[piece]
-    return [
-        {
-            "model": piece,
-            "parameters": sum(p.numel() for p in params.values()),
-            "paper_backprop": backprop,
-            "backprop": found.backprop / 1e6,
-            "paper_layers": f"{least}~{most}",
-            "layers": f"{found.smallest / 1e6:.2f}~{found.largest / 1e6:.2f}",
-            "paper_ratio_%": ratio,
-            "ratio_%": 100 * found.largest / found.backprop,
-            "forwards": found.forwards / 1e6,
-            "forwards_ratio_%": 100 * found.forwards / found.backprop,
-        }
-    ]
+    backprop, least, most, ratio = paper
+    return {
+        "model": model,
+        "parameters": sum(p.numel() for p in params.values()),
+        "paper_backprop": backprop,
+        "backprop": found.backprop / 1e6,
+        "paper_layers": f"{least}~{most}",
+        "layers": f"{found.smallest / 1e6:.2f}~{found.largest / 1e6:.2f}",
+        "paper_ratio_%": ratio,
+        "ratio_%": 100 * found.largest / found.backprop,
+        "forwards": found.forwards / 1e6,
+        "forwards_ratio_%": 100 * found.forwards / found.backprop,
+    }
 
 
-def round_of(piece: str, seed: int) -> tuple[Task, Tensors, Batch]:
+def round_of(
+    piece: str, seed: int, shape: tuple[int, int, int] = SHAPE, classes: int = CLASSES
+) -> tuple[Task, Tensors, Batch]:
     """A network of the table, parameters, and a batch of random images."""
     g = Rng(seed).torch()
     if piece in CARDS:
         card = registry.find("model", CARDS[piece])
         architecture = card.load()(card.parse({}))
-        module: nn.Module = architecture.module(SHAPE, CLASSES)
+        module: nn.Module = architecture.module(shape, classes)
         params: Tensors = architecture.init(module, g)
     else:
-        module = _mobilenet(g)
+        module = _mobilenet(g, classes)
         params = {name: p.detach() for name, p in module.named_parameters()}
-    task = Task(module, SHAPE, CLASSES, (BATCH,), Schedule(batch_size=BATCH))
-    y = torch.randint(0, CLASSES, (1, BATCH), generator=g)
-    return task, params, Batch(torch.rand(1, BATCH, *SHAPE, generator=g), y)
+    task = Task(module, shape, classes, (BATCH,), Schedule(batch_size=BATCH))
+    y = torch.randint(0, classes, (1, BATCH), generator=g)
+    return task, params, Batch(torch.rand(1, BATCH, *shape, generator=g), y)
 
 
-def _mobilenet(generator: torch.Generator) -> nn.Module:
+def _mobilenet(generator: torch.Generator, classes: int) -> nn.Module:
     """Random filters; in training, so that batch statistics are used, but nothing is dropped."""
     with torch.device("meta"):  # there it draws nothing from the global generator
-        net: nn.Module = import_torchvision().models.mobilenet_v2(num_classes=CLASSES)
+        net: nn.Module = import_torchvision().models.mobilenet_v2(num_classes=classes)
     net.to_empty(device="cpu")
     fill(net, generator)
     for module in net.modules():

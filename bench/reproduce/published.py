@@ -15,7 +15,7 @@ class Published:
 
     Attributes:
         piece: of the table's `PIECES`, the one that measures ours.
-        paper: the number, or what the paper says in words.
+        paper: the number, no digits beyond `decimals`, or what the paper says in words.
         column: of the piece's row, which holds ours.
         row: (column, value) pairs by which the row is found among the piece's; () where it has one.
         decimals: digits after the point that the paper prints.
@@ -25,6 +25,7 @@ class Published:
         remark: what else is to be known of ours.
         source: where the number stands, where that is not the paper itself.
         apart: why the two cannot be held against each other; "" where they can.
+        derived: from which printed numbers `paper` is worked out, as "322/96"; "" where the paper prints it.
     """
 
     piece: str
@@ -38,6 +39,12 @@ class Published:
     remark: str = ""
     source: str = ""
     apart: str = ""
+    derived: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a number with digits that are not shown: what is subtracted is what stands there."""
+        if not isinstance(self.paper, str) and float(f"{self.paper:.{self.decimals}f}") != self.paper:
+            raise ValueError(f"{self.piece}: the paper's {self.column} is {self.paper}, {self.decimals} digits shown")
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of the piece is the one."""
@@ -50,6 +57,8 @@ class Published:
 
     @property
     def shown(self) -> str:
-        """The paper's number, with the digits that the paper prints."""
+        """The paper's number, with the digits that the paper prints, and where it stands or what it is made of."""
         number = self.paper if isinstance(self.paper, str) else f"{self.paper:.{self.decimals}f}"
-        return f"{number} ({self.source})" if self.source else number
+        notes = [self.source] if self.source else []
+        notes += [f"derived: {self.derived}"] if self.derived else []
+        return f"{number} ({'; '.join(notes)})" if notes else number

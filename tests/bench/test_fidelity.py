@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,26 @@ import reproduce_play
 
 from fedarena import __version__
 from fedarena.fidelity import words
-from fedarena.fidelity.gather import Gathered, gather, quoted
+from fedarena.fidelity.gather import Gathered, Line, gather, quoted
 from fedarena.fidelity.order import cheapest_first, expected
-from fedarena.fidelity.page import markdown, page
+from fedarena.fidelity.page import LEFT_OUT, markdown, page
 from fedarena.fidelity.parts import GUESS, Asked, Part, load, path_of, save, save_guess
 from fedarena.fidelity.picture import alt, draw, drawn
 from fedarena.fidelity.verdict import ours, verdict
-from fedarena.reproduce import TABLES
+from fedarena.reproduce import (
+    TABLES,
+    dbcl_table1_rest,
+    two_stage,
+    two_stage_table3,
+    two_stage_table16,
+    two_stage_tables10to14,
+)
+from fedarena.reproduce.left_out import PAPERS, counted
 from fedarena.reproduce.published import Published
 from fedarena.summary import Mean
 
 TABLE = "dbcl/toy"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -220,7 +231,7 @@ def rich(toy: str, folder: Path) -> Gathered:
 
 def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) -> None:
     text = page(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
-    assert "3 lines, each a number that a paper or its authors' logs print beside what is measured here" in text
+    assert "3 lines, each a number that a paper or its authors' logs print, or one derived from printed" in text
     assert "2 are measured, 1 are not." in text
     row = (
         "| red, one | accuracy | 0.50 | 0.5010 | 0.4985 to 0.5035 | +0.0010 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
@@ -295,10 +306,116 @@ def test_every_published_number_is_measured_by_a_part_and_told_apart() -> None:
 
 def test_papers_numbers_are_printed_as_the_paper_prints_them() -> None:
     for table, p in every_table():
-        if isinstance(p.paper, float) and table != "dbcl/table1":  # whose ratios are ours to work out
+        if isinstance(p.paper, float):
             assert float(f"{p.paper:.{p.decimals}f}") == p.paper, (table, p)
+    with pytest.raises(ValueError, match="3 digits shown"):
+        Published("p", 322 / 96, "ratio", decimals=3)
     assert Published("p", 0.80, "accuracy").shown == "0.80"
     assert Published("p", 0.8, "accuracy", decimals=4, source="authors' logs").shown == "0.8000 (authors' logs)"
+    assert Published("p", 3.354, "ratio", decimals=3, derived="322/96").shown == "3.354 (derived: 322/96)"
+
+
+def shown_differences(page_text: str) -> Iterator[tuple[str, Decimal, Decimal, Decimal]]:
+    """(line, the paper's, ours, difference) of every line of a page that has a difference, as printed."""
+    head: list[str] = []
+    for line in page_text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if line.startswith("#"):
+            head = []
+        elif "difference" in cells:
+            head = cells
+        elif head and len(cells) == len(head) and re.fullmatch(r"[+-][\d.]+", cells[head.index("difference")]):
+            paper, mine, apart = (cells[head.index(name)] for name in ("paper", "ours", "difference"))
+            yield line, Decimal(paper.split(" ")[0]), Decimal(mine), Decimal(apart)
+
+
+def assert_differences_hold(page_text: str, least: int) -> None:
+    found = list(shown_differences(page_text))
+    assert len(found) >= least
+    for line, paper, mine, apart in found:
+        digit = Decimal(1).scaleb(int(apart.as_tuple().exponent))
+        assert abs(apart - (mine - paper)) <= digit / 2, line
+
+
+def test_differences_on_the_page_are_ours_less_the_paper_s_as_printed() -> None:
+    """Every published number, beside one of ours that has more digits than are shown."""
+    every = [(t, p) for t, p in every_table() if not isinstance(p.paper, str) and not p.apart]
+    lines: dict[str, list[Line]] = {}
+    for i, (t, p) in enumerate(every):
+        mine = Mean(float(p.paper) * (1 + 0.1 * math.sin(i)), None, 1)
+        lines.setdefault(t, []).append(Line(t, p, mine, verdict(p, mine), (0,), 1.0))
+    text = page(Gathered(lines, dict.fromkeys(lines, ""), (), (), (), {}, ()), None, "")
+    assert_differences_hold(text, len(every))
+
+
+def test_differences_on_the_page_at_hand_are_ours_less_the_paper_s() -> None:
+    assert_differences_hold((ROOT / "reports/reproduction/README.md").read_text(), 20)
+
+
+def leaves(value: Any) -> int:
+    """Numbers in nested containers and in fields of dataclasses that are called `paper`."""
+    if isinstance(value, dict):
+        return sum(map(leaves, value.values()))
+    if isinstance(value, tuple | list):
+        return sum(map(leaves, value))
+    return leaves(value.paper) if hasattr(value, "paper") else 1
+
+
+OF_WORDS = {"dbcl/figure3", "two-stage/figure1", "two-stage/figure2"}
+"""Tables of what the paper says in words, or of its authors' logs."""
+RATIOS = {"pbpfl/table3"}
+"""Tables of what is derived."""
+PART_OF_ANOTHER = {"dbcl/table1"}
+"""Tables whose numbers another one holds, too."""
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_the_tables_hold_is_what_is_said_to_be_on_the_page(paper: str) -> None:
+    for one in PAPERS[paper]:
+        assert one.numbers is None or 0 <= one.left <= one.numbers
+        assert not one.left or (one.what and one.why), one
+        assert one.left or one.numbers is None or one.tables, one
+        holding = [t for t in one.tables if t not in OF_WORDS | RATIOS | PART_OF_ANOTHER]
+        if one.numbers is not None:
+            assert one.here == sum(leaves(vars(import_module(TABLES[t]))["PAPER"]) for t in holding), one.where
+
+
+def test_every_table_with_a_paper_s_number_is_named_among_what_the_papers_print() -> None:
+    named = {table for entries in PAPERS.values() for one in entries for table in one.tables}
+    assert named == {table for table, _ in every_table()}
+
+
+def test_the_page_tells_what_of_the_papers_is_not_there(toy: str, tmp_path: Path) -> None:
+    text = page(gather(tmp_path), None, "")
+    printed, here = counted(["dbcl"])
+    assert f"the papers print {printed} results, of which {here} are on this page and {printed - here} are not" in text
+    assert f"## {LEFT_OUT}\n" in text
+    assert f"(#{LEFT_OUT.lower().replace(' ', '-')})" in text
+    assert "| dbcl | Table 1 | 20 | 20 | 0 |" in text
+    assert "| baffle |" not in text  # which the toy is not of
+    assert LEFT_OUT not in page(gather(tmp_path), None, "dbcl/toy: red")
+
+
+def test_the_readme_counts_what_is_on_the_page() -> None:
+    printed, here = counted(PAPERS)
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{here} of the {printed} results that the four papers print" in text
+    assert f"The other {printed - here}" in text
+    assert LEFT_OUT in text
+
+
+def test_cells_of_the_tables_can_be_set_up() -> None:
+    """Those that take too long to measure here: the options, partitions and models that they name exist."""
+    for cell in (*two_stage_table3.CELLS, *two_stage_tables10to14.CELLS, *two_stage_table16.CELLS):
+        assert two_stage.group(cell, 0, None).problem.partition == cell.partition
+    names = [cell.name for cell in dbcl_table1_rest.CELLS]
+    assert len(set(names)) == len(names) == 27
+    assert {cell.row.network.model for cell in dbcl_table1_rest.CELLS} == {"mlp", "cnn-mnist"}
+    assert [(p.piece, p.paper) for p in dbcl_table1_rest.PUBLISHED if "c = 20%" in p.piece][:3] == [
+        ("MLP, c = 20%", 84),
+        ("MLP-Sketch, balanced hash (authors' code), c = 20%", 308),
+        ("MLP-Sketch, CountSketch (paper's text), c = 20%", 308),
+    ]
 
 
 def test_what_a_table_calls_the_paper_s_is_what_is_published() -> None:
