@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Standing, standings
-from fedarena.report.drawn import Drawn, as_png, file_name, label, look
+from fedarena.report.drawn import Drawn, as_png, file_name
+from fedarena.report.rows import Panel, in_rows
 from fedarena.summary import Mean
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COSTS: dict[str, tuple[str, Callable[[Standing], float | None]]] = {
     "bytes": ("bytes per client and round / FedAvg's", lambda row: row.bytes),
@@ -21,32 +17,31 @@ COSTS: dict[str, tuple[str, Callable[[Standing], float | None]]] = {
 
 
 def cost_and_score(board: Board) -> list[Drawn]:
-    """Overall score against bytes and time; nothing where no defense has both."""
-    from matplotlib.figure import Figure
-
-    rows = standings(board)
-    drawn = {
-        name: [(row, cost, row.overall.value) for row in rows if (cost := of(row)) and row.overall.value is not None]
+    """Overall score beside bytes and time, a row a defense; nothing where no defense has both."""
+    scored = {row.defense: (row, value) for row in standings(board) if (value := row.overall.value) is not None}
+    costs = {
+        name: {defense: cost for defense, (row, _) in scored.items() if (cost := of(row))}
         for name, (_, of) in COSTS.items()
     }
-    if not any(drawn.values()):
+    best = sorted(scored, key=lambda defense: -scored[defense][1].value)
+    names = [defense for defense in best if any(defense in found for found in costs.values())]
+    if not names:
         return []
-    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
+    panels = [Panel("overall score", {d: scored[d][1] for d in names})]
     told = []
-    for axes, (name, (title, _)) in zip(figure.subplots(1, 2, sharey=True), COSTS.items(), strict=True):
-        _points(axes, [(row.defense, cost, value) for row, cost, value in drawn[name]], [r.defense for r in rows])
-        axes.axvline(1.0, zorder=0, color="#888888", linewidth=0.8)
-        axes.set_xlabel(title, fontsize=8)
-        said = "; ".join(f"{row.defense} {cost:.2f} × for {value.value:.2f}" for row, cost, value in drawn[name])
+    for name, (title, _) in COSTS.items():
+        panels.append(Panel(title, _single(costs[name]), log=True, guide=1.0))
+        said = "; ".join(f"{d} {costs[name][d]:.2f} × for {scored[d][1].value:.2f}" for d in names if d in costs[name])
         told.append(f"{title[0].upper()}{title[1:]}: {said or 'not measured'}.")
-        if name == "bytes":
-            axes.set_ylabel("overall score", fontsize=8)
-    _legend_below(figure, figure.axes[0] if drawn["bytes"] else figure.axes[1])
-    left_out = [row.defense for row in rows if row.overall.value is None]
-    caption = "Overall score against cost; upper left is better, the grey line is FedAvg's cost. Bars: 95 % over seeds."
+    caption = (
+        "Overall score beside cost, the best score on top; further left is cheaper, and the grey lines are FedAvg's "
+        "cost. What has a row above it whose costs lie no further right is no bargain. Bars: 95 % over seeds."
+    )
+    left_out = [row.defense for row in standings(board) if row.defense not in scored]
     if left_out:
         caption += f" Not drawn, because they have no overall score: {', '.join(left_out)}."
-    return [Drawn("cost", "Overall score against cost. " + " ".join(told), caption, as_png(figure))]
+    alt = "Overall score against cost. " + " ".join(told)
+    return [Drawn("cost", alt, caption, as_png(in_rows(names, panels)))]
 
 
 def privacy_and_epsilon(board: Board) -> list[Drawn]:
@@ -55,72 +50,57 @@ def privacy_and_epsilon(board: Board) -> list[Drawn]:
 
 
 def _epsilon(board: Board, problem: str) -> Drawn | None:
-    from matplotlib.figure import Figure
-
     rows = {row.defense: row for row in standings(board, Cut(problems=(problem,)))}
+    privacy = {d: value for d, row in rows.items() if (value := row.privacy.value) is not None}
     promised = {h.defense: h.guarantees for h in board.honest if h.problem == problem}
     kinds = sorted({name for given in promised.values() for name in given if name.startswith("epsilon")})
     found = {
-        kind: [
-            (d, promised[d][kind], value)
-            for d, row in rows.items()
-            if d in promised and promised[d].get(kind, 0.0) > 0 and (value := row.privacy.value) is not None
-        ]
+        kind: {d: promised[d][kind] for d in privacy if d in promised and promised[d].get(kind, 0.0) > 0}
         for kind in kinds
     }
     kind = max(kinds, key=lambda name: len(found[name]), default="")
     if not kind or not found[kind]:
         return None
-    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-    axes = figure.subplots()
-    _points(axes, found[kind], list(rows))
-    axes.set_xlabel(_called(kind), fontsize=8)
-    axes.set_ylabel("privacy, worst case", fontsize=8)
-    told = "; ".join(f"{d} ε {eps:.3g} and privacy {value.value:.2f}" for d, eps, value in found[kind])
-    plain = rows["fedavg"].privacy.value if "fedavg" in rows else None
+    # As they are told: accountants stop a little below what is asked for.
+    given = dict(sorted(found[kind].items(), key=lambda item: (float(f"{item[1]:.3g}"), -privacy[item[0]].value)))
+    plain = privacy.get("fedavg")
+    told = "; ".join(f"{d} ε {eps:.3g} and privacy {privacy[d].value:.2f}" for d, eps in given.items())
     if plain is not None:
-        axes.axhline(plain.value, zorder=0, color="#888888", linewidth=0.8)
         told += f"; fedavg promises nothing and has {plain.value:.2f}"
-    _legend_below(figure, axes)
     others = (
         f" Other kinds stand in the table of honest runs: {', '.join(map(_called, kinds))}." if len(kinds) > 1 else ""
     )
     caption = (
-        f"Worst privacy score on {problem} against the {_called(kind)} that the protocol promises; a smaller ε "
-        "promises more. Bars: 95 % over seeds; grey: FedAvg, which promises nothing. An ε bounds attacks on what it "
-        f"was proven for alone.{others}"
+        f"Worst privacy score on {problem} beside the {_called(kind)} that the protocol promises; a smaller ε "
+        "promises more, and rows are in its order, then by score. Bars: 95 % over seeds; grey line: FedAvg, which "
+        f"promises nothing. An ε bounds attacks on what it was proven for alone.{others}"
     )
     alt = f"Privacy against {_called(kind)} on {problem}: {told}."
+    figure = in_rows(list(given), _promise_and_privacy(kind, given, privacy, plain))
     return Drawn(file_name("epsilon", problem), alt, caption, as_png(figure))
+
+
+def _promise_and_privacy(
+    kind: str, given: Mapping[str, float], privacy: Mapping[str, Mean], plain: Mean | None
+) -> list[Panel]:
+    """Two panels; one where all promise the same, which its title then says."""
+    guide = None if plain is None else plain.value
+    scores = {d: privacy[d] for d in given}
+    same = {f"{eps:.3g}" for eps in given.values()}
+    if len(same) == 1:
+        return [Panel(f"privacy, worst case, where {_called(kind)} is {same.pop()}", scores, guide=guide)]
+    return [
+        Panel(_called(kind), _single(given), log=True),
+        Panel("privacy, worst case", scores, guide=guide),
+    ]
+
+
+def _single(values: Mapping[str, float]) -> dict[str, Mean]:
+    """Numbers without an interval."""
+    return {name: Mean(value, None, 1) for name, value in values.items()}
 
 
 def _called(kind: str) -> str:
     """`epsilon_replace_one` → "ε (replace one)"."""
     rest = kind.removeprefix("epsilon").strip("_").replace("_", " ")
     return f"ε ({rest})" if rest else "ε"
-
-
-def _points(axes: Axes, points: Sequence[tuple[str, float, Mean]], order: Sequence[str]) -> None:
-    """A marker each, with its interval cut to [0, 1]."""
-    for defense, x, value in points:
-        half = value.half or 0.0
-        low, high = max(0.0, value.value - half), min(1.0, value.value + half)
-        at = look(order.index(defense)) | {"markersize": 6, "linestyle": "none"}
-        axes.errorbar(
-            [x], [value.value], [[value.value - low], [high - value.value]], capsize=3, label=label(defense), **at
-        )
-    if points:
-        xs = [x for _, x, _ in points]
-        axes.set_xscale("log", subs=[2, 5])
-        axes.set_xlim(min(xs) / 1.5, max(xs) * 1.5)
-        axes.tick_params(which="minor", labelsize=7)
-        for ticks in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-            ticks("{x:g}")
-    axes.set_ylim(0.0, 1.02)
-    axes.grid(alpha=0.3)
-    axes.tick_params(labelsize=7)
-
-
-def _legend_below(figure: Figure, axes: Axes) -> None:
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(5, len(names)), fontsize=8)

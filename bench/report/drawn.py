@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedarena.figures import SHADES
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
 LARGEST = 150_000
@@ -19,9 +21,18 @@ COLOURS = (256, 128)
 LONGEST = 28
 """Letters of a name."""
 
+SHADE, INK = SHADES[1], "#777777"
+"""Of what is told apart by its place alone; of what stands behind it."""
 LINES = ("-", ":", "-.")
 """Line styles of what is compared; dashes, and black, are kept for the run that nobody attacks."""
-MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*", "<", "h", ">", "+")
+MARKERS = ("o", "s", "^", "D", "v", "P", "*", "<", ">")
+"""Shapes that stay apart when they are small."""
+FILLS = ("full", "none", "left")
+
+COLUMNS = 5
+"""Of a legend, at most."""
+EDGE = 0.1
+"""Inches beside a legend that stay empty; letters are not exactly as wide in a file as they are measured."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +63,51 @@ def file_name(*words: str) -> str:
 
 
 def label(text: str) -> str:
-    """A name as it stands in a figure: one line, not too long, and no formula whatever signs it has."""
-    flat = " ".join(text.split())
-    return (flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…").replace("$", r"\$")
+    """A name as it stands in a figure: as `plain`, and of a long one both ends, in which composed names differ."""
+    flat, half = " ".join(text.split()), LONGEST // 2
+    return plain(flat if len(flat) <= LONGEST else f"{flat[:half]}…{flat[half + 1 - LONGEST :]}")
+
+
+def plain(text: str) -> str:
+    """Words as they stand in a figure: whole, on one line, and no formula whatever signs they have."""
+    return " ".join(text.split()).replace("$", r"\$")
 
 
 def look(i: int) -> dict[str, Any]:
-    """How the i-th of several curves or points is drawn: colours that the colour-blind tell apart, and a marker and a
-    line style that do without colour. The first 12 differ in their marker."""
+    """How the i-th of several curves is drawn: colours that the colour-blind tell apart, and a marker, its filling and
+    a line style that do without colour. The first 27 differ in marker or filling."""
+    turn, shape = divmod(i, len(MARKERS))
     return {
         "color": SHADES[1 + i % (len(SHADES) - 1)],
-        "marker": MARKERS[i % len(MARKERS)],
-        "linestyle": LINES[i % len(LINES)],
-        "markersize": 4,
+        "marker": MARKERS[shape],
+        "fillstyle": FILLS[turn % len(FILLS)],
+        "markerfacecoloralt": "white",
+        # Of the same shape, the next filling has the next style.
+        "linestyle": LINES[(i + turn) % len(LINES)],
+        "markersize": 4.5,
         "linewidth": 1.3,
     }
+
+
+def marked(i: int, points: int, most: int = 6) -> tuple[int, int]:
+    """Which points of the i-th curve have a marker: not all, and others than on the next curve, so that curves that
+    lie on one another are all seen. There is always one; of a curve of two or three points, which is all corners, each
+    has one."""
+    every = max(1, min(3, points // 2), points // most)
+    return i % every, every
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Artist]) -> None:
+    """A legend below all panels, with as many columns as fit the width; the figure grows by its height."""
+    names = [label(name) for name in handles]
+    wide, high = figure.get_size_inches()
+    for columns in range(min(COLUMNS, len(names)), 0, -1):
+        legend = figure.legend(handles.values(), names, loc="outside lower center", ncols=columns, fontsize=8)
+        box = legend.get_window_extent()
+        if columns == 1 or box.width / figure.dpi <= wide - 2 * EDGE:
+            figure.set_size_inches(wide, high + box.height / figure.dpi)
+            return
+        legend.remove()
 
 
 def as_png(figure: Figure) -> bytes:

@@ -14,7 +14,7 @@ from fedarena.board.board import Board, Cell
 from fedarena.board.gallery import Images
 from fedarena.board.standing import standings, worst
 from fedarena.board.words import interval
-from fedarena.report.drawn import Drawn, as_png, file_name, label
+from fedarena.report.drawn import Drawn, as_png, file_name, label, plain
 from fedarena.threat import FORMS, Form
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ LEFT, STEP, GAP, TALL, FLAT = 1.9, 0.62, 0.35, 0.82, 0.3
 LARGE = 32 * 32
 """Of images with more pixels only `FEW` are shown in a row."""
 FEW = 3
+WORDS = 2.3
+"""Inches: room for the longest words below images, "eavesdropper: score 0.08 (0.00 to 0.35)"."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[
     tall = [TALL if any(images is not None for images in row.values()) else FLAT for _, row, _ in lines]
     largest = max(i[0, 0].size for _, row, _ in lines for i in row.values() if i is not None)
     most = FEW if largest > LARGE else gallery.KEPT
-    wide = max(most * STEP, 1.8)
+    wide = max(most * STEP, WORDS)
     width, height = LEFT + 2 * wide + GAP + 0.1, sum(tall) + 0.55
     figure = Figure(figsize=(width, height))
     for k, form in enumerate(FORMS):
@@ -116,7 +118,7 @@ def _figure(board: Board, problem: str, attack: str, rows: Mapping[str, Mapping[
             if drawn is not None:
                 _strip(figure, drawn[:most], left, top)
             at = top - (0.66 if drawn is not None else middle)
-            figure.text(left / width, at / height, label(told[form]), fontsize=6.5, va="center")
+            figure.text(left / width, at / height, plain(told[form]), fontsize=7, va="center")
     each = "; ".join(
         f"{defense} {', '.join(f'{f} form {h.told}' for f, h in halves.items())}" for defense, halves in rows.items()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.board.standing import standings, worst
 from fedarena.percent import MEASURES
-from fedarena.report.drawn import Drawn, as_png, file_name, label, look
+from fedarena.report.drawn import Drawn, as_png, file_name, label, legend_below, look, marked
 
 COLUMNS = 3
 LOWEST = -0.2
@@ -36,7 +36,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
     shown = [d for d in poisoned if poisoned[d]]
     rows = -(-len(shown) // COLUMNS)
     columns = min(COLUMNS, len(shown))
-    figure = Figure(figsize=(max(6.4, 2.9 * columns), 2.4 * rows + 1.1), layout="constrained")
+    figure = Figure(figsize=(max(6.4, 2.9 * columns), 2.4 * rows + 0.2), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flatten()
     handles, told = {}, []
     low = 0.0 if arena.measure == "accuracy" else LOWEST
@@ -49,8 +49,8 @@ def _figure(board: Board, arena: Arena) -> Drawn:
             (handles["everybody honest"],) = axes.plot([t for t, _ in clean], [max(low, v) for _, v in clean], **at)
         for attack, cell in poisoned[defense].items():
             x, y = [t for t, _ in cell.curve], [max(low, v) for _, v in cell.curve]
-            every = max(1, len(x) // 5)
-            (handles[attack],) = axes.plot(x, y, markevery=every, **look(names.index(attack)))
+            i = names.index(attack)
+            (handles[attack],) = axes.plot(x, y, markevery=marked(i, len(x)), **look(i))
         axes.axhline(arena.chance, color="#888888", linewidth=0.7)
         axes.set_title(label(defense), fontsize=9)
         axes.set_ylim(low, 1.0)
@@ -63,13 +63,7 @@ def _figure(board: Board, arena: Arena) -> Drawn:
         told.append(f"{defense} {reached}{ends[least]:.2f} under {least}{_lowest(len(ends))}")
     figure.supylabel(measure, fontsize=8)
     order = [n for n in ("everybody honest", *names) if n in handles]
-    figure.legend(
-        [handles[n] for n in order],
-        [label(n) for n in order],
-        loc="outside lower center",
-        ncols=min(4, len(order)),
-        fontsize=8,
-    )
+    legend_below(figure, {n: handles[n] for n in order})
     alt = f"{measure.capitalize()} by round on {arena.name}. In the end: {'; '.join(told)}."
     below = "" if arena.measure == "accuracy" else f", and what lies below {LOWEST} is drawn there"
     caption = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ from board_play import SEEDS, make_arena, make_board, make_cell, make_honest
 from fedarena.board import gallery
 from fedarena.board.board import Board
 from fedarena.rng import Rng
+from fedarena.threat import FORMS
 from fedarena.trial import Gallery
 
 COMMANDS = ("bench suite run play", "bench report play")
@@ -58,6 +60,23 @@ def rich_board() -> Board:
         name="years", told="years, a line", measure="R2", chance=0.0, fedavg={}, subset="50 of 100 rows", utility=False
     )
     return make_board(cells, honest, arenas=(make_arena(), years))
+
+
+def crowded_board(epsilons: Sequence[float] = (2.0,)) -> Board:
+    """As many defenses as there will be, with long names, equal costs and few values of ε, and as many attacks."""
+    names = ["fedavg", *(f"two-stage-hardened+rule-{i}" for i in range(24))]
+    attacks = [f"poisoning+under-a-long-name-{i}" for i in range(15)]
+    seen = {"series": {"roc": ROC}, "metrics": RANKED}
+    curve = ((0, 0.1), (10, 0.5), (20, 0.6), (30, 0.7), (40, 0.8), (50, 0.9))
+    cells = [make_cell(d, "membership-inference", 0.5, **seen) for d in names]
+    cells += [make_cell(d, "dlg", [0.0, 0.0, 0.24], party="eavesdropper", form=f) for d in names[:4] for f in FORMS]
+    cells += [make_cell(d, a, 0.5, axis="integrity", curve=curve) for d in names for a in attacks[:1]]
+    cells += [make_cell("fedavg", a, 0.5, axis="integrity", curve=curve) for a in attacks[1:]]
+    honest = [make_honest("fedavg")]
+    honest += [
+        make_honest(d, guarantees={"epsilon_add_remove": epsilons[i % len(epsilons)]}) for i, d in enumerate(names[1:])
+    ]
+    return make_board(cells, honest)
 
 
 def save_pictures(board: Board, folder: Path, attack: str = "dlg", side: int = 8, channels: int = 1) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -13,7 +13,7 @@ from matplotlib import colormaps
 from report_play import rich_board, save_pictures
 
 from fedarena.report.costs import cost_and_score, privacy_and_epsilon
-from fedarena.report.drawn import LONGEST, file_name, label, look
+from fedarena.report.drawn import LONGEST, file_name, label, look, marked
 from fedarena.report.heat_map import MAPS, SHADES, Square, _luminance, heat_maps, square, squares
 from fedarena.report.reconstructions import reconstructions
 from fedarena.report.roc_curves import roc_curves
@@ -77,10 +77,17 @@ def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> Non
         assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, AA
 
 
-def test_up_to_twelve_curves_differ_without_colour_and_none_looks_like_the_honest_run() -> None:
-    looks = [look(i) for i in range(12)]
-    assert all(a["marker"] != b["marker"] for a, b in combinations(looks, 2))
+def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_honest_run() -> None:
+    looks = [look(i) for i in range(25)]
+    assert len({(at["marker"], at["fillstyle"]) for at in looks}) == 25
     assert all(at["linestyle"] != "--" and at["color"] != "#000000" for at in looks)
+
+
+def test_neighbouring_curves_have_their_markers_at_different_points() -> None:
+    for points in range(1, 60):
+        shown = [set(range(points)[(at := marked(i, points))[0] :: at[1]]) for i in range(12)]
+        assert all(shown)
+        assert points < 4 or all(not one & other for one, other in pairwise(shown))
 
 
 def test_rounds_tell_the_end_of_each_panel() -> None:
@@ -154,6 +161,7 @@ def test_damaged_pictures_are_no_pictures(tmp_path: Path) -> None:
 def test_names_in_figures_are_short_and_no_formulas() -> None:
     assert label("dp-sgd+nnm+krum") == "dp-sgd+nnm+krum"
     assert len(label("x" * 100)) == LONGEST
+    assert label("dp-sgd+bucketing+nnm+geometric-median") != label("dp-sgd+bucketing+nnm+coordinate-median")
     assert label("a$b\nc$") == r"a\$b c\$"
 
 
