@@ -78,6 +78,9 @@ class Aggregator(ABC):
     unanimous: ClassVar[bool] = False
     """Whether uploads that are all the same are what it gives, in every round."""
 
+    shows: ClassVar[str] = "what the server's rule made of the uploads"
+    """What a client learns of the others' uploads from two consecutive models."""
+
     def __init__(self, options: Any) -> None:
         self.options = options
 

@@ -159,6 +159,14 @@ class Defense(ABC):
         plain = self.rule.averages(self.task.participants, self.task.expected)
         return (1,) * len(self.task.sizes) if plain else None
 
+    def no_mean(self) -> str:
+        """Why a client that attacks the others' mean has nothing to start from, where there are no `mean_weights`."""
+        assert self.rule is not None
+        return (
+            f"consecutive broadcasts show {self.rule.shows}, and this attack reads a mean: that is its limit, and no "
+            "strength of the rule"
+        )
+
     def guarantees(self) -> dict[str, float]:
         """What the protocol promises, by name, such as epsilon and delta; part of every record."""
         return {}

@@ -115,7 +115,7 @@ def _no_difference(defense: Baffle) -> str:
     """Why a client cannot read the others' mean differences from what comes down; empty if it can."""
     o = defense.options
     if defense.mean_weights is None:
-        return "what comes down shows what the server's rule made of the uploads, not their mean"
+        return defense.no_mean()
     if o.downlink == "scalars":
         return ""
     if defense.own_seeds or o.min_directions is not None:

@@ -84,7 +84,7 @@ def _from_broadcasts(
             "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
         )
     if defense.mean_weights is None:
-        return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
+        return NotApplicable(defense.no_mean())
     rounds = [t for t in victims if t in seen and t + 1 in seen]
     if not rounds:
         return NotApplicable("the malicious client was not sampled in two consecutive rounds that are attacked")

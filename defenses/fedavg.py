@@ -85,9 +85,7 @@ class FedAvg(Defense):
                 "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
             )
         if self.mean_weights is None:
-            return NotApplicable(
-                "consecutive broadcasts show what the server's rule made of the uploads, not their mean"
-            )
+            return NotApplicable(self.no_mean())
         if after is None or not others:
             return NotApplicable(self._why_nothing(threat))
         assert now.own_up is not None

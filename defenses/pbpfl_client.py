@@ -39,7 +39,7 @@ def from_broadcasts(
             "the server's Adam steps do not show the clients' mean gradient, and this attack does not invert Adam"
         )
     if defense.mean_weights is None:
-        return NotApplicable("consecutive broadcasts show what the server's rule made of the uploads, not their mean")
+        return NotApplicable(defense.no_mean())
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:
         return NotApplicable(

@@ -191,4 +191,13 @@ def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_m
     wary = replace(problem, belief=1)
     (hidden,) = run_groups([replace(g, problem=wary) for g in made], 1)[0].records
     assert hidden["status"] == "n/a"
-    assert "what the server's rule made of the uploads" in hidden["reason"]
+    assert "consecutive broadcasts show what the server's rule made of the uploads" in hidden["reason"]
+
+
+def test_krum_s_client_is_told_what_it_sees_and_that_no_attack_here_reads_it() -> None:
+    made = groups("last-layer-label", "krum", parties=("client",), forms=("adaptive",))
+    problem = replace(made[0].problem, clients=5, belief=1)
+    (record,) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
+    assert record["status"] == "n/a"
+    assert "show one client's whole upload, though not whose" in record["reason"]
+    assert "no strength of the rule" in record["reason"]
