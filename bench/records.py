@@ -58,6 +58,8 @@ IDENTITY = (
 VOLATILE = ("cost.seconds", "cost.attack_seconds", "cost.relative_seconds", "environment")
 """What may differ between two runs of one configuration."""
 
+STATUSES = ("ok", "n/a", "diverged", "failed")
+
 Record = dict[str, Any]
 
 
@@ -71,19 +73,20 @@ def digest(value: Any, digits: int = 64) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
 
 
-def read_json(text: str) -> Any:
-    """JSON as this package writes it. Raises ValueError for anything else, NaN and infinity among it."""
+def read_json(data: str | bytes) -> Any:
+    """JSON as this package writes it. Raises ValueError for anything else, such as NaN, and says so in plain words."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"it holds {word}, which is no number")
 
-    return json.loads(text, parse_constant=refuse)
-
-
-def check_score(value: Any, what: str) -> None:
-    """Raise ValueError for what is no number in [0, 1]."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"{what} is {value!r}, which is no number in [0, 1]")
+    try:
+        return json.loads(data.decode() if isinstance(data, bytes) else data, parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise ValueError("it is no text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON from line {error.lineno}, column {error.colno} on") from None
+    except RecursionError:
+        raise ValueError("its lists and tables are nested too deeply") from None
 
 
 def canonical(value: Any) -> str:

@@ -10,27 +10,75 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.records import SCHEMA, Record, check_score, key_of, read_json, save
+from fedarena.goals import GOALS
+from fedarena.records import SCHEMA, STATUSES, Record, key_of, read_json, save
+from fedarena.shape import (
+    amount,
+    anything,
+    each,
+    either,
+    fields,
+    named,
+    number,
+    pair,
+    perhaps,
+    point,
+    share,
+    text,
+    whole,
+)
 
 if TYPE_CHECKING:
     from fedarena.trial import Gallery
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
-CONTENT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("goal", "status", "reason", "metrics", "series", "scores", "attacked", "tuned", "marks"), ()),
-    **dict.fromkeys(("guarantees", "origins"), ()),
-    "utility": ("clean_accuracy", "clean_curve", "measure", "chance"),
-    "cost": ("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes", "relative_seconds"),
-    "options": ("model", "partition", "training"),
-    "environment": ("libraries",),
-}
-"""What a record has beside its identity, and what of each must be in it."""
+RECORD = fields(
+    {
+        **dict.fromkeys(("key", "defense", "attack", "party", "form", "knows", "reading", "reason"), text),
+        "trial": fields({"key": text, "records": whole}),
+        "problem": fields(
+            {
+                **dict.fromkeys(("dataset", "model", "partition", "device", "corrupted_data"), text),
+                **dict.fromkeys(("clients", "corrupted", "belief"), whole),
+                "data": fields({"subset": perhaps(text)}),
+            }
+        ),
+        "goal": either("", *GOALS),
+        "seed": whole,
+        "status": either(*STATUSES),
+        "metrics": named(number),
+        "series": named(each(pair)),
+        "scores": named(share),
+        "utility": fields({"clean_accuracy": number, "clean_curve": each(point), "measure": text, "chance": number}),
+        "attacked": fields({}, {"curve": each(point)}),
+        "tuned": fields({}),
+        "marks": each(text),
+        "guarantees": named(number),
+        "cost": fields(
+            {
+                **dict.fromkeys(("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes"), amount),
+                "relative_seconds": perhaps(amount),
+            }
+        ),
+        "options": fields(
+            {
+                "model": fields({}),
+                "partition": fields({}),
+                "training": fields({"local_epochs": whole, "batch_size": whole, "rounds": whole, "lr": number}),
+            }
+        ),
+        "versions": named(whole),
+        "origins": named(text),
+        "environment": fields({"libraries": named(anything)}),
+    }
+)
+"""What a record of this layout holds."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
 """What `fedarena.records.write_atomically` calls a file that it has begun."""
 
@@ -55,8 +103,19 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
     return [(record, save(record, folder / "records")) for record in records]
 
 
+def check(record: Any, key: str) -> None:
+    """Raise ValueError for what is no record of this layout and key."""
+    RECORD(record, "")
+    named(fields({}))(record["options"], "options")
+    if record["key"] != key or key_of(record) != key:
+        raise ValueError("its name is not that of its content")
+
+
 class Store:
     """A folder's records.
+
+    Args:
+        doubt: says of a record of this layout why it counts for nothing all the same; empty where it counts.
 
     Attributes:
         folder: where they are.
@@ -64,8 +123,9 @@ class Store:
         outdated: how many are of another layout.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, doubt: Callable[[Record], str] = lambda record: "") -> None:
         self.folder = folder
+        self._doubt = doubt
         self.damaged: dict[str, str] = {}
         self.outdated = 0
         self._seen: set[str] = set()
@@ -82,27 +142,19 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record: Any = read_json(path.read_text())
+            record: Any = read_json(path.read_bytes())
+            fields({"schema": anything})(record, "")
             if record["schema"] != SCHEMA:
                 self.outdated += 1
                 return
-            if record["key"] != path.stem or key_of(record) != record["key"]:
-                raise ValueError("its name is not that of its content")
-            for name, parts in CONTENT.items():
-                content = record[name]
-                if lacking := [part for part in parts if part not in content]:
-                    raise ValueError(f"its {name} has no {' and no '.join(lacking)}")
-            if type(record["trial"]["records"]) is not int:
-                raise ValueError("it does not say how many records its trial gave")
-            for name, value in record["scores"].items():
-                check_score(value, f"its {name}")
+            check(record, path.stem)
+            if why := self._doubt(record):
+                raise ValueError(why)
             self._trials[record["trial"]["key"]][record["key"]] = record
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)
-        except KeyError as error:
-            self.damaged[path.name] = f"it has no {error}"
-        except (ValueError, TypeError) as error:
-            self.damaged[path.name] = " ".join(str(error).split())[:120] or type(error).__name__
+        except ValueError as error:
+            self.damaged[path.name] = str(error)
 
     def trial(self, key: str) -> list[Record]:
         """A trial's records in the order of their readings; [] unless all of them are there."""

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from fedarena import goals, integrity, scores
-from fedarena.board.board import Arena, Board, BySeed, Cell, Honest
+from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
 from fedarena.command import command_of
 from fedarena.records import Record, digest
 
@@ -93,13 +93,21 @@ def _told(record: Record) -> str:
         problem["dataset"],
         f"model {problem['model']}",
         f"{problem['clients']} clients ({problem['partition']})",
-        *([f"{problem['corrupted']} of them corrupted where they poison"] if problem["corrupted"] else []),
+        _corrupted(problem["corrupted"], problem["belief"]),
         f"FedAvg, {local} local epochs" if local else "FedSGD",
         f"batch {training['batch_size']}",
         f"{training['rounds']} rounds",
         f"learning rate {training['lr']:g}",
     ]
     return ", ".join(parts)
+
+
+def _corrupted(number: int, expected: int) -> str:
+    """A rule does what it expects to need: where it expects nobody it may be the plain mean."""
+    if not number:
+        return f"nobody corrupted, {expected} expected to be" if expected else "nobody corrupted or expected to be"
+    told = f"{number} of them corrupted where they poison"
+    return told if number == expected else f"{told}, {expected} expected to be"
 
 
 def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
@@ -187,17 +195,39 @@ def _cell(trials: Sequence[Asked]) -> Cell:
     )
 
 
-def follows(record: Record) -> bool:
-    """Whether a record's score is what its own metrics give; it is not where somebody edited it."""
-    said, metrics = record["scores"], record["metrics"]
-    if "privacy" in said:
-        anew = scores.privacy(record["goal"], metrics)["privacy"]
-    elif "integrity" in said:
-        utility, base = record["utility"], metrics.get("clean_success_rate", 0.0)
-        anew = integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base).get("integrity", -1.0)
-    else:
-        return True
-    return bool(abs(anew - next(said[name] for name in ("privacy", "integrity") if name in said)) < 1e-6)
+def doubt(record: Record) -> str:
+    """Why a record's scores are not those that its own metrics give; empty where they are.
+
+    They are not where somebody edited them, or the metrics, or took one out.
+    """
+    said, status = record["scores"], record["status"]
+    if status not in ("ok", "diverged") or record["attack"] == "none":
+        return f"it has scores ({_told_scores(said)}), where there was nothing to score" if said else ""
+    if not (record["knows"] or record["goal"]):
+        return "goal is empty, though it is of an inference attack"
+    # Of a federation that diverged there may have been nothing left to attack.
+    if status == "diverged" and not said:
+        return ""
+    try:
+        anew = _scored(record)
+    except KeyError as missing:
+        return f"metrics has no {missing.args[0]}, from which its score follows"
+    if set(said) == set(anew) and all(abs(said[name] - value) < 1e-6 for name, value in anew.items()):
+        return ""
+    return f"its scores ({_told_scores(said)}) do not follow from what was measured, which gives {_told_scores(anew)}"
+
+
+def _scored(record: Record) -> dict[str, float]:
+    """The scores that a record's metrics give. Raises KeyError for a metric that is not there."""
+    metrics, utility = record["metrics"], record["utility"]
+    if record["knows"]:
+        base = metrics.get("clean_success_rate", 0.0)
+        return integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base)
+    return scores.privacy(record["goal"], metrics)
+
+
+def _told_scores(found: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.6g}" for name, value in found.items()) or "none"
 
 
 def _scores(found: Mapping[int, Sequence[Record]], axis: str) -> BySeed:
@@ -216,7 +246,6 @@ def _status(trial: Asked, records: Sequence[Record]) -> str:
 
 def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[str, str]:
     """(status, reason) over seeds."""
-    known = list(dict.fromkeys(statuses.values()))
     told: dict[str, list[int]] = defaultdict(list)
     for seed, why in reasons.items():
         if why:
@@ -225,7 +254,7 @@ def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[
         reason = next(iter(told))
     else:
         reason = "; ".join(f"seed {', '.join(map(str, seeds))}: {why}" for why, seeds in told.items())
-    return (known[0] if len(known) == 1 else "mixed"), reason
+    return overall(statuses.values()), reason
 
 
 def _settings(record: Record) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedarena.board.board import Board, from_json
-from fedarena.board.build import Asked, build, follows
+from fedarena.board.build import Asked, build, doubt
 from fedarena.errors import UserError
 from fedarena.records import Record, digest
 from fedarena.store import Store
@@ -39,7 +39,7 @@ def load_board(where: Path) -> Board:
         raise UserError(f"there are no results in {where}: `bench suite run` and `bench run` make some")
     if (where / "board.json").is_file() and not (where / "records").is_dir():
         return load_board(where / "board.json")
-    store, plan = Store(where), read_plan(where)
+    store, plan = Store(where, doubt), read_plan(where)
     if plan is None:
         board = _loose(where, store)
         if (where / "plan.json").exists():
@@ -48,16 +48,7 @@ def load_board(where: Path) -> Board:
             )
             board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
         return board
-    asked, edited = _checked(_of_plan(plan, store))
-    return build(plan.suite, plan.title, asked, [*store.notes(), *edited, *_others(plan, store)])
-
-
-def _checked(asked: list[Asked]) -> tuple[list[Asked], list[str]]:
-    """Without trials whose scores do not follow from what was measured, and what to say of them."""
-    kept = [t if all(follows(r) for r in t.records) else replace(t, records=()) for t in asked]
-    edited = sum(a is not b for a, b in zip(asked, kept, strict=True))
-    told = f"{edited} trials have scores that do not follow from what was measured, and count as missing"
-    return kept, [told] if edited else []
+    return build(plan.suite, plan.title, _of_plan(plan, store), [*store.notes(), *_others(plan, store)])
 
 
 def _of_plan(plan: Plan, store: Store) -> list[Asked]:
@@ -101,8 +92,7 @@ def _loose(where: Path, store: Store) -> Board:
         asked.append(Asked(names[_problem(r)], *what, records, "", r["defense"] == "fedavg" and calm))
     asked += _calm(asked)
     title = f"Records in {where.name or where}"
-    asked, edited = _checked(sorted(asked, key=lambda t: t.seed))
-    return build(where.name, title, asked, [*store.notes(), *edited])
+    return build(where.name, title, sorted(asked, key=lambda t: t.seed), store.notes())
 
 
 def _calm(asked: list[Asked]) -> list[Asked]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fedarena.board.board import Board, BySeed, Cell, Honest
 from fedarena.gate.contrast import Contrast
-from fedarena.gate.exact import Found, another_experiment, cell_changes, honest_changes
+from fedarena.gate.exact import NOT_MEASURED, Found, another_experiment, arena_changes, cell_changes, honest_changes
 from fedarena.gate.inert import NO_ATTACK, NO_DEFENSE, harmless_now, undefended_now
 from fedarena.gate.judge import Verdict, judge
 from fedarena.gate.means import Mean, means
@@ -118,6 +118,7 @@ def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
     open_now, idle = undefended_now(base, new), harmless_now(base, new)
     items = [
         *_boards(base, new),
+        *_arenas(base, new),
         *(
             _honest_item(h, n, verdicts.get((h.problem, h.defense)), (h.problem, h.defense) in open_now)
             for h, n in runs
@@ -172,16 +173,49 @@ def _boards(base: Board, new: Board) -> list[Item]:
     """What there is to say about a board as a whole, such as records that are damaged."""
     found = []
     for board, role in ((base, "base"), (new, "new")):
-        measured = any(c.scores for c in board.cells) or any(h.utility for h in board.honest)
-        if not measured:
-            what = (
-                "has no cells" if not board.cells and not board.honest else "measured nothing: it has no score at all"
-            )
-            found.append(Found(f"the {role} board {what}"))
+        # What the new board alone failed to measure is told cell by cell.
+        failures = _failures(board) if _failures(base) else []
+        found += [Found(f"the {role} board {what}") for what in _empty(board) or failures]
         found += [Found(f"the {role} board: {note}", finding=False) for note in board.notes]
     if more := [str(seed) for seed in new.seeds if seed not in base.seeds]:
         found.append(Found(f"only the new board has seeds {', '.join(more)}: they are not compared", finding=False))
     return [Item("board", "the boards as a whole", tuple(found))] if found else []
+
+
+def _empty(board: Board) -> list[str]:
+    """That a board has no score at all, in words; emptiness is equal to emptiness, and would pass."""
+    if not board.cells and not board.honest:
+        return ["has no cells"]
+    measured = any(c.scores for c in board.cells) or any(h.utility for h in board.honest)
+    return [] if measured else ["measured nothing: it has no score at all"]
+
+
+def _failures(board: Board) -> list[str]:
+    """That a board's cells, or its honest runs, are a row of failures, in words; they are equal to each other too."""
+    found = []
+    lost = sum(map(_lost, board.cells))
+    if lost and not any(c.scores for c in board.cells):
+        found.append(f"measured nothing in any cell: {lost} of {len(board.cells)} failed or have no score")
+    broken = [h for h in board.honest if h.status in NOT_MEASURED]
+    if broken and not any(h.accuracy for h in board.honest if h not in broken):
+        found.append(f"measured no honest run: {len(broken)} of {len(board.honest)} failed or are missing")
+    return found
+
+
+def _lost(c: Cell) -> bool:
+    """Whether a seed of a cell was not measured, and should have been.
+
+    That no attack could start is a result, and so is an honest run that learned nothing to break.
+    """
+    scoreless = {s for s, status in c.statuses.items() if status == "ok" and s not in c.scores}
+    return any(s in NOT_MEASURED for s in c.statuses.values()) or (c.axis == "privacy" and bool(scoreless))
+
+
+def _arenas(base: Board, new: Board) -> list[Item]:
+    """What changed of the problems."""
+    there = {a.name: a for a in new.arenas}
+    found = [(a.name, arena_changes(a, there.get(a.name))) for a in base.arenas]
+    return [Item("board", f"problem {name}", tuple(told)) for name, told in found if told]
 
 
 def _contrast(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fedarena import __version__, registry
 from fedarena.cards import KINDS, describe_options
 from fedarena.errors import UserError
-from fedarena.records import SCHEMA, digest, write_atomically
+from fedarena.records import SCHEMA, digest, read_json, write_atomically
 from fedarena.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
 def read_plan(folder: Path) -> Plan | None:
     """The plan of a folder; None where there is none that can be read."""
     try:
-        found: Any = json.loads((folder / "plan.json").read_text())
+        found: Any = read_json((folder / "plan.json").read_bytes())
         if found.pop("plan") != LAYOUT:
             return None
         trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in found.pop("trials"))

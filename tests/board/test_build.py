@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
 from suite_play import READ, measure, records_in
 
 from fedarena.board.board import Board, Cell
-from fedarena.board.build import Asked, build, follows
+from fedarena.board.build import Asked, build, doubt
 from fedarena.records import Record
 
 ONE = f"""
@@ -159,8 +160,68 @@ def test_settings_tell_another_experiment_and_not_another_seed(some: dict[str, R
 
 def test_a_score_that_its_metrics_do_not_give_was_edited(some: dict[str, Record]) -> None:
     record = some["last-layer-label"]
-    assert follows(record)
+    assert doubt(record) == doubt(some["none"]) == ""
     privacy = record["scores"]["privacy"]
-    edited = {**record, "scores": {"leak": 1 - privacy, "privacy": 1.0 if privacy < 0.5 else 0.0}}
-    assert not follows(edited)
-    assert follows({**record, "scores": {}})
+    other = 1.0 if privacy < 0.5 else 0.0
+    for change, why in (
+        (
+            {"scores": {"leak": 1 - other, "privacy": other}},
+            f"its scores \\(leak {1 - other:g}, privacy {other:g}\\) do not",
+        ),
+        ({"scores": {**record["scores"], "leak": 0.123}}, "its scores .* do not follow from what was measured"),
+        ({"scores": {}}, f"its scores \\(none\\) do not .* which gives leak .*, privacy {privacy:.6g}"),
+        ({"scores": {"integrity": privacy}}, "its scores .* do not follow"),
+        ({"metrics": {}}, "metrics has no label_accuracy, from which its score follows"),
+        ({"status": "failed"}, "it has scores .*, where there was nothing to score"),
+        ({"status": "n/a"}, "it has scores .*, where there was nothing to score"),
+        ({"attack": "none"}, "it has scores .*, where there was nothing to score"),
+        ({"goal": ""}, "goal is empty"),
+    ):
+        assert re.match(why, doubt({**record, **change})), doubt({**record, **change})
+
+
+def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, float]) -> Record:
+    """What a score of integrity follows from."""
+    return {
+        "attack": "sign-flip",
+        "knows": "own",
+        "goal": "",
+        "status": "ok",
+        "metrics": {"accuracy": accuracy},
+        "utility": {"clean_accuracy": clean, "chance": chance},
+        "scores": scores,
+    }
+
+
+def test_a_poisoned_run_has_no_score_only_where_the_honest_one_learned_nothing() -> None:
+    assert doubt(poisoned(0.5, 0.9, 0.1, {"integrity": 0.5})) == ""
+    assert doubt(poisoned(0.1, 0.14, 0.1, {})) == ""
+    assert "which gives integrity 0.5" in doubt(poisoned(0.5, 0.9, 0.1, {}))
+    assert "which gives none" in doubt(poisoned(0.1, 0.14, 0.1, {"integrity": 1.0}))
+    assert "metrics has no accuracy" in doubt({**poisoned(0.5, 0.9, 0.1, {}), "metrics": {}})
+
+
+def test_of_what_diverged_an_attack_may_have_had_nothing_to_read(some: dict[str, Record]) -> None:
+    record = {**some["last-layer-label"], "status": "diverged"}
+    assert doubt(record) == doubt({**record, "scores": {}, "metrics": {}}) == ""
+    assert doubt({**record, "scores": {"leak": 0.5, "privacy": 0.5}})
+
+
+@pytest.mark.parametrize(
+    ("number", "expected", "text"),
+    [
+        (0, 0, "nobody corrupted or expected to be"),
+        (0, 2, "nobody corrupted, 2 expected to be"),
+        (3, 3, "3 of them corrupted where they poison"),
+        (3, 1, "3 of them corrupted where they poison, 1 expected to be"),
+    ],
+)
+def test_a_problem_says_how_many_the_server_expects(
+    some: dict[str, Record], number: int, expected: int, text: str
+) -> None:
+    """A rule that expects nobody may be the plain mean."""
+    record = copy.deepcopy(next(iter(some.values())))
+    record["problem"] |= {"corrupted": number, "belief": expected}
+    asked = Asked("p", "fedavg", "none", "", "", "", "", 0, [record], "", True)
+    (arena,) = build("s", "t", [asked]).arenas
+    assert f", {text}, " in arena.told

@@ -36,7 +36,18 @@ def test_its_keys_are_those_that_records_have(tiny: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "3", "{}", '{"plan": 99}', '{"plan": 1}', '{"plan": 1, "trials": [{"name": 3}]}', "\udcff"]
+    "text",
+    [
+        "",
+        "[]",
+        "3",
+        "{}",
+        '{"plan": 99}',
+        '{"plan": 1}',
+        '{"plan": 1, "trials": [{"name": 3}]}',
+        "\udcff",
+        "[" * 100_000,
+    ],
 )
 def test_what_is_no_plan_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text, errors="surrogateescape")
