@@ -1,6 +1,6 @@
 """Trials a minute of `bench suite run` with two workers and with one, from an empty folder, start-up included.
 
-    python benchmarks/suite_speed.py                      seed 0 of the smoke suite, three times each
+    python benchmarks/suite_speed.py                      the whole smoke suite, three times each
     python benchmarks/suite_speed.py --suite digits --seeds 0,1 --repetitions 1
 
 Wall-clock time, so only an idle machine with a core for each worker says anything; one worker and two take turns. Exits
@@ -55,7 +55,7 @@ def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", default="smoke", help="a suite's name or file (default: smoke)")
-    parser.add_argument("--seeds", default="0", help="its seeds (default: 0)")
+    parser.add_argument("--seeds", default="0,1,2", help="its seeds (default: 0,1,2)")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each (default: 3)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     args = parser.parse_args()
