@@ -23,8 +23,8 @@ LEAST = 0.01
 """Share done below which progress says nothing more."""
 
 
-class OutOfTime(Exception):
-    """Time is over."""
+class OutOfTime(BaseException):
+    """Time is over. No `Exception`, or what looks after methods that fail would take it for a failure of theirs."""
 
 
 def measure(

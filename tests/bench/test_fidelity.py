@@ -18,6 +18,7 @@ import reproduce_play
 from fedarena import __version__
 from fedarena.fidelity import words
 from fedarena.fidelity.gather import Gathered, Line, gather, quoted
+from fedarena.fidelity.measuring import OutOfTime
 from fedarena.fidelity.order import cheapest_first, expected
 from fedarena.fidelity.page import LEFT_OUT, markdown, page
 from fedarena.fidelity.parts import GUESS, Asked, Part, load, path_of, save, save_guess
@@ -426,3 +427,8 @@ def test_what_a_table_calls_the_paper_s_is_what_is_published() -> None:
     assert own == {"backprop": row["paper_backprop"], "layers": row["paper_layers"], "ratio_%": row["paper_ratio_%"]}
     assert all(re.fullmatch(r"[\d.~]+", str(row[column])) for column in own)
     assert json.dumps(row)
+
+
+def test_running_out_of_time_is_no_failure_of_a_method() -> None:
+    """Tables keep going where a method fails; a part that was given up must not be kept as one that failed."""
+    assert not issubclass(OutOfTime, Exception)
