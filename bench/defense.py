@@ -150,22 +150,20 @@ class Defense(ABC):
         """The server's learning rate on the direction."""
         return self.task.schedule.step_size
 
-    @property
-    def mean_weights(self) -> tuple[int, ...] | None:
-        """How much each client's upload counts in the mean that the server steps by: N_c, or 1 where a rule takes the
-        plain mean, as most rules do that expect nobody to be corrupted. None: the server's rule gives no mean."""
-        if self.rule is None:
-            return self.task.sizes
-        plain = self.rule.averages(self.task.participants, self.task.expected)
-        return (1,) * len(self.task.sizes) if plain else None
-
     def no_mean(self) -> str:
-        """Why a client that attacks the others' mean has nothing to start from, where there are no `mean_weights`."""
-        assert self.rule is not None
+        """Why a client that attacks the others' mean has nothing to start from; empty where the server takes a mean, as
+        most rules do that expect nobody to be corrupted."""
+        if self.rule is None or self.rule.averages(self.task.participants, self.task.expected):
+            return ""
         return (
             f"consecutive broadcasts show {self.rule.shows}, and this attack reads a mean: that is its limit, and no "
             "strength of the rule"
         )
+
+    @property
+    def mean_weights(self) -> tuple[int, ...]:
+        """How much each client's upload counts in a mean: N_c, or 1 where a rule takes the plain one."""
+        return self.task.sizes if self.rule is None or self.no_mean() else (1,) * len(self.task.sizes)
 
     def guarantees(self) -> dict[str, float]:
         """What the protocol promises, by name, such as epsilon and delta; part of every record."""

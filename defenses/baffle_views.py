@@ -114,8 +114,8 @@ def _observation(
 def _no_difference(defense: Baffle) -> str:
     """Why a client cannot read the others' mean differences from what comes down; empty if it can."""
     o = defense.options
-    if defense.mean_weights is None:
-        return defense.no_mean()
+    if why := defense.no_mean():
+        return why
     if o.downlink == "scalars":
         return ""
     if defense.own_seeds or o.min_directions is not None:
@@ -135,7 +135,6 @@ def _of_others(
             "the malicious client was not sampled in two consecutive rounds together with another client"
         )
     assert now.own_up is not None
-    assert defense.mean_weights is not None
     if DIFFERENCES in after.down:
         total = after.down[DIFFERENCES]
     else:

@@ -63,7 +63,7 @@ def _step(
     if schedule.server_optimizer != "sgd":  # moves every coordinate by about its learning rate, in and out of Sᵀ
         return Step(sketch, w, step * 0, 0.0, schedule.step_size * (1 + missed) ** 0.5)
     size = float(step.square().mean().sqrt())
-    if defense.mean_weights is None:
+    if defense.no_mean():
         return Step(sketch, w, step * 0, size, size * missed**0.5)
     return Step(sketch, w, step, 0.0, size * missed**0.5)
 
@@ -73,5 +73,4 @@ def _mean(defense: DBCL, now: Seen, name: str) -> Tensor:
     if now.mean is not None:
         return now.mean[name]
     assert now.ups is not None
-    counted = weights(defense.mean_weights or defense.task.sizes, now.participants)
-    return weighted_mean({name: now.ups[name]}, counted)[name]
+    return weighted_mean({name: now.ups[name]}, weights(defense.mean_weights, now.participants))[name]

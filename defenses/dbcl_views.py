@@ -83,8 +83,8 @@ def _from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
         )
-    if defense.mean_weights is None:
-        return NotApplicable(defense.no_mean())
+    if why := defense.no_mean():
+        return NotApplicable(why)
     rounds = [t for t in victims if t in seen and t + 1 in seen]
     if not rounds:
         return NotApplicable("the malicious client was not sampled in two consecutive rounds that are attacked")
@@ -110,7 +110,6 @@ def _through_model(defense: DBCL, threat: Threat, seen: Mapping[int, Seen], t: i
     now, update = seen[t], difference(defense, seen[t], seen[t + 1], option)
     others = others_of(now, threat)
     assert now.own_up is not None
-    assert defense.mean_weights is not None
     own = defense.expand(now.own_up, defense.open(now.down)[1])
     total = scale(1 / defense.task.schedule.step_size, update)
     target = _per_step(defense, without_own(total, own, defense.mean_weights, now, threat), others)
@@ -133,7 +132,6 @@ def _through_protocol(
     """The smoother: the others' mean Γ̂, matched through the client step."""
     now, after, others = seen[t], seen[t + 1], others_of(seen[t], threat)
     assert now.own_up is not None
-    assert defense.mean_weights is not None
     update = {
         name: moves[name].inside.to(w) if name in moves else w - after.down[name]
         for name, w in defense.open(now.down)[0].items()

@@ -84,8 +84,8 @@ class FedAvg(Defense):
             return NotApplicable(
                 "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
             )
-        if self.mean_weights is None:
-            return NotApplicable(self.no_mean())
+        if why := self.no_mean():
+            return NotApplicable(why)
         if after is None or not others:
             return NotApplicable(self._why_nothing(threat))
         assert now.own_up is not None

@@ -38,8 +38,8 @@ def from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean gradient, and this attack does not invert Adam"
         )
-    if defense.mean_weights is None:
-        return NotApplicable(defense.no_mean())
+    if why := defense.no_mean():
+        return NotApplicable(why)
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:
         return NotApplicable(
@@ -56,7 +56,6 @@ def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Obser
     others, (before, _), (then, _) = others_of(now, threat), defense.open(now.down), defense.open(after.down)
     total = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
     assert now.own_up is not None
-    assert defense.mean_weights is not None
     target = without_own(total, part(now.own_up, GRADIENT), defense.mean_weights, now, threat)
     plain = PlainGradient(defense.task, before, others)
     return observation(defense, now, others, target, plain, defense.task.output_bias, target)
@@ -133,7 +132,6 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
     averaged, here = now.summed or now.participants, rounded(c)
     counted = defense.mean_weights
     assert now.own_batch is not None
-    assert counted is not None
     share = counted[threat.client] / sum(counted[i] for i in averaged) if threat.client in averaged else 0.0
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
     simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))

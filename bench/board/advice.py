@@ -195,10 +195,10 @@ def _unfinished(board: Board, cut: Cut) -> list[str]:
 
 def _breaks_everyone(board: Board, cut: Cut) -> list[str]:
     """Attacks after which the best defense has less than WITHSTOOD left."""
-    groups: dict[tuple[str, str, str, str], list[Cell]] = {}
+    groups: dict[tuple[str, ...], list[Cell]] = {}
     for c in board.cells:
         if cut.has(c) and c.status not in ("failed", "missing"):
-            groups.setdefault((c.problem, c.attack, c.party, c.knows), []).append(c)
+            groups.setdefault(c.attempt, []).append(c)
     everyone = {c.defense for c in board.cells if cut.has(c) and not c.found_by}
     found: list[tuple[float, str]] = []
     for (problem, attack, party, knows), cells in groups.items():

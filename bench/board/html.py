@@ -71,7 +71,7 @@ def page(board: Board, cut: Cut | None = None, folder: Path | None = None, comma
         board, cut = _only(board, cut.problems), Cut(cut.parties, cut.knows)
     rows = standings(board, cut)
     pictures, shown, left_out = _pictures(board, folder)
-    told = notes(board, cut)
+    told = notes(board, cut, rows)
     told += [f"pictures of {left_out} cells are left out, for the page would be too large"] if left_out else []
     style, script = _asset("page.css") + heat_css(), _asset("page.js")
     about = f"{summary(board, cut, rows)}. Seeds: {seeds(board)}."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fedarena.board.board import Board, from_json
+from fedarena.board.board import Board
 from fedarena.board.build import Asked, build, doubt
+from fedarena.board.published import from_json
 from fedarena.errors import UserError
 from fedarena.records import Record, digest
 from fedarena.store import Store

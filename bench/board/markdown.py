@@ -43,7 +43,7 @@ def page(board: Board, cut: Cut | None = None, commands: Sequence[str] = ()) -> 
         "## Ranking",
         "",
         ranking(board, cut, rows),
-        *_listed("## Notes", [escape(n) for n in notes(board, cut)]),
+        *_listed("## Notes", [escape(n) for n in notes(board, cut, rows)]),
         "## How the scores are made",
         "",
         *(f"{sentence}\n" for sentence in HOW),

@@ -64,8 +64,8 @@ def _as_defended(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
 
 def _others(board: Board, found: Sequence[Cell]) -> list[Cell]:
     """Without the board's own cells, measured by the very same records."""
-    own = {(c.place, tuple(sorted(c.keys.items()))) for c in board.cells}
-    return [c for c in found if (c.place, tuple(sorted(c.keys.items()))) not in own]
+    own = {c.place: c.keys for c in board.cells}
+    return [c for c in found if own.get(c.place) != c.keys]
 
 
 def _on_all_seeds(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:

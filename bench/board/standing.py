@@ -22,7 +22,7 @@ every attack is n/a the worst case is 1 and no cell's: nothing of that kind can 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -154,7 +154,8 @@ class Standing:
 def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
     """Every defense's row, ranked ones first. `threats_on` the board where there is no cut."""
     cut = cut or threats_on(board)
-    rows = [_row(board, defense, cut) for defense in board.defenses]
+    tried = {c.attempt for c in board.cells if c.form == "paper"}
+    rows = [_row(board, defense, cut, tried) for defense in board.defenses]
 
     def order(row: Standing) -> tuple[bool, float, float, float]:
         value = row.overall.value.value if row.overall.value else 0.0
@@ -191,13 +192,12 @@ def worst(cells: Sequence[Cell]) -> Score:
     return Score(mean(list(found.scores.values())), found.scores, found, average, len(scored))
 
 
-def _row(board: Board, defense: str, cut: Cut) -> Standing:
+def _row(board: Board, defense: str, cut: Cut, tried: Set[tuple[str, ...]]) -> Standing:
     mine = [c for c in board.cells if c.defense == defense and cut.has(c)]
     utility = _utility(board, defense, cut)
     axis = {name: [c for c in mine if c.axis == name] for name in ("integrity", "privacy")}
     scores = {"utility": utility, **{name: worst(cells) for name, cells in axis.items()}}
-    tried = _in_paper_form(board, mine)
-    paper = {name: worst([c for c in cells if c in tried]) for name, cells in axis.items()}
+    paper = {name: worst(_in_paper_form(cells, tried)) for name, cells in axis.items()}
     overall = _overall([scores[name] for name in cut.axes])
     counts: dict[str, int] = {}
     for c in mine:
@@ -220,15 +220,10 @@ def _row(board: Board, defense: str, cut: Cut) -> Standing:
     )
 
 
-def _in_paper_form(board: Board, mine: Sequence[Cell]) -> list[Cell]:
-    """A defense's cells in paper form; where it has none, others do, and there is one in adaptive form, that one."""
-
-    def what(c: Cell) -> tuple[str, ...]:
-        return (c.problem, c.attack, c.party, c.knows)
-
-    own = {what(c) for c in mine if c.form == "paper"}
-    elsewhere = {what(c) for c in board.cells if c.form == "paper"} - own
-    return [c for c in mine if c.form == "paper" or what(c) in elsewhere]
+def _in_paper_form(mine: Sequence[Cell], tried: Set[tuple[str, ...]]) -> list[Cell]:
+    """A defense's cells in paper form; what was `tried` so on others and on it in adaptive form alone, in that one."""
+    only_adaptive = tried - {c.attempt for c in mine if c.form == "paper"}
+    return [c for c in mine if c.form == "paper" or c.attempt in only_adaptive]
 
 
 def useful(board: Board) -> list[str]:
@@ -279,8 +274,8 @@ def _unranked(board: Board, cut: Cut, mine: Sequence[Cell], scores: dict[str, Sc
     if overall.value is None:
         return f"no seed that has {', '.join(scores)} all together"
     # What somebody else found against one defense lowers that one's score, and is not asked of the others.
-    asked = {(c.problem, c.attack, c.party, c.knows) for c in board.cells if cut.has(c) and not c.found_by}
-    met = {(c.problem, c.attack, c.party, c.knows) for c in mine if _met(c)}
+    asked = {c.attempt for c in board.cells if cut.has(c) and not c.found_by}
+    met = {c.attempt for c in mine if _met(c)}
     if asked - met:
         return f"{len(asked - met)} of {len(asked)} attacks and threats not met"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import STATUSES, Arena, Board
-from fedarena.board.standing import Cut, Score, Standing, standings
+from fedarena.board.standing import Cut, Score, Standing
 from fedarena.integrity import ABOVE_CHANCE
 from fedarena.percent import share
 from fedarena.summary import Mean
@@ -107,19 +107,23 @@ def unmeasured(board: Board, cut: Cut) -> list[str]:
     ]
 
 
-def notes(board: Board, cut: Cut) -> list[str]:
-    """What a reader must know first: the board's own notes, what is missing from data, marks, who found what."""
-    told = [*board.notes, *_several_made(board), *marks(board, cut), *_fewer(board, cut), *_aside(board, cut)]
+def notes(board: Board, cut: Cut, rows: Sequence[Standing]) -> list[str]:
+    """What a reader must know first: the board's own notes, what is missing from data, marks, who found what.
+
+    Args:
+        rows: `standings(board, cut)`.
+    """
+    told = [*board.notes, *_several_made(board), *marks(board, cut), *_fewer(rows, cut), *_aside(board, cut)]
     found = [c for c in board.cells if cut.has(c)]
     by_others = sorted({f"{c.attack} ({c.found_by})" for c in found if c.found_by})
     told += [f"attacks by others: {', '.join(by_others)}"] if by_others else []
     return told
 
 
-def _fewer(board: Board, cut: Cut) -> list[str]:
+def _fewer(rows: Sequence[Standing], cut: Cut) -> list[str]:
     """Whose overall score is over fewer seeds than its parts, so that it is not the mean of what stands beside it."""
     told = []
-    for row in standings(board, cut):
+    for row in rows:
         parts = [getattr(row, name).by_seed for name in cut.axes]
         seeds = sorted(set().union(*parts))
         if row.overall.by_seed and (less := [s for s in seeds if s not in row.overall.by_seed]):

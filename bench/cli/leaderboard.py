@@ -127,7 +127,7 @@ def _write(board: Board, cut: Cut, form: str, where: Path, made_by: list[str]) -
     from fedarena.board.standing import within
 
     if form == "json":
-        from fedarena.board.board import to_json
+        from fedarena.board.published import to_json
 
         return to_json(within(board, cut))
     if form == "csv":

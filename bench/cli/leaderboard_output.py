@@ -57,7 +57,7 @@ def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> N
     for line in reasons(rows):
         say(line)
     _list(console, "Which defense to take", advice(board, cut, rows))
-    _list(console, "Notes", notes(board, cut))
+    _list(console, "Notes", notes(board, cut, rows))
     _list(console, "How the scores are made", HOW)
     _list(console, "Commands", commands, whole=True)
     if made(board):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fedarena.board.board import Board, to_json
+from fedarena.board.board import Board
+from fedarena.board.published import to_json
 from fedarena.records import prepare_folder, write_atomically
 from fedarena.report.costs import cost_and_score, privacy_and_epsilon
 from fedarena.report.drawn import Drawn

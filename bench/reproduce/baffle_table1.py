@@ -6,10 +6,9 @@ would sample (`fedarena.defenses.stein_law`). The last row is run with real forw
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one, published, real
+from fedarena.reproduce.baffle import MEASURED, Cell, one, published, real
 
 SETTING = "test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10"
 
@@ -45,11 +44,6 @@ CELLS += real(CELLS[0], rounds=2)
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

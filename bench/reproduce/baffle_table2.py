@@ -4,10 +4,9 @@ Simulated in law (`fedarena.defenses.stein_law`)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.baffle import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.baffle import MEASURED, Cell, one, published
 
 SETTING = "test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch"
 
@@ -29,11 +28,6 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -8,7 +8,7 @@ at ε = 2, carried over to another ε as 0.2·σ₂/σ. Colorectal is not among 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,15 @@ def reference(data: str, title: str, paper: float | None, epsilon: float | None 
     """A cell without Byzantine workers and without a Byzantine defense."""
     name, options = REFERENCE
     return Cell(data, title, paper, 0.0, epsilon, defense=name, settings=tuple(options.items()), **more)
+
+
+def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any) -> list[Cell]:
+    """References for data set → ε → the paper's accuracy, where ε = None is no noise."""
+    return [
+        reference(data, "RA" if epsilon else "Non-DP", paper, epsilon, **more)
+        for data, by_epsilon in papers.items()
+        for epsilon, paper in by_epsilon.items()
+    ]
 
 
 def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:

@@ -6,10 +6,9 @@ of the same samples with wrong labels. The other rules run on the same DP upload
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, reference
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, reference
 
 SETTING = "test accuracy at ε = 2 under banked reputation, own data only; no paper tried it"
 
@@ -53,13 +52,7 @@ CELLS = [
     ),
 ]
 
-
 PIECES = tuple(cell.name for cell in CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "SETTING", "rows"]

@@ -6,10 +6,9 @@ where they do. `released code` is the one-sample label flip against the rule of 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -59,14 +58,8 @@ CELLS = [
     if share != 0.9 or epsilon == 2.0  # Figure 2 has the other ε
 ]
 
-
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

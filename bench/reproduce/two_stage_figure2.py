@@ -4,10 +4,9 @@ The figure prints no numbers; the paper's column holds the means of its authors'
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -33,14 +32,8 @@ CELLS = [
     )
 ]
 
-
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

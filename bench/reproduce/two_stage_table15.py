@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published, reference
+from fedarena.reproduce.two_stage import MEASURED, noise_alone, one, published
 
 SETTING = "test accuracy of DP alone, honest workers alone, by ε"
 
@@ -18,20 +17,9 @@ PAPER = {
 }
 """Data set → ε → accuracy; None: no noise."""
 
-CELLS: list[Cell] = [
-    reference(data, "RA" if epsilon else "Non-DP", paper, epsilon)
-    for data, by_epsilon in PAPER.items()
-    for epsilon, paper in by_epsilon.items()
-]
-
-
+CELLS = noise_alone(PAPER)
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -5,10 +5,9 @@ rows of its own: Fashion-MNIST for the digits, MNIST for Fashion-MNIST. The pape
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = "test accuracy at ε = 2, auxiliary data from a foreign data set (paper: KMNIST)"
 
@@ -42,14 +41,8 @@ CELLS = [
     for code in (False, True)
 ]
 
-
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

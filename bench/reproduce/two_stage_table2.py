@@ -6,10 +6,9 @@ attackers of Table 2 know all honest uploads; `rank-map` puts the same attack in
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 from fedarena.threat import Knowledge
 
 SETTING = "test accuracy at ε = 2: rules under the same DP noise against ALIE and inner-product manipulation"
@@ -44,14 +43,8 @@ CELLS = [
     ),
 ]
 
-
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

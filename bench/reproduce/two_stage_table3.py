@@ -4,10 +4,9 @@ The table's other rows are those of an earlier paper (Zhu & Ling 2022), which ra
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = "test accuracy on MNIST at ε = 0.125 under Gaussian attackers, by their share"
 
@@ -18,11 +17,6 @@ CELLS = [Cell("mnist", "gaussian", paper, share, 0.125, "gaussian") for share, p
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

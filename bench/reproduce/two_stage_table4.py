@@ -7,10 +7,9 @@ a ReLU, their server divides the sum of the selected uploads by the number selec
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published, reference
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, reference
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -53,11 +52,6 @@ CELLS = PRINTED + TOWARDS_THE_CODE
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -5,10 +5,9 @@ rows with divisor=selected divide it by the number selected and change nothing e
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -41,11 +40,6 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

@@ -5,10 +5,9 @@ Rows are the share γ that the server takes for honest; columns are ε = 1/8 and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, Progress, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
 
 SETTING = (
     "test accuracy by the share of workers that the server takes for honest, half of all are Byzantine; Tables 10 and "
@@ -104,11 +103,6 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
-
-
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    return one(CELLS, piece, data_dir, seed, progress)
-
+rows = partial(one, CELLS)
 
 __all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

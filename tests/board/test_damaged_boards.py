@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from board_play import make_board
 
-from fedarena.board.board import from_json, to_json
+from fedarena.board.published import from_json, to_json
 from fedarena.errors import UserError
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"

@@ -10,8 +10,9 @@ from statistics import fmean
 import pytest
 from suite_play import TINY, measure, planned, records_in
 
-from fedarena.board.board import Board, to_json
+from fedarena.board.board import Board
 from fedarena.board.load import find_folder, load_board
+from fedarena.board.published import to_json
 from fedarena.board.standing import standings
 from fedarena.errors import UserError
 

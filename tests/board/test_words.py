@@ -8,7 +8,8 @@ import pytest
 from big_board import big_board
 from board_play import make_board, make_cell
 
-from fedarena.board.standing import Cut, Score, read_cut, worst
+from fedarena.board.board import Board
+from fedarena.board.standing import Cut, Score, read_cut, standings, worst
 from fedarena.board.words import case, counts, interval, notes, score, seeds, times, unmeasured
 from fedarena.summary import Mean
 
@@ -26,6 +27,10 @@ from fedarena.summary import Mean
 )
 def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> None:
     assert interval(mean) == text
+
+
+def told(board: Board, cut: Cut) -> list[str]:
+    return notes(board, cut, standings(board, cut))
 
 
 def test_scores_and_worst_cases() -> None:
@@ -49,37 +54,37 @@ def test_seeds_say_what_they_can_tell() -> None:
 
 def test_records_of_several_versions_are_told() -> None:
     board = replace(make_board(), made={"commit": "abc, def", "torch": "2.13.0", "fedarena": ""})
-    assert notes(board, Cut()) == ["measured by 2 commits: abc, def"]
+    assert told(board, Cut()) == ["measured by 2 commits: abc, def"]
 
 
 def test_notes_hold_damage_subsets_marks_and_finders() -> None:
-    text = "\n".join(notes(big_board(), Cut()))
+    text = "\n".join(told(big_board(), Cut()))
     assert "1 damaged record left out" in text
     assert "fashion: a subset of the data, 100 of 60000 images" in text
     assert "baffle: simulated: secure sums are added in the clear" in text
-    assert "fashion" not in "\n".join(notes(big_board(), Cut(problems=("digits",))))
+    assert "fashion" not in "\n".join(told(big_board(), Cut(problems=("digits",))))
     assert unmeasured(make_board(), Cut()) == [
         "a curious client",
         "a curious eavesdropper",
         "a curious outsider",
         "corrupted clients (omniscient)",
     ]
-    assert notes(make_board(), read_cut("server,own")) == []
+    assert told(make_board(), read_cut("server,own")) == []
     found = make_board([make_cell(found_by="A. Reader")])
-    assert "attacks by others: dlg (A. Reader)" in notes(found, read_cut("server"))
+    assert "attacks by others: dlg (A. Reader)" in told(found, read_cut("server"))
 
 
 def test_an_overall_score_over_fewer_seeds_than_its_parts_is_told() -> None:
     """A reader who takes the mean of what stands beside it gets another number."""
     left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")
     cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
-    told = notes(make_board(cells), read_cut("server,own"))
-    assert told == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
+    found = told(make_board(cells), read_cut("server,own"))
+    assert found == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
 
 
 def test_problems_that_count_in_no_score_are_told() -> None:
     cells = [make_cell(), replace(make_cell(attack="model-inversion"), counts=False, problem="model")]
     board = make_board(cells)
     board = replace(board, arenas=(*board.arenas, replace(board.arenas[0], name="model")))
-    assert "model: its attacks are on the board and count in no score" in notes(board, Cut())
-    assert not any("digits: its" in note for note in notes(board, Cut()))
+    assert "model: its attacks are on the board and count in no score" in told(board, Cut())
+    assert not any("digits: its" in note for note in told(board, Cut()))

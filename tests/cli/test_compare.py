@@ -14,7 +14,8 @@ from board_play import make_board
 from gate_play import change_cells, wide_board
 
 from fedarena import cli
-from fedarena.board.board import Board, Cell, to_json
+from fedarena.board.board import Board, Cell
+from fedarena.board.published import to_json
 from fedarena.cli import compare
 from fedarena.errors import UserError
 

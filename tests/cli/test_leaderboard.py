@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 from board_play import make_board, make_cell, make_honest
+from rich.console import Console
 
-from fedarena.board.board import from_json, to_json
-from fedarena.board.standing import read_cut, within
-from fedarena.cli import leaderboard, main
+from fedarena.board.load import load_board
+from fedarena.board.published import from_json, to_json
+from fedarena.board.standing import read_cut, threats_on, within
+from fedarena.cli import leaderboard, leaderboard_output, main
 from fedarena.errors import UserError
 
 Bench = Callable[..., str]
+DIGITS = Path(__file__).resolve().parents[2] / "reports" / "digits"
 
 
 @pytest.fixture
@@ -69,6 +72,22 @@ def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, publ
     assert "take dbcl" in out
     assert "corrupted clients (own) or corrupted clients (omniscient): no attack that counts comes from there" in out
     assert "(no integrity score)" in bench(published, "--threats", "server,own")
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_every_column_is_there_and_names_stay_whole_where_there_is_room(width: int) -> None:
+    """On the widest of the published boards."""
+    board = load_board(DIGITS)
+    out = io.StringIO()
+    leaderboard_output.show(board, threats_on(board), [], Console(file=out, width=width))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    head = next(line for line in lines if line.lstrip().startswith("#"))
+    assert {"overall", "bytes", "time"} <= set(head.split())
+    first = [words[1] for words in map(str.split, lines) if len(words) > 1 and (words[0].isdigit() or words[0] == "–")]
+    names = {d for d in board.defenses if len(d) <= leaderboard_output.NAME}
+    assert "two-stage-hardened" in names
+    assert names <= set(first) or width < leaderboard_output.WIDE
 
 
 def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from board_play import make_board
 
-from fedarena.board.board import Board, from_json, to_json
+from fedarena.board.board import Board
+from fedarena.board.published import from_json, to_json
 from fedarena.cli import main
 from fedarena.records import Record
 

@@ -189,6 +189,25 @@ def test_when_time_is_over_the_part_in_flight_is_given_up(
     assert verdicts(out) == ["held", "not measured", "not measured"]
 
 
+def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
+    begun: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it takes for a failure would be kept as its result, and counted as measured."""
+
+    def rows(piece: str, folder: Path | None, seed: int, tell: Callable[[float, str], None]) -> list[dict[str, Any]]:
+        try:
+            while True:
+                tell(0.5, piece)
+        except Exception as error:
+            return [{"accuracy": None, "note": str(error)}]
+
+    monkeypatch.setattr(reproduce_play, "rows", rows)
+    asked = [Asked(TABLE, "red, one", 0)]
+    ((place, found),) = measuring.measure(asked, None, 1, lambda share, text: None, until=time.time() + 0.2)
+    assert place == 0
+    assert isinstance(found, float)
+
+
 def test_what_was_given_up_is_not_begun_again_in_less_time_than_it_takes(
     reproduce: Reproduce, begun: Callable[[], list[str]]
 ) -> None:

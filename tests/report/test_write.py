@@ -11,7 +11,7 @@ from board_play import make_arena, make_board, make_cell
 from PIL import Image
 from report_play import COMMANDS, rich_board, save_pictures
 
-from fedarena.board.board import from_json
+from fedarena.board.published import from_json
 from fedarena.errors import UserError
 from fedarena.report.drawn import LARGEST
 from fedarena.report.write import write_report
