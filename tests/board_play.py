@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fedarena.board.board import Arena, Board, Cell, Honest
@@ -110,6 +111,23 @@ def make_board(cells: Sequence[Cell] | None = None, honest: Sequence[Honest] | N
         "made": {"fedarena": "0.1.0", "commit": "0123456789ab", "newest": "2026-01-31"},
     }
     return Board(honest=tuple(honest), cells=tuple(cells), **{**usual, **changes})
+
+
+def consistent(board: Board) -> Board:
+    """With the metrics, utilities and FedAvg's accuracies that its scores and accuracies stand for."""
+    plain = {h.problem: h.accuracy for h in board.honest if h.defense == "fedavg"}
+    arenas = tuple(replace(a, fedavg=a.fedavg | plain.get(a.name, {})) for a in board.arenas)
+    chance = {a.name: a.chance for a in arenas}
+    clean = {(h.problem, h.defense): h.accuracy for h in board.honest}
+
+    def left(c: Cell) -> dict[int, float]:
+        learned = clean.get((c.problem, c.defense), {})
+        return {s: chance[c.problem] + v * (learned.get(s, 1.0) - chance[c.problem]) for s, v in c.scores.items()}
+
+    def metrics(c: Cell) -> dict[str, dict[int, float]]:
+        return {"accuracy": left(c)} if c.knows else {"recovered": {s: 1 - v for s, v in c.scores.items()}}
+
+    return replace(board, arenas=arenas, cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells))
 
 
 def _one(score: float | Sequence[float]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from board_play import make_board
+from board_play import consistent, make_board
 from gate_play import change_cells, wide_board
 
 from fedarena import cli
@@ -31,7 +31,7 @@ def gate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest
         given = []
         for i, word in enumerate(words):
             if isinstance(word, Board):
-                Path(f"{i}.json").write_text(to_json(word))
+                Path(f"{i}.json").write_text(to_json(consistent(word)))
             given.append(f"{i}.json" if isinstance(word, Board) else word)
         parser = argparse.ArgumentParser()
         compare.add_parser(parser.add_subparsers(required=True))
@@ -105,6 +105,16 @@ def test_exact_fails_for_any_change(gate: Compare) -> None:
     assert out.startswith("Failed: 72 scores changed within noise.")
     assert gate(BASE, BASE, "--exact")[0] == 0
     assert json.loads(gate(BASE, BASE, "--exact", "--json")[1])["exact"] is True
+
+
+def test_a_board_whose_scores_were_edited_is_refused(gate: Compare) -> None:
+    gate(BASE, BASE)
+    edited = json.loads(Path("1.json").read_text())
+    for one in edited["cells"][:2]:
+        one["scores"]["0"] = 0.99
+    Path("1.json").write_text(json.dumps(edited))
+    with pytest.raises(UserError, match=r"^1\.json is damaged: .*score of seed 0 is 0\.99, .* and 1 more like it$"):
+        gate("0.json", "1.json")
 
 
 def test_boards_without_cells_fail_with_words(gate: Compare) -> None:

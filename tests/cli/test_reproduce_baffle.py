@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fedarena.cli import main
 from fedarena.reproduce import baffle_table1
-from fedarena.reproduce.baffle import Cell
+from fedarena.reproduce.baffle import Cell, one
 
 CELLS = [
     Cell("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
@@ -20,8 +21,8 @@ CELLS = [
 def test_cells_are_measured_and_printed(
     seeds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baffle_table1, "CELLS", CELLS)
     monkeypatch.setattr(baffle_table1, "PIECES", tuple(cell.name for cell in CELLS))
+    monkeypatch.setattr(baffle_table1, "rows", partial(one, CELLS))
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "baffle/table1", f"--seeds={seeds}", "--quiet", "--jobs=1"]) == 0
     out = " ".join(capsys.readouterr().out.split())

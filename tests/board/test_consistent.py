@@ -1,0 +1,80 @@
+"""Published boards on which somebody changed a number: whichever it was, the score does not follow any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from board_play import consistent, make_board, make_cell
+
+from fedarena.board.board import Arena, Board, Cell, Honest
+from fedarena.board.consistent import contradictions
+from fedarena.board.load import load_board
+
+REPORTS = Path(__file__).resolve().parents[2] / "reports"
+PUBLISHED = ("baseline", "digits", "fashion")
+
+
+@pytest.fixture(scope="module", params=PUBLISHED)
+def board(request: pytest.FixtureRequest) -> Board:
+    return load_board(REPORTS / request.param)
+
+
+def test_published_boards_hold_together(board: Board) -> None:
+    assert list(contradictions(board)) == []
+
+
+def cells(board: Board, change: Callable[[Cell], Cell], axis: str) -> Board:
+    """With `change` applied to the first cell of that axis that has a score between 0 and 1 in seed 0."""
+    first = next(c for c in board.cells if c.axis == axis and 0.05 < c.scores.get(0, 0.0) < 0.95)
+    return replace(board, cells=tuple(change(c) if c is first else c for c in board.cells))
+
+
+@pytest.mark.parametrize("axis", ["privacy", "integrity"])
+def test_a_score_that_was_raised_is_found(board: Board, axis: str) -> None:
+    edited = cells(board, lambda c: replace(c, scores={**c.scores, 0: c.scores[0] + 0.01}), axis)
+    (told,) = contradictions(edited)
+    assert "score of seed 0 is" in told
+    assert "and its metrics give" in told
+
+
+@pytest.mark.parametrize("axis", ["privacy", "integrity"])
+def test_metrics_that_were_taken_out_are_found(board: Board, axis: str) -> None:
+    (told,) = contradictions(cells(board, lambda c: replace(c, metrics={}), axis))
+    assert "metrics has no " in told
+    assert told.endswith("of seed 0, from which its score follows")
+
+
+def test_accuracies_of_fedavg_that_were_edited_are_found(board: Board) -> None:
+    def lower(a: Arena) -> Arena:
+        return replace(a, fedavg={s: v - 0.1 for s, v in a.fedavg.items()})
+
+    told = list(contradictions(replace(board, arenas=tuple(map(lower, board.arenas)))))
+    for arena in board.arenas:
+        assert any(one.startswith(f"{arena.name} · fedavg") and "its problem has" in one for one in told)
+    assert any("utility of seed 0 is" in one for one in told)
+
+
+def test_an_honest_accuracy_that_was_edited_is_found(board: Board) -> None:
+    def lower(h: Honest) -> Honest:
+        return replace(h, accuracy={s: v / 2 for s, v in h.accuracy.items()}) if h.defense == "median" else h
+
+    told = list(contradictions(replace(board, honest=tuple(map(lower, board.honest)))))
+    assert any("median · nobody poisons: utility of seed 0" in one for one in told)
+    assert any("median · sign-flip" in one and "and its metrics give" in one for one in told)
+
+
+def test_a_score_against_what_learned_nothing_is_found() -> None:
+    board = consistent(make_board([make_cell("dbcl", "sign-flip", axis="integrity")]))
+    assert list(contradictions(board)) == []
+    runs = (replace(h, accuracy=dict.fromkeys(h.accuracy, 0.1), utility={}) for h in board.honest)
+    edited = replace(board, honest=tuple(runs), arenas=tuple(replace(a, fedavg={}) for a in board.arenas))
+    (told,) = contradictions(edited)
+    assert "its honest run learned nothing" in told
+
+
+def test_without_its_honest_run_what_is_left_cannot_be_known() -> None:
+    board = make_board([make_cell("dbcl", "sign-flip", axis="integrity")])
+    assert list(contradictions(replace(board, honest=()))) == []
