@@ -36,7 +36,7 @@ def run_all(args: argparse.Namespace) -> int:
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     folder, out, only = data_dir(args), Path(args.out), args.only or ""
     report = Path(args.report or "reports/reproduction")
-    found = gather(out, seeds, only)
+    found = gather(out, report, seeds, only)
     if not found.lines:
         raise UserError(f"option 'only' is '{only}', with which no part of a table with a paper's number begins")
     page = publish(found, report, only)
@@ -49,7 +49,7 @@ def run_all(args: argparse.Namespace) -> int:
         try:
             failed = measure_missing(found, todo, out, folder, jobs, minutes, args.quiet)
         finally:  # interrupted, too: what was done is on the page
-            found = gather(out, seeds, only, failed)
+            found = gather(out, report, seeds, only, failed)
             page = publish(found, report, only)
     if args.json:
         print(json.dumps(as_json(found), indent=2, ensure_ascii=False, allow_nan=False))
@@ -109,7 +109,12 @@ def measure_missing(
 
 
 def publish(found: Gathered, folder: Path, only: str) -> Path:
-    """Write the page and its picture; the page's path. Raises UserError for a folder that cannot be written."""
+    """Write the page, its picture and the parts that they are made of; the page's path.
+
+    Raises:
+        UserError: a folder that cannot be written.
+    """
+    from fedarena.fidelity import parts
     from fedarena.fidelity.page import page
     from fedarena.fidelity.picture import alt, draw, drawn
     from fedarena.records import write_atomically
@@ -120,6 +125,7 @@ def publish(found: Gathered, folder: Path, only: str) -> Path:
         picture = "numbers.png", alt(found.all)
     path = folder / "README.md"
     write_atomically(path, page(found, picture, only))
+    parts.publish(folder, found.parts)
     return path
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedarena.fidelity.parts import Asked, Part, guesses, load
+from fedarena.fidelity.parts import Asked, Part, guesses, load, published
 from fedarena.fidelity.verdict import Verdict, difference, ours, verdict
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
@@ -77,13 +77,15 @@ class Gathered:
 
 def gather(
     out: Path,
+    report: Path,
     seeds: Sequence[int] | None = None,
     only: str = "",
     failed: Mapping[Asked, str] | None = None,
 ) -> Gathered:
-    """Read what is in the folder.
+    """Read what is in the folder, and of what is not there what is published beside the page.
 
     Args:
+        out: with the parts. report: with the page.
         seeds: that count; None: all that are there, and seed 0 is missing where none is.
         only: how the names "table: piece" begin.
         failed: parts that were tried and went wrong, with the reason.
@@ -91,33 +93,39 @@ def gather(
     lines: dict[str, list[Line]] = {}
     settings: dict[str, str] = {}
     times: dict[Asked, float] = {}
-    without, missing, parts, complaints = [], [], [], []
+    before, complaints = published(report)
+    without, missing, parts = [], [], []
     for table, module in TABLES.items():
         # By its attributes, since a table is a module.
         page: Any = import_module(module)
-        published = [p for p in getattr(page, "PUBLISHED", ()) if f"{table}: {p.piece}".startswith(only)]
-        if not published:
+        numbers = [p for p in getattr(page, "PUBLISHED", ()) if f"{table}: {p.piece}".startswith(only)]
+        if not numbers:
             without += [] if hasattr(page, "PUBLISHED") or not table.startswith(only) else [table]
             continue
-        found, damaged = load(out, table)
-        stale = [part for part in found if not part.holds(page.SETTING)]
+        own, damaged = load(out, table)
         complaints += damaged
-        complaints += [
-            f"{part.asked.name} was measured by version {part.environment['fedarena']} or in another setting; it "
-            "counts as not measured"
+        there = {part.asked for part in own if part.holds(page.SETTING)}
+        found = [*own, *(part for part in before if part.asked.table == table and part.asked not in there)]
+        stale = [part for part in found if not part.holds(page.SETTING)]
+        held = {part.asked for part in found if part not in stale}
+        told = {
+            part.asked: f"{part.asked.name} was measured by version {part.environment['fedarena']} or in another "
+            "setting; it counts as not measured"
             for part in stale
-        ]
+            if part.asked not in held
+        }
+        complaints += told.values()
         holding = [p for p in found if p not in stale and (seeds is None or p.asked.seed in seeds)]
-        by_piece: dict[str, list[Part]] = {p.piece: [] for p in published}
+        by_piece: dict[str, list[Part]] = {p.piece: [] for p in numbers}
         for part in sorted(holding, key=lambda p: p.asked.seed):
             if part.asked.piece in by_piece:
                 by_piece[part.asked.piece].append(part)
                 parts.append(part)
         times |= guesses(out, table) | {part.asked: part.cpu_seconds for part in found if part not in stale}
         settings[table] = page.SETTING
-        lines[table] = [_line(table, p, by_piece[p.piece], failed or {}) for p in published]
-        for piece, there in by_piece.items():
-            done = {p.asked.seed for p in there}
+        lines[table] = [_line(table, p, by_piece[p.piece], failed or {}) for p in numbers]
+        for piece, holding in by_piece.items():
+            done = {p.asked.seed for p in holding}
             wanted = seeds if seeds is not None else ((0,) if not done else ())
             missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
     return Gathered(lines, settings, without, missing, parts, times, complaints)

@@ -2,6 +2,7 @@
 
     OUT/parts/<table>/<piece>-<hash>-seed<N>.json
     OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
+    REPORT/parts.jsonl                                 those that a page was made of, a line each, published beside it
 
 A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
 measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from fedarena.records import write_atomically
 
 SCHEMA = 1
 GUESS = ".guess"
+PUBLISHED = "parts.jsonl"
 
 
 @dataclass(frozen=True)
@@ -75,20 +77,35 @@ def folder_of(out: Path, table: str) -> Path:
 
 def save(out: Path, part: Part) -> None:
     """Write a part, atomically. Raises UserError for a folder that cannot be written, ValueError for NaN."""
-    asked = part.asked
-    content = {
-        "part": SCHEMA,
-        "table": asked.table,
-        "piece": asked.piece,
-        "seed": asked.seed,
-        "setting": part.setting,
-        "cpu_seconds": part.cpu_seconds,
-        "rows": list(part.rows),
-        "environment": part.environment,
-    }
-    path = path_of(out, asked)
-    write_atomically(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+    path = path_of(out, part.asked)
+    write_atomically(path, json.dumps(_content(part), indent=2, allow_nan=False) + "\n")
     path.with_suffix(GUESS).unlink(missing_ok=True)
+
+
+def publish(report: Path, parts: Iterable[Part]) -> None:
+    """Put parts among those beside a page, in place of former ones of the same names. Raises UserError."""
+    former = published(report)[0]
+    every = {part.asked: part for part in (*former, *parts)}
+    if every:
+        in_order = sorted(every.values(), key=lambda p: (p.asked.table, p.asked.piece, p.asked.seed))
+        lines = [json.dumps(_content(part), ensure_ascii=False, allow_nan=False) + "\n" for part in in_order]
+        write_atomically(report / PUBLISHED, "".join(lines))
+
+
+def published(report: Path) -> tuple[list[Part], list[str]]:
+    """The parts beside a page, and one line for each that is damaged."""
+    path = report / PUBLISHED
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        return [], [f"{path} cannot be read ({error}); what it holds counts as not measured"]
+    found, complaints = [], []
+    for i, line in enumerate(lines):
+        try:
+            found.append(_parse(line, f"{path}, line {i + 1},"))
+        except UserError as error:
+            complaints.append(str(error))
+    return found, complaints
 
 
 def save_guess(out: Path, asked: Asked, cpu_seconds: float) -> None:
@@ -121,21 +138,46 @@ def load(out: Path, table: str) -> tuple[list[Part], list[str]]:
     return found, complaints
 
 
+def _content(part: Part) -> dict[str, Any]:
+    return {
+        "part": SCHEMA,
+        "table": part.asked.table,
+        "piece": part.asked.piece,
+        "seed": part.asked.seed,
+        "setting": part.setting,
+        "cpu_seconds": part.cpu_seconds,
+        "rows": list(part.rows),
+        "environment": part.environment,
+    }
+
+
 def _read(path: Path) -> Part:
     try:
-        content = json.loads(path.read_text())
+        text = path.read_text()
+    except (OSError, ValueError) as error:
+        raise _damaged(str(path), error) from None
+    part = _parse(text, str(path))
+    if path_of(path.parent.parent.parent, part.asked) != path:
+        raise UserError(f"{path} holds another part ({part.asked.name}); it counts as not measured")
+    return part
+
+
+def _parse(text: str, where: str) -> Part:
+    try:
+        content = json.loads(text)
         if content["part"] != SCHEMA:
-            raise UserError(f"{path} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
-        part = Part(
+            raise UserError(f"{where} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+        return Part(
             Asked(content["table"], content["piece"], int(content["seed"])),
             content["setting"],
             [dict(row) for row in content["rows"]],
             float(content["cpu_seconds"]),
             {"fedarena": content["environment"]["fedarena"], **content["environment"]},
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} is damaged ({type(error).__name__}: {reason}); it counts as not measured") from None
-    if path_of(path.parent.parent.parent, part.asked) != path:
-        raise UserError(f"{path} holds another part ({part.asked.name}); it counts as not measured")
-    return part
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(where, error) from None
+
+
+def _damaged(where: str, error: Exception) -> UserError:
+    reason = " ".join(str(error).split())
+    return UserError(f"{where} is damaged ({type(error).__name__}: {reason}); it counts as not measured")

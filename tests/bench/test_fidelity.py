@@ -19,7 +19,7 @@ from fedarena.fidelity import words
 from fedarena.fidelity.gather import Gathered, Line, gather, quoted
 from fedarena.fidelity.order import cheapest_first, expected
 from fedarena.fidelity.page import LEFT_OUT, markdown, page
-from fedarena.fidelity.parts import GUESS, Asked, Part, load, path_of, save, save_guess
+from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, Part, load, path_of, publish, save, save_guess
 from fedarena.fidelity.picture import alt, draw, drawn
 from fedarena.fidelity.verdict import ours, verdict
 from fedarena.reproduce import (
@@ -99,7 +99,7 @@ def test_ours_is_a_mean_or_what_is_there_in_words() -> None:
 def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Path) -> None:
     one = part("red, two", accuracy=0.61)
     put(tmp_path, *(part(seed=s, seconds=2.0, accuracy=0.49 + 0.01 * s) for s in range(3)), one)
-    first, second, third = gather(tmp_path).lines[toy]
+    first, second, third = gather(tmp_path, tmp_path).lines[toy]
     assert (first.verdict, first.seeds, first.cpu_seconds) == ("held", (0, 1, 2), 6.0)
     assert first.difference == pytest.approx(0.0)
     assert words.interval(first) == "0.4752 to 0.5248"  # ± 4.303 · 0.01/√3
@@ -112,26 +112,26 @@ def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Pat
 def test_missing_are_the_seeds_that_are_asked_for(toy: str, tmp_path: Path) -> None:
     put(tmp_path, part(seed=1))
     blue, two = Asked(toy, "blue, three", 0), Asked(toy, "red, two", 0)
-    assert gather(tmp_path).missing == [two, blue]  # some seed of "red, one" is there
-    asked = gather(tmp_path, seeds=(0,))
+    assert gather(tmp_path, tmp_path).missing == [two, blue]  # some seed of "red, one" is there
+    asked = gather(tmp_path, tmp_path, seeds=(0,))
     assert asked.missing == [Asked(toy, "red, one", 0), two, blue]
     assert asked.lines[toy][0].verdict == "not measured"  # seed 1 was not asked for
-    assert gather(tmp_path, only="dbcl/toy: blue").missing == [blue]
-    assert not gather(tmp_path, only="baffle").lines
+    assert gather(tmp_path, tmp_path, only="dbcl/toy: blue").missing == [blue]
+    assert not gather(tmp_path, tmp_path, only="baffle").lines
 
 
 def test_a_failure_is_told_beside_the_number_that_it_cost(toy: str, tmp_path: Path) -> None:
-    found = gather(tmp_path, failed={Asked(toy, "red, one", 0): "no data"})
+    found = gather(tmp_path, tmp_path, failed={Asked(toy, "red, one", 0): "no data"})
     assert [line.reason for line in found.lines[toy]] == ["no data", "", ""]
     put(tmp_path, part(accuracy=None, note="diverged: step 3"))
-    (line, *_) = gather(tmp_path).lines[toy]
+    (line, *_) = gather(tmp_path, tmp_path).lines[toy]
     assert (line.verdict, line.reason) == ("no result", "diverged: step 3")
 
 
 def test_a_number_that_two_rows_answer_to_is_none(toy: str, tmp_path: Path) -> None:
     twice = part()
     put(tmp_path, replace(twice, rows=[*twice.rows, *twice.rows]))
-    assert gather(tmp_path).lines[toy][0].verdict == "no result"
+    assert gather(tmp_path, tmp_path).lines[toy][0].verdict == "no result"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_damaged_file_is_one_line_and_counts_as_missing(toy: str, tmp_path: Pa
     put(tmp_path, part(), part("red, two"))
     bad = path_of(tmp_path, Asked(toy, "red, two", 0))
     bad.write_text(content)
-    found = gather(tmp_path)
+    found = gather(tmp_path, tmp_path)
     (complaint,) = found.complaints
     assert str(bad) in complaint
     assert told in complaint
@@ -173,10 +173,51 @@ def test_what_another_version_or_setting_measured_is_stale(toy: str, tmp_path: P
         tmp_path,
         replace(one, environment={"fedarena": "0.0.1"}) if change == "version" else replace(one, setting="before"),
     )
-    found = gather(tmp_path)
+    found = gather(tmp_path, tmp_path)
     assert found.lines[toy][0].verdict == "not measured"
     assert "counts as not measured" in found.complaints[0]
     assert Asked(toy, "red, one", 0) in found.missing
+
+
+def test_what_is_published_beside_the_page_counts_where_nothing_else_does(toy: str, tmp_path: Path) -> None:
+    out, report = tmp_path / "runs", tmp_path / "report"
+    publish(report, [part(accuracy=0.7), part("red, two", accuracy=0.6)])
+    put(out, part(accuracy=0.5))
+    found = gather(out, report)
+    assert [line.found for line in found.lines[toy]] == [Mean(0.5, None, 1), Mean(0.6, None, 1), None]
+    assert found.missing == [Asked(toy, "blue, three", 0)]
+    publish(report, found.parts)
+    assert gather(tmp_path / "nothing", report).lines[toy][0].found == Mean(0.5, None, 1)
+
+
+def test_of_one_part_the_one_that_holds_counts(toy: str, tmp_path: Path) -> None:
+    out, report = tmp_path / "runs", tmp_path / "report"
+    publish(report, [part(accuracy=0.6)])
+    put(out, replace(part(), environment={"fedarena": "0.0.1"}))
+    found = gather(out, report)
+    assert (found.lines[toy][0].found, found.complaints) == (Mean(0.6, None, 1), [])
+    publish(report, [replace(part(), setting="before")])
+    found = gather(out, report)
+    assert found.lines[toy][0].verdict == "not measured"
+    assert len(found.complaints) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [("{", "is damaged (JSONDecodeError"), ('{"part": 9}', "has layout 9"), ("3", "is damaged")]
+)
+def test_a_damaged_line_beside_the_page_is_told_and_costs_no_other(
+    toy: str, tmp_path: Path, line: str, told: str
+) -> None:
+    publish(tmp_path, [part(), part("red, two", accuracy=0.6)])
+    path = tmp_path / PUBLISHED
+    whole = path.read_text().splitlines()
+    path.write_text("\n".join([whole[0], line, whole[1]]) + "\n")
+    found = gather(tmp_path, tmp_path)
+    assert [one.verdict for one in found.lines[toy]] == ["held", "held", "not measured"]
+    (complaint,) = found.complaints
+    assert complaint.startswith(f"{path}, line 2, {told}")
+    path.write_bytes(b"\xff\xfe")
+    assert "cannot be read" in gather(tmp_path, tmp_path).complaints[0]
 
 
 def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
@@ -212,15 +253,15 @@ def test_what_was_given_up_has_an_expected_time_until_it_is_measured(toy: str, t
     save_guess(tmp_path, one, 900.0)
     save_guess(tmp_path, other, 60.0)
     path_of(tmp_path, other).with_suffix(GUESS).write_text("{")  # no guess any more
-    assert gather(tmp_path).times == {one: 900.0}
+    assert gather(tmp_path, tmp_path).times == {one: 900.0}
     put(tmp_path, part(seconds=700.0))
-    assert gather(tmp_path).times == {one: 700.0}
+    assert gather(tmp_path, tmp_path).times == {one: 700.0}
     assert not path_of(tmp_path, one).with_suffix(GUESS).exists()
 
 
 def rich(toy: str, folder: Path) -> Gathered:
     put(folder, *(part(seed=s, accuracy=0.5 + 0.001 * s) for s in range(3)), part("red, two", accuracy=0.9))
-    return gather(folder)
+    return gather(folder, folder)
 
 
 def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) -> None:
@@ -241,7 +282,7 @@ def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) 
 
 
 def test_an_empty_page_is_true(toy: str, tmp_path: Path) -> None:
-    text = page(gather(tmp_path), None, "dbcl")
+    text = page(gather(tmp_path, tmp_path), None, "dbcl")
     assert "0 are measured, 3 are not." in text
     assert "Only what begins with `dbcl`" in text
     assert "Nothing was measured yet" in text
@@ -320,11 +361,11 @@ def test_differences_on_the_page_at_hand_are_ours_less_the_paper_s() -> None:
 
 
 def test_the_page_tells_what_of_the_papers_is_not_there(toy: str, tmp_path: Path) -> None:
-    text = page(gather(tmp_path), None, "")
+    text = page(gather(tmp_path, tmp_path), None, "")
     printed, here = counted(["dbcl"])
     assert f"the papers print {printed} results, of which {here} are on this page and {printed - here} are not" in text
     assert f"## {LEFT_OUT}\n" in text
     assert f"(#{LEFT_OUT.lower().replace(' ', '-')})" in text
     assert "| dbcl | Table 1 | 20 | 20 | 0 |" in text
     assert "| baffle |" not in text  # which the toy is not of
-    assert LEFT_OUT not in page(gather(tmp_path), None, "dbcl/toy: red")
+    assert LEFT_OUT not in page(gather(tmp_path, tmp_path), None, "dbcl/toy: red")

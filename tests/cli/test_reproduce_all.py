@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.errors import UserError
 from fedarena.fidelity import measuring
-from fedarena.fidelity.parts import GUESS, Asked, path_of, save_guess
+from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
 from fedarena.reproduce import TABLES
 
 TABLE = "dbcl/toy"
@@ -114,6 +115,21 @@ def test_measuring_takes_what_is_missing_and_no_more(reproduce: Reproduce, begun
     assert begun() == ["blue, three 1"]
     reproduce("--all", "--measure", "--jobs=1", "--fresh", "--only=dbcl/toy: blue")
     assert begun() == ["blue, three 0", "blue, three 1"]
+
+
+def test_what_the_page_was_made_of_stands_beside_it_and_is_not_lost(
+    reproduce: Reproduce, begun: Callable[[], list[str]]
+) -> None:
+    reproduce("--all", "--measure", "--jobs=1")
+    shutil.rmtree("runs")
+    begun()
+    verdicts_of = verdicts(reproduce("--all", "--json")[1])
+    reproduce("--all", "--only=dbcl/toy: red", "--seeds=7")  # a page of less
+    assert verdicts(reproduce("--all", "--measure", "--jobs=1", "--json")[1]) == verdicts_of == ["held"] * 3
+    assert begun() == []
+    reproduce("--all", "--measure", "--jobs=1", "--fresh", "--only=dbcl/toy: blue")
+    assert begun() == ["blue, three 0"]
+    assert len((Path("reports/reproduction") / PUBLISHED).read_text().splitlines()) == 3
 
 
 def test_two_processes_give_what_one_gives(begun: Callable[[], list[str]], tmp_path: Path) -> None:
@@ -279,6 +295,9 @@ def test_a_damaged_part_is_one_line_and_is_measured_again(reproduce: Reproduce, 
     code, out = reproduce("--all")
     assert code == 0
     assert f"{bad} is damaged" in out
+    reproduce("--all", "--measure", "--jobs=1", "--json")
+    assert begun() == []  # it stands beside the page
+    (Path("reports/reproduction") / PUBLISHED).unlink()
     code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert begun() == ["red, two 0"]
     assert (verdicts(out), json.loads(out)["complaints"]) == (["held"] * 3, [])
