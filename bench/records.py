@@ -27,6 +27,8 @@ Schema 4. Keys, in order:
     options, versions             every option, resolved; version of every method
     origins                       of methods that are not this package's own, who they come from
     environment                   package, Python and library versions, machine, commit
+    sum                           in the file alone: sha256 of all of the above, 20 hex digits, so that a record that
+                                  was changed after it was written is no record
 
 The identity is everything that determines the result: problem, defense, attack, party, form, knows, reading,
 seed, options, versions, device. Timings, memory and environment are not in it, and neither is the
@@ -55,7 +57,7 @@ SCHEMA = 4
 IDENTITY = (
     *("schema", "problem", "defense", "attack", "party", "form", "knows", "reading", "seed", "options", "versions"),
 )
-VOLATILE = ("cost.seconds", "cost.attack_seconds", "cost.relative_seconds", "environment")
+VOLATILE = ("cost.seconds", "cost.attack_seconds", "cost.relative_seconds", "environment", "sum")
 """What may differ between two runs of one configuration."""
 
 STATUSES = ("ok", "n/a", "diverged", "failed")
@@ -101,8 +103,16 @@ def save(record: Record, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     path = folder / f"{record['key']}.json"
-    write_atomically(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    content = json.loads(json.dumps(record, allow_nan=False))  # as it is read again, lists for tuples
+    content.pop("sum", None)
+    write_atomically(path, json.dumps({**content, "sum": digest(content, 20)}, indent=2) + "\n")
     return path
+
+
+def take_sum(record: Record) -> None:
+    """Take the sum off a record that was read. Raises ValueError where the rest is not what was written."""
+    if record.pop("sum", None) != digest(record, 20):
+        raise ValueError("it was changed after it was written: its sum is that of another content")
 
 
 def prepare_folder(folder: Path) -> None:

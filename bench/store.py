@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.goals import GOALS
-from fedarena.records import SCHEMA, STATUSES, Record, key_of, read_json, save
+from fedarena.records import SCHEMA, STATUSES, Record, key_of, read_json, save, take_sum
 from fedarena.shape import (
     amount,
     anything,
@@ -119,7 +119,8 @@ class Store:
 
     Attributes:
         folder: where they are.
-        damaged: files that are no record, with the reason; they count for nothing and are measured again.
+        damaged: files that are no record, or no more what was written, with the reason; they count for nothing and are
+            measured again.
         outdated: how many are of another layout.
     """
 
@@ -150,6 +151,7 @@ class Store:
             check(record, path.stem)
             if why := self._doubt(record):
                 raise ValueError(why)
+            take_sum(record)
             self._trials[record["trial"]["key"]][record["key"]] = record
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)

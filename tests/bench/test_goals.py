@@ -50,7 +50,7 @@ def server(attack: str, defense: str = "fedavg", **changes: Any) -> dict[str, An
 
 def stable(record: dict[str, Any]) -> str:
     kept = {name: value for name, value in record.items() if name not in ("environment", "cost")}
-    assert {"environment", "cost"} == {path.partition(".")[0] for path in VOLATILE}
+    assert {"environment", "cost", "sum"} == {path.partition(".")[0] for path in VOLATILE}
     return canonical(kept)
 
 

@@ -16,7 +16,7 @@ from fedarena.attacks.cards.dlg import Options as DLGOptions
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions
 from fedarena.engine import run_groups
 from fedarena.problem import ProblemSpec
-from fedarena.records import IDENTITY, VOLATILE, canonical, key_of, save
+from fedarena.records import IDENTITY, VOLATILE, canonical, key_of, save, take_sum
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec, threats
 from fedarena.threat import FORMS, PARTIES
@@ -146,4 +146,9 @@ def test_records_are_written_whole(tmp_path: Path) -> None:
     records = run_group(group("fedavg")).records
     paths = [save(record, tmp_path / "records") for record in records]
     assert sorted(p.name for p in (tmp_path / "records").iterdir()) == sorted(p.name for p in paths)
-    assert [json.loads(p.read_text()) for p in paths] == records
+    read = [json.loads(p.read_text()) for p in paths]
+    for record in read:
+        take_sum(record)
+    assert read == records
+    with pytest.raises(ValueError, match="changed after it was written"):
+        take_sum(read[0])

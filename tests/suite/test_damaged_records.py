@@ -97,6 +97,25 @@ def test_what_is_damaged_counts_for_nothing_and_is_named(
     assert found.findings[0].startswith(("fewer seeds", "missing"))
 
 
+CHANGED = "it was changed after it was written"
+UNSEEN: list[Tamper] = [
+    *(tamper for tamper, _ in EDITED),
+    at("cost", "seconds", to=0.001),
+    at("guarantees", to={"epsilon": 0.1}),
+    at("environment", "commit", to="0123456789ab"),
+    lambda record: record.pop("sum"),
+    lambda record: record.update(note="mine"),
+]
+"""What no part of a record shows by itself."""
+
+
+@pytest.mark.parametrize("tamper", UNSEEN, ids=range(len(UNSEEN)))
+def test_a_record_that_was_changed_since_is_measured_again(tamper: Tamper, tiny: Path, tmp_path: Path) -> None:
+    name = damaged(tiny, tmp_path / "out", tamper)
+    assert Store(tmp_path / "out").damaged[name].startswith(CHANGED)
+    assert len(Store(tmp_path / "out").complete()) == len(Store(tiny).complete()) - 1
+
+
 @pytest.mark.parametrize(("tamper", "why"), DAMAGE, ids=[why for _, why in DAMAGE])
 def test_a_suite_finds_the_same(tamper: Tamper | str, why: str, tiny: Path, tmp_path: Path) -> None:
     name = damaged(tiny, tmp_path / "out", tamper)
