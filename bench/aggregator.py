@@ -78,9 +78,6 @@ class Aggregator(ABC):
     unanimous: ClassVar[bool] = False
     """Whether uploads that are all the same are what it gives, in every round."""
 
-    shows: ClassVar[str] = "what the server's rule made of the uploads"
-    """What a client learns of the others' uploads from two consecutive models."""
-
     def __init__(self, options: Any) -> None:
         self.options = options
 
@@ -95,6 +92,10 @@ class Aggregator(ABC):
 
     def averages(self, n: int, f: int) -> bool:
         """Whether it is the plain mean of n uploads, whatever they are, so that it hides no more than a mean does."""
+        return False
+
+    def picks(self, n: int, f: int) -> bool:
+        """Whether it is one of n uploads, whole, the one whose `used` is greatest: then every client is sent it."""
         return False
 
     @abstractmethod

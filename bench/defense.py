@@ -152,18 +152,24 @@ class Defense(ABC):
 
     def no_mean(self) -> str:
         """Why a client that attacks the others' mean has nothing to start from; empty where the server takes a mean, as
-        most rules do that expect nobody to be corrupted."""
-        if self.rule is None or self.rule.averages(self.task.participants, self.task.expected):
+        most rules do that expect nobody to be corrupted, be it of one upload."""
+        n, f = self.task.participants, self.task.expected
+        if self.rule is None or self.picks or self.rule.averages(n, f):
             return ""
         return (
-            f"consecutive broadcasts show {self.rule.shows}, and this attack reads a mean: that is its limit, and no "
-            "strength of the rule"
+            "consecutive broadcasts show what the server's rule made of the uploads, and this attack reads a mean: "
+            "that is its limit, and no strength of the rule"
         )
+
+    @property
+    def picks(self) -> bool:
+        """Whether the server steps by one of the uploads, whole."""
+        return self.rule is not None and self.rule.picks(self.task.participants, self.task.expected)
 
     @property
     def mean_weights(self) -> tuple[int, ...]:
         """How much each client's upload counts in a mean: N_c, or 1 where a rule takes the plain one."""
-        return self.task.sizes if self.rule is None or self.no_mean() else (1,) * len(self.task.sizes)
+        return self.task.sizes if self.rule is None else (1,) * len(self.task.sizes)
 
     def guarantees(self) -> dict[str, float]:
         """What the protocol promises, by name, such as epsilon and delta; part of every record."""

@@ -176,7 +176,8 @@ def run(
                 written.append(
                     Round(
                         *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
-                        *(() if summed is None else (summed.wire, summed.mean, summed.clients)),
+                        *((None, None) if summed is None else (summed.wire, summed.mean)),
+                        _picked(defense, clients, new.verdict) if summed is None else summed.clients,
                     )
                 )
             state = new
@@ -203,6 +204,11 @@ def run(
         why,
         defense.release(state, rng.child("release")),
     )
+
+
+def _picked(defense: Defense, clients: tuple[int, ...], verdict: Tensors) -> tuple[int, ...]:
+    """Whose upload the server steps by; () where it does not step by a single one."""
+    return (clients[int(verdict["used"].argmax())],) if defense.picks else ()
 
 
 def _usual(problem: Problem, rng: Rng, poisson: bool, t: int, client: int) -> Batch:

@@ -118,14 +118,20 @@ def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors]:
         Whose it is, and the upload.
     """
     if seen.mean is not None:
-        return seen.summed, seen.mean
+        return seen.averaged, seen.mean
     one = victim(seen, threat)
     return (one,), upload_of(seen, one)
 
 
 def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
     """Those whose uploads were averaged, other than the malicious client."""
-    return tuple(c for c in seen.summed or seen.participants if c != threat.client)
+    return tuple(c for c in seen.averaged or seen.participants if c != threat.client)
+
+
+def own_share(sizes: Sequence[int], seen: Seen, threat: Threat) -> float:
+    """N_a/N of the malicious client in the mean; 0 where it dropped out of a secure sum, or a rule picked another."""
+    averaged = seen.averaged or seen.participants
+    return sizes[threat.client] / sum(sizes[c] for c in averaged) if threat.client in averaged else 0.0
 
 
 def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, threat: Threat) -> Tensors:
@@ -133,8 +139,7 @@ def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, 
 
     DBCL's Eq. (1), for unequal weights. N sums over those whose uploads were averaged.
     """
-    averaged = seen.summed or seen.participants
-    if threat.client not in averaged:  # it dropped out of a secure sum
+    if not own_share(sizes, seen, threat):
         return total
-    n, mine = sum(sizes[c] for c in averaged), sizes[threat.client]
+    n, mine = sum(sizes[c] for c in seen.averaged or seen.participants), sizes[threat.client]
     return combine(n / (n - mine), total, -mine / (n - mine), own)

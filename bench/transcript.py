@@ -27,7 +27,9 @@ class Round:
         ups: uploads, stacked in the order of `participants`.
         batches: the samples behind each upload, in the same order.
         wire: with secure aggregation, what each client sent in place of its upload [participants, d].
-        mean, summed: likewise, the mean that the server learned, and whose uploads it is made of.
+        mean: likewise, the mean that the server learned.
+        averaged: whose uploads the server's step is made of, where that is known not to be all `participants`: those of
+            a secure sum, or the one whose upload a rule picked.
     """
 
     index: int
@@ -40,7 +42,7 @@ class Round:
     batches: tuple[Batch, ...]
     wire: Tensor | None = None
     mean: Tensors | None = None
-    summed: tuple[int, ...] = ()
+    averaged: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,11 @@ class Seen:
         ups: every upload, stacked in the order of `participants`; None too where they are masked.
         params, secret: the server's own.
         own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
-        mean, summed: with secure aggregation, what the messages amount to for whoever reads all of them, the server or
-            an eavesdropper: the mean of the uploads of `summed`. wire: each message, in the order of `participants`.
+        averaged: whose uploads the server's step is made of; () is all `participants`. Where a rule picked one, a
+            client can tell whether it was its own; of another's index the defenses use no more than how many samples it
+            stands for, which is public.
+        mean: with secure aggregation, what the messages amount to for whoever reads all of them, the server or an
+            eavesdropper: the mean of the uploads of `averaged`. wire: each message, in the order of `participants`.
     """
 
     index: int
@@ -68,7 +73,7 @@ class Seen:
     own_batch: Batch | None = None
     own_data: Batch | None = None
     mean: Tensors | None = None
-    summed: tuple[int, ...] = ()
+    averaged: tuple[int, ...] = ()
     wire: Tensor | None = None
 
 
@@ -97,7 +102,7 @@ def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) 
             own_batch=r.batches[own] if sight.own and own is not None else None,
             own_data=own_data if sight.own else None,
             mean=r.mean if sight.ups else None,
-            summed=r.summed,
+            averaged=r.averaged,
             wire=r.wire if sight.ups else None,
         )
     return seen

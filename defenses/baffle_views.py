@@ -132,7 +132,7 @@ def _of_others(
     now, after, others = seen[t], seen.get(t + 1), others_of(seen[t], threat)
     if after is None or not others:
         return NotApplicable(
-            "the malicious client was not sampled in two consecutive rounds together with another client"
+            "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
         )
     assert now.own_up is not None
     if DIFFERENCES in after.down:

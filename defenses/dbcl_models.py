@@ -73,4 +73,5 @@ def _mean(defense: DBCL, now: Seen, name: str) -> Tensor:
     if now.mean is not None:
         return now.mean[name]
     assert now.ups is not None
-    return weighted_mean({name: now.ups[name]}, weights(defense.mean_weights, now.participants))[name]
+    counted = torch.tensor([c in (now.averaged or now.participants) for c in now.participants])
+    return weighted_mean({name: now.ups[name]}, weights(defense.mean_weights, now.participants) * counted)[name]

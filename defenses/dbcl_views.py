@@ -28,7 +28,15 @@ import torch
 from fedarena.attacks.smoother import Move, Step, smooth
 from fedarena.defense import Reading
 from fedarena.defenses.sketch import Sketch
-from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, uploads_seen, without_own
+from fedarena.observe import (
+    PlainGradient,
+    ThroughProtocol,
+    images_behind,
+    others_of,
+    own_share,
+    uploads_seen,
+    without_own,
+)
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
@@ -90,7 +98,7 @@ def _from_broadcasts(
         return NotApplicable("the malicious client was not sampled in two consecutive rounds that are attacked")
     rounds = [t for t in rounds if others_of(seen[t], threat)]
     if not rounds:
-        return NotApplicable("no other client took part in the rounds attacked")
+        return NotApplicable("no other client's upload counted in the rounds attacked")
     if threat.form == "adaptive":
         try:
             moves = smoothed(defense, threat, seen, rounds)
@@ -205,13 +213,13 @@ def step_after(
     defense: DBCL, threat: Threat, now: Seen, sketch: Sketch, params: Tensors, name: str, missed: int
 ) -> Step:
     """What a client knows of one parameter in one round, and expects of its move; see `smoothed`."""
-    schedule, sizes = defense.task.schedule, defense.task.sizes
+    schedule = defense.task.schedule
     seen, sketch = params[name].double().cpu(), sketch.to(torch.device("cpu"))
     assert now.own_up is not None
     own = now.own_up[name].double().cpu()
     if schedule.server_optimizer != "sgd":
         return Step(sketch, seen, own * 0, 0.0, schedule.step_size * (1 + missed) ** 0.5)
-    share = sizes[threat.client] / sum(sizes[c] for c in now.participants)
+    share = own_share(defense.mean_weights, now, threat)
     size = float(own.square().mean().sqrt()) * schedule.step_size
     return Step(sketch, seen, schedule.step_size * share * own, (1 - share) * size, size * missed**0.5)
 

@@ -95,4 +95,4 @@ class FedAvg(Defense):
     def _why_nothing(self, threat: Threat) -> str:
         if threat.party != "client":
             return "none of the rounds attacked took place"
-        return "the malicious client was not sampled in two consecutive rounds together with another client"
+        return "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"

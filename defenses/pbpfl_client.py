@@ -19,7 +19,7 @@ from torch import Tensor
 from fedarena.defense import Reading
 from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part
 from fedarena.defenses.pbpfl_wire import GRADIENT, R_A
-from fedarena.observe import PlainGradient, others_of, without_own
+from fedarena.observe import PlainGradient, others_of, own_share, without_own
 from fedarena.positive_scaling import ScalingPlan, canonical
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
@@ -43,7 +43,7 @@ def from_broadcasts(
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:
         return NotApplicable(
-            "the malicious client was not sampled in two consecutive rounds together with another client"
+            "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
         )
     if threat.form == "paper":
         return [Reading("difference", tuple(_difference(defense, threat, seen[t], seen[t + 1]) for t in rounds))]
@@ -129,10 +129,9 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
     def rounded(tensors: Tensors) -> Tensors:
         return {name: p.to(now.down[R_A]) for name, p in tensors.items()}
 
-    averaged, here = now.summed or now.participants, rounded(c)
-    counted = defense.mean_weights
+    counted, here = defense.mean_weights, rounded(c)
     assert now.own_batch is not None
-    share = counted[threat.client] / sum(counted[i] for i in averaged) if threat.client in averaged else 0.0
+    share = own_share(counted, now, threat)
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
     simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
     target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))

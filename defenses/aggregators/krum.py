@@ -21,10 +21,12 @@ class Krum(Aggregator):
     """The one upload that lies closest to its neighbours. `used` is 1 for it and 0 for the others."""
 
     unanimous = True
-    shows = "one client's whole upload, though not whose"
 
     def check(self, n: int, f: int) -> None:
         require(n >= 2 * f + 3, "krum", n, f, "2f + 3 uploads or more")
+
+    def picks(self, n: int, f: int) -> bool:
+        return True
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         best = int(ranking(geometry(x).squared, call.f)[0])

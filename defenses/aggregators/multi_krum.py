@@ -25,6 +25,9 @@ class MultiKrum(Aggregator):
     def averages(self, n: int, f: int) -> bool:
         return (self.options.m or n - f) == n
 
+    def picks(self, n: int, f: int) -> bool:
+        return (self.options.m or n - f) == 1
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         m = self.options.m or len(x) - call.f
         best = ranking(geometry(x).squared, call.f)[:m]

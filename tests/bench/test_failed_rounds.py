@@ -80,7 +80,7 @@ def test_the_average_warms_up_by_steps() -> None:
     r = play(defense, given).rounds[0]
     assert r.mean is not None
     state = defense.skipped(defense.skipped(State(given.init)))
-    ups, cohort = {n: t[None] for n, t in r.mean.items()}, Cohort(r.summed, torch.ones(1))
+    ups, cohort = {n: t[None] for n, t in r.mean.items()}, Cohort(r.averaged, torch.ones(1))
     after = defense.aggregate(state, Broadcast(r.down), ups, cohort, Rng(0))
     way, whole = (flatten(p) - flatten(state.params) for p in (defense.deployed(after), after.params))
     assert float(way.norm() / whole.norm()) == pytest.approx(9 / 11, rel=1e-3)

@@ -67,11 +67,11 @@ def test_who_reads_the_wire_attacks_the_cohort(protocol, party, form):
 def test_a_client_that_drops_out_is_not_in_the_mean():
     given = problem(clients=8, rounds=6)
     _, run = played("fedavg+pairwise-masks", given, {"dropout": "0.15", "threshold": "0.5"})
-    left = [set(r.participants) - set(r.summed) for r in run.rounds]
+    left = [set(r.participants) - set(r.averaged) for r in run.rounds]
     assert any(left)
     for r in run.rounds:
-        kept = [r.participants.index(c) for c in r.summed]
-        share = torch.tensor([float(given.task.sizes[c]) for c in r.summed])
+        kept = [r.participants.index(c) for c in r.averaged]
+        share = torch.tensor([float(given.task.sizes[c]) for c in r.averaged])
         for name, mean in r.mean.items():
             expected = torch.tensordot(share / share.sum(), r.ups[name][kept], dims=1)
             assert torch.allclose(mean, expected, atol=1e-5)

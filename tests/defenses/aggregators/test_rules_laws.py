@@ -275,6 +275,31 @@ def test_a_rule_that_says_that_it_averages_does_so_whatever_it_gets(name: str, w
             memory = dict(done.memory)
 
 
+@everywhere
+@pytest.mark.parametrize("f", [0, 1])
+@pytest.mark.parametrize("n", [5, 8])
+def test_a_rule_that_says_that_it_picks_gives_one_of_the_uploads(name: str, wrapper: str, n: int, f: int) -> None:
+    made = wrapped(name, wrapper)
+    try:
+        made.check(n, f)
+    except UserError:
+        return
+    if not made.picks(n, f):
+        return
+    for rows in (crowd(n), torch.cat([crowd(n - 1), 1e3 * crowd(1)])):
+        done = run(made, rows, f)
+        assert done.weight is not None
+        assert torch.equal(done.vector, rows[int(done.weight.argmax())])
+
+
+def test_which_rules_pick_one_upload() -> None:
+    assert {n for n in RULES if rule(n).picks(8, 1)} == {"krum"}
+    assert rule("multi-krum", m=1).picks(8, 1)
+    assert not rule("nnm", rule("krum")).picks(8, 1)
+    done = run(rule("multi-krum", m=1), crowd(8), 1)
+    assert torch.equal(done.vector, crowd(8)[int(done.used.argmax())])
+
+
 def test_which_rules_average_when_nobody_is_expected_to_be_corrupted() -> None:
     assert {n for n in RULES if rule(n).averages(8, 0)} == {"mean", "trimmed-mean", "multi-krum", "bulyan", "dnc"}
     assert {n for n in RULES if rule(n).averages(8, 1)} == {"mean"}
