@@ -176,7 +176,8 @@ def run(
                 written.append(
                     Round(
                         *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
-                        *((None, None) if summed is None else (summed.wire, summed.mean)),
+                        None if summed is None else summed.wire,
+                        None if summed is None else summed.mean,
                         _picked(defense, clients, new.verdict) if summed is None else summed.clients,
                     )
                 )
