@@ -123,17 +123,23 @@ def learned(clean: float, chance: float) -> bool:
     return clean - chance >= ABOVE_CHANCE
 
 
-def score(metrics: Mapping[str, float], clean: float, chance: float, base_success: float) -> dict[str, float]:
+def score(
+    metrics: Mapping[str, float], clean: float, chance: float, base_success: float, plain: float | None
+) -> dict[str, float]:
     """integrity in [0, 1]: what is left of what the clean run had learned; for backdoors what the trigger missed.
 
         accuracy part = (accuracy under attack − chance) / (clean accuracy − chance), clipped to [0, 1]
         backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
         integrity     = the smaller of the two
 
-    Empty where the clean run has not `learned`.
+    Where the clean run has not `learned` it is 0 if FedAvg's has: nothing is left of what there was to learn, and a
+    defense must not look better for the seeds on which it fails. Empty where FedAvg has not, or is not known.
+
+    Args:
+        plain: FedAvg's accuracy with nobody corrupted.
     """
     if not learned(clean, chance):
-        return {}
+        return {"integrity": 0.0} if plain is not None and learned(plain, chance) else {}
     parts = [(metrics["accuracy"] - chance) / (clean - chance)]
     if "attack_success_rate" in metrics and base_success < 1:
         parts.append(1 - (metrics["attack_success_rate"] - base_success) / (1 - base_success))

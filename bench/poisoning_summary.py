@@ -116,7 +116,9 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
             told.append(f"{_called(name)} ({reached}{seeds})")
     if not told:
         return ""
+    # Of a defense that fails where FedAvg does not, nothing is left; where FedAvg fails, there was nothing to keep.
+    then = "there is no integrity" if told[0].startswith(_called("fedavg")) else "integrity is 0"
     return (
         f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(told)} is that of guessing: an attack "
-        "has nothing to break there, and integrity has no meaning."
+        f"has nothing to break there, and {then}."
     )

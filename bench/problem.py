@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from fedarena import registry
 from fedarena.batch import Auxiliary, Batch
-from fedarena.cards import Card, NoOptions
+from fedarena.cards import Card, NoOptions, to_text
 from fedarena.criterion import Criterion
 from fedarena.datasets.dataset import Provenance
 from fedarena.division import choose_corrupted, divide, hold
@@ -25,6 +26,15 @@ from fedarena.tensors import Tensors, to
 from fedarena.threat import Threat
 
 CORRUPTED_DATA = ("shard", "resampled")
+
+NO_ROOM = (
+    "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"
+    "not enough memory",  # on a CPU of Windows
+    "out of memory",  # on a GPU
+    "Storage size calculation overflowed",  # more bytes than can be counted
+    "Overflow when unpacking long",  # a width beyond 64 bits
+)
+"""By which PyTorch's errors are known that mean a tensor is too large; it has no class for them on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +213,10 @@ def build(
     sizes = tuple(len(s) for s in shards)
     spec.schedule.check(sizes)
     architecture = cards["model"].load()(spec.model_options)
-    module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs)
-    task = Task(module.to(place), shape, data.n_classes, sizes, spec.schedule, spec.expected)
+    with _fitting(spec):
+        module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs).to(place)
+        init = to(architecture.init(module, rng.child("init").torch()), place)
+    task = Task(module, shape, data.n_classes, sizes, spec.schedule, spec.expected)
     return Problem(
         task=task,
         x=torch.from_numpy(data.x_train).to(place),
@@ -213,7 +225,7 @@ def build(
         y_test=torch.from_numpy(data.y_test).to(place),
         scale=data.scale,
         shards=tuple(torch.from_numpy(s).to(place) for s in shards),
-        init=to(architecture.init(module, rng.child("init").torch()), place),
+        init=init,
         provenance=data.provenance,
         device=place,
         corrupted=corrupted,
@@ -224,6 +236,22 @@ def build(
             for name, (train, held) in data.attributes.items()
         },
     )
+
+
+@contextmanager
+def _fitting(spec: ProblemSpec) -> Iterator[None]:
+    """Tell of a model that is too large for the machine by the options that made it so. Raises UserError."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, TypeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in NO_ROOM):
+            raise
+        usual, said = asdict(type(spec.model_options)()), asdict(spec.model_options)
+        given = ", ".join(f"{name}={to_text(value)}" for name, value in said.items() if value != usual[name])
+        raise UserError(
+            f"option 'model' is {spec.model}{f' with {given}' if given else ''}, which does not fit in memory: "
+            "use a smaller model"
+        ) from None
 
 
 def find_device(name: str) -> torch.device:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+LARGEST_SEED = 2**53 - 1
+"""Of those that a person may give. Streams are hashed from any integer, but boards name seeds in JSON, where a reader
+(a browser, say) takes larger ones for their neighbours, and a board would not be read again."""
+
 
 @dataclass(frozen=True)
 class Rng:

@@ -26,12 +26,12 @@ def add_reference(record: Record, own: Record, plain: Record) -> None:
         own: the same defense's run that nobody poisoned. plain: FedAvg's.
     """
     utility, cost = record["utility"], record["cost"]
+    accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
+    utility["fedavg_accuracy"] = accuracy
     if record["knows"]:
         utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}
         if record["status"] == "ok":
             _judge_poisoning(record, own)
-    accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
-    utility["fedavg_accuracy"] = accuracy
     utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0
     cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None
 
@@ -42,4 +42,5 @@ def _judge_poisoning(record: Record, clean: Record) -> None:
     base = clean["metrics"].get("attack_success_rate", 0.0)
     if "attack_success_rate" in metrics:
         metrics["clean_success_rate"] = base
-    record["scores"] = integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base)
+    given = (utility[name] for name in ("clean_accuracy", "chance"))
+    record["scores"] = integrity.score(metrics, *given, base, utility["fedavg_accuracy"])

@@ -222,7 +222,8 @@ def _scored(record: Record) -> dict[str, float]:
     metrics, utility = record["metrics"], record["utility"]
     if record["knows"]:
         base = metrics.get("clean_success_rate", 0.0)
-        return integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base)
+        given = (utility[name] for name in ("clean_accuracy", "chance"))
+        return integrity.score(metrics, *given, base, utility.get("fedavg_accuracy"))
     return scores.privacy(record["goal"], metrics)
 
 

@@ -51,7 +51,8 @@ def _cell_fault(c: Cell, arena: Arena, run: Honest | None) -> str:
                 follows = scores.privacy(c.goal, metrics)
             else:
                 base = metrics.get("clean_success_rate", 0.0)
-                follows = integrity.score(metrics, run.accuracy[seed], arena.chance, base)
+                given = run.accuracy[seed], arena.chance, base
+                follows = integrity.score(metrics, *given, arena.fedavg.get(seed))
         except KeyError as missing:
             return f"metrics has no {missing.args[0]} of seed {seed}, from which its score follows"
         if c.axis not in follows:

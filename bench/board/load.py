@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedarena.board.board import Board
 from fedarena.board.build import Asked, build, doubt
+from fedarena.board.consistent import contradictions
 from fedarena.board.published import from_json
 from fedarena.errors import UserError
 from fedarena.records import Record, digest
@@ -29,13 +30,10 @@ def load_board(where: Path) -> Board:
     """The board of a published file or of a folder of records; one without cells where there are none.
 
     Raises:
-        UserError: nothing there, or a file that is no board.
+        UserError: nothing there, a file that is no board, or one whose scores are not those that its metrics give.
     """
     if where.is_file():
-        try:
-            return from_json(where.read_text(encoding="utf-8"), where)
-        except UnicodeDecodeError:
-            raise UserError(f"{where} is not a board: it is no text") from None
+        return _published(where)
     if not where.is_dir():
         raise UserError(f"there are no results in {where}: `bench suite run` and `bench run` make some")
     if (where / "board.json").is_file() and not (where / "records").is_dir():
@@ -50,6 +48,17 @@ def load_board(where: Path) -> Board:
             board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
         return board
     return build(plan.suite, plan.title, _of_plan(plan, store), [*store.notes(), *_others(plan, store)])
+
+
+def _published(where: Path) -> Board:
+    try:
+        board = from_json(where.read_text(encoding="utf-8"), where)
+    except UnicodeDecodeError:
+        raise UserError(f"{where} is not a board: it is no text") from None
+    if faults := list(contradictions(board)):
+        more = f", and {len(faults) - 1} more like it" if len(faults) > 1 else ""
+        raise UserError(f"{where} is damaged: {faults[0]}{more}")
+    return board
 
 
 def _of_plan(plan: Plan, store: Store) -> list[Asked]:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from fedarena.board.board import Arena, Board, Cell
 from fedarena.errors import UserError
+from fedarena.plural import plural
 
 V = TypeVar("V")
 
@@ -24,12 +25,15 @@ CLOSE = 1e-3
 def merge(board: Board, others: Sequence[Board]) -> Board:
     """The board with the others' cells on its own problems and defenses.
 
-    An attack that the board has already, with other options, joins under its name and the other suite's.
+    An attack that the board has already, with other options, joins under its name and the other suite's. Cells that
+    are there already, measured by the very same records, do not join again: neither the board's own nor those of a
+    board that was named twice.
 
     Raises:
         UserError: another board that has no problem in common with this one.
     """
     known, cells, notes = {c.place for c in board.cells}, list(board.cells), list(board.notes)
+    there = {_measured(board, c) for c in board.cells}
     for other in others:
         same = _same_problems(board, other)
         if not same:
@@ -41,9 +45,10 @@ def merge(board: Board, others: Sequence[Board]) -> Board:
             replace(c, problem=same[c.problem]) for c in other.cells if c.problem in same and c.defense != "fedavg"
         ]
         found = [c for c in found if c.defense in board.defenses and c.scores]
-        found = _others(board, found)
+        found = [c for c in found if _measured(board, c) not in there]
         found, left_out = _as_defended(board, found)
         found, too_few = _on_all_seeds(board, found)
+        there |= {_measured(board, c) for c in found}  # before any is renamed
         found = [replace(c, attack=f"{c.attack} [{other.suite}]") if c.place in known else c for c in found]
         known |= {c.place for c in found}
         who = f"{other.title} (suite {other.suite})" if other.title else f"suite {other.suite}"
@@ -62,10 +67,9 @@ def _as_defended(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
     return kept, f"; left out are cells of {', '.join(away)}, which has other options there than on the board"
 
 
-def _others(board: Board, found: Sequence[Cell]) -> list[Cell]:
-    """Without the board's own cells, measured by the very same records."""
-    own = {c.place: c.keys for c in board.cells}
-    return [c for c in found if own.get(c.place) != c.keys]
+def _measured(board: Board, c: Cell) -> tuple[tuple[str, ...], frozenset[tuple[int, str]]]:
+    """What a cell is, and by which records it was measured on the board's seeds."""
+    return c.place, frozenset((seed, c.keys[seed]) for seed in board.seeds if seed in c.keys)
 
 
 def _on_all_seeds(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]:
@@ -81,7 +85,8 @@ def _on_all_seeds(board: Board, found: Sequence[Cell]) -> tuple[list[Cell], str]
     if not away:
         return kept, ""
     told = "; ".join(f"{attack} lacks seeds {', '.join(map(str, seeds))}" for attack, seeds in away[:3])
-    return kept, f"; {len(away)} cells are left out, for they were not measured on every seed of the board ({told})"
+    are = "is left out, for it was" if len(away) == 1 else "are left out, for they were"
+    return kept, f"; {plural(len(away), 'cell')} {are} not measured on every seed of the board ({told})"
 
 
 def _cut(c: Cell, seeds: set[int]) -> Cell:
@@ -104,4 +109,7 @@ def _same(a: Arena, b: Arena) -> bool:
 
 def _note(other: Board, found: Sequence[Cell]) -> str:
     attacks = ", ".join(dict.fromkeys(c.attack for c in found)) or "none"
-    return f"{len(found)} cells are from suite '{other.suite}' (attacks: {attacks}); where they are lower, they count"
+    if len(found) == 1:
+        return f"1 cell is from suite '{other.suite}' (attack: {attacks}); where it is lower, it counts"
+    cells = plural(len(found), "cell")
+    return f"{cells} are from suite '{other.suite}' (attacks: {attacks}); where they are lower, they count"

@@ -180,6 +180,11 @@ def _check(board: Board) -> None:
         *(("cells", i, c, _cell_fault(c)) for i, c in enumerate(board.cells)),
         *(("honest", i, h, _honest_fault(h)) for i, h in enumerate(board.honest)),
     ]
+    there = {s for c in board.cells for s in c.statuses} | {s for h in board.honest for s in h.accuracy}
+    if strange := sorted(set(board.seeds) ^ there) if board.cells else []:
+        where = "is in no cell" if strange[0] in board.seeds else "is in cells, and not there"
+        told = ", ".join(map(str, board.seeds)) or "none"
+        raise ValueError(f"seeds is {told}: seed {strange[0]} {where}")
     arenas = {a.name for a in board.arenas}
     for name, i, one, why in faults:
         if one.problem not in arenas:

@@ -19,9 +19,9 @@ HOW = (
     "model that diverged), "
     "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
     "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
-    "guessing, and overall the mean of those that are asked about, over seeds that all of them have. A seed on which "
-    f"the defense has learned nothing while nobody poisons (less than {ABOVE_CHANCE:g} above a constant prediction) "
-    "has no integrity.",
+    "guessing, and overall the mean of those that are asked about, over seeds that all of them have. On a seed on "
+    f"which the defense has learned nothing while nobody poisons (less than {ABOVE_CHANCE:g} above a constant "
+    "prediction) its integrity is 0 where FedAvg has learned something, and there is none where FedAvg has not.",
     "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
     "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
     "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers "

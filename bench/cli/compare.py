@@ -58,7 +58,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Compare; 0 passed, 1 something was found. Raises UserError."""
     rules = read_rules(args)
-    from fedarena.board.consistent import contradictions
     from fedarena.board.load import find_folder, load_board
     from fedarena.gate.compare import compare
     from fedarena.gate.junit import junit
@@ -66,10 +65,6 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.records import write_atomically
 
     base, new = (load_board(find_folder(name)) for name in (args.base, args.new))
-    for name, board in ((args.base, base), (args.new, new)):
-        if faults := list(contradictions(board)):
-            more = f", and {len(faults) - 1} more like it" if len(faults) > 1 else ""
-            raise UserError(f"{find_folder(name)} is damaged: {faults[0]}{more}")
     found = compare(base, new, rules)
     for path, text in ((args.markdown, markdown), (args.junit, junit)):
         if path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.cards import Card, did_you_mean, parse_options
 from fedarena.errors import UserError
+from fedarena.rng import LARGEST_SEED
 from fedarena.schedule import Schedule
 from fedarena.usual import DEFAULTS, read_integer, usual_problem
 
@@ -106,10 +107,12 @@ def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
-    """Distinct non-negative integers, comma-separated. Raises UserError."""
+    """Distinct integers from 0 to the largest that is one everywhere, comma-separated. Raises UserError."""
     seeds = tuple(read_integer("seeds", part.strip(), 0) for part in text.split(",") if part.strip())
     if not seeds or len(set(seeds)) != len(seeds):
         raise UserError(f"option 'seeds' is '{text}', allowed: distinct integers such as 0,1,2")
+    if max(seeds) > LARGEST_SEED:
+        raise UserError(f"option 'seeds' has {max(seeds)}, allowed: 0 to {LARGEST_SEED}")
     return seeds
 
 

@@ -88,10 +88,11 @@ def _facts(suite: Suite) -> dict[str, Any]:
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    """Print the plan."""
+    """Print the plan. Raises UserError, once it is printed, where nothing of it can be run."""
     from fedarena.cli.suite_output import show_plan
     from fedarena.store import Store
     from fedarena.suite.forecast import forecast
+    from fedarena.suite.plan import require_trials
 
     suite, folder, plan = _read(args)
     store = Store(folder)
@@ -106,6 +107,7 @@ def run_plan(args: argparse.Namespace) -> int:
         print(json.dumps(facts | {"trials": trials, "expected_seconds": expected.seconds}, indent=1))
     else:
         show_plan(suite, plan, store, expected, folder, doubts)
+    require_trials(plan)
     return 0
 
 
@@ -124,12 +126,13 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
 
 
 def run_run(args: argparse.Namespace) -> int:
-    """Carry the suite out. 1 when a trial failed or was given up, else 0."""
+    """Carry the suite out. 1 when a trial failed or was given up, else 0. Raises UserError where nothing can be run."""
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
     from fedarena.cli.suite_progress import progress
     from fedarena.executors import executor
+    from fedarena.suite.plan import require_trials
     from fedarena.suite.run import run_suite
 
     with ExitStack() as stack:
@@ -139,9 +142,14 @@ def run_run(args: argparse.Namespace) -> int:
             return stack.enter_context(executor(args.engine, jobs, args.address))
 
         suite, folder, plan = _read(args, lambda: open_executor().warm())
+        require_trials(plan)
         with progress(args.quiet, "trials") as tell:
-            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell)
+            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell, _warn)
     return _close(args, suite, plan, folder, outcome)
+
+
+def _warn(note: str) -> None:
+    print(note, file=sys.stderr)
 
 
 def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, outcome: Outcome) -> int:

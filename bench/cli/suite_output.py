@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedarena.cli.suite_progress import span
+from fedarena.plural import plural
 from fedarena.records import Record
 from fedarena.store import Store
 from fedarena.suite.forecast import Forecast
@@ -61,7 +62,10 @@ def show_plan(
         _show_reasons(console, [t for t in plan.trials if t.name in reasons], reasons)
     for note in store.notes():
         console.print(note, markup=False, highlight=False)
-    console.print(f"{len(plan.trials)} trials, {len(done)} of them in {folder}. {_time(expected)}", highlight=False)
+    console.print(
+        f"{plural(len(plan.trials), 'trial')}, {len(done)} of them in {folder}. {_rest(plan, expected)}",
+        highlight=False,
+    )
 
 
 def _threats(trials: Sequence[Planned]) -> str:
@@ -107,12 +111,17 @@ def _show_reasons(
     console.print()
 
 
-def _time(expected: Forecast) -> str:
+def _rest(plan: Plan, expected: Forecast) -> str:
+    """What is left to do, and how long it may take."""
+    refused = sum(bool(t.refused) for t in plan.trials)
+    if refused == len(plan.trials):
+        return "None of them can be run, for the reasons above."
     if not expected.missing:
-        return "Nothing is left to do."
+        return f"{f'{refused} cannot be run; nothing else' if refused else 'Nothing'} is left to do."
+    others = "other one" if expected.missing == 1 else f"{expected.missing} others"
     if expected.seconds is None:
-        return f"Time for the {expected.missing} others: not known before some are measured."
-    told = f"The {expected.missing} others may take {span(expected.seconds)} of one core"
+        return f"Time for the {others}: not known before some are measured."
+    told = f"The {others} may take {span(expected.seconds)} of one core"
     if not expected.own:
         return f"{told} ({expected.source})."
     known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
@@ -125,7 +134,8 @@ def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> Non
     counts = Counter(r["status"] for r in records)
     told = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
     console.print(
-        f"{outcome.done:,} trials measured, {outcome.there:,} were there. Records of the suite: {told or 'none'}.",
+        f"{plural(outcome.done, 'trial')} measured, {plural(outcome.there, 'was', 'were')} there. "
+        f"Records of the suite, one for each reading of a trial: {told or 'none'}.",
         highlight=False,
     )
     failed: dict[str, list[str]] = {}
@@ -139,7 +149,9 @@ def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> Non
     for where_, why in outcome.lost.items():
         console.print(f"not measured: {where_}: {why}", markup=False, highlight=False)
     if outcome.refused:
-        console.print(f"{outcome.refused} trials cannot be run: see bench suite plan {asked}", highlight=False)
+        console.print(
+            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {asked}", highlight=False
+        )
     for note in outcome.store.notes():
         console.print(note, markup=False, highlight=False)
     folder = outcome.store.folder

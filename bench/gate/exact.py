@@ -44,6 +44,7 @@ def cell_changes(base: Cell, new: Cell | None) -> list[Found]:
         *_statuses(base, new),
         *_lost(set(base.scores) - set(new.scores) - _moved(base, new), "score"),
         *_untold(base, new),
+        *_standing(base, new),
     ]
     if base.status == new.status == "failed":
         found.append(Found("failed on both boards", finding=False))
@@ -109,6 +110,8 @@ def arena_changes(base: Arena, new: Arena | None) -> list[Found]:
     ]
     if abs(base.chance - new.chance) > ROUNDING:
         found.append(Found(f"another problem: chance {base.chance:g} → {new.chance:g}"))
+    if base.told != new.told:
+        found.append(Found(f"told in other words: {base.told} → {new.told}", finding=False))
     if base.utility != new.utility:
         found.append(Found(f"its accuracy {'counts' if new.utility else 'does not count'} as utility now"))
     return found
@@ -173,6 +176,16 @@ def _untold(base: Cell, new: Cell) -> list[Found]:
             found.append(Found(f"perhaps another experiment: the digest of its {name} is gone"))
         elif now and not was and _ran(base):
             found.append(Found(f"perhaps another experiment: the base has no digest of its {name}", finding=False))
+    return found
+
+
+def _standing(base: Cell, new: Cell) -> list[Found]:
+    """What changed of a cell's part in ranks, though not of its score."""
+    found = []
+    if base.counts != new.counts:
+        found.append(Found(f"it counts in {'scores' if new.counts else 'no score'} now"))
+    if base.found_by != new.found_by:
+        found.append(Found(f"found by {base.found_by or 'nobody else'} → {new.found_by or 'nobody else'}"))
     return found
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fedarena import __version__, registry
 from fedarena.cards import KINDS, describe_options
 from fedarena.errors import UserError
+from fedarena.plural import plural
 from fedarena.records import SCHEMA, digest, read_json, write_atomically
 from fedarena.suite.suite import Suite
 
@@ -73,6 +74,16 @@ class Plan:
     problems: dict[str, Any]
     aside: tuple[str, ...]
     trials: tuple[Planned, ...]
+
+
+def require_trials(plan: Plan) -> None:
+    """Raise UserError where none of the trials can be run: nothing would be measured, now or later."""
+    why = list(dict.fromkeys(t.refused for t in plan.trials))
+    if why and "" not in why:
+        more = f" (and {plural(len(why) - 1, 'other reason')}: see bench suite plan)" if len(why) > 1 else ""
+        raise UserError(
+            f"suite {plan.suite}: none of its {plural(len(plan.trials), 'trial')} can be run: {why[0]}{more}"
+        )
 
 
 def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:

@@ -76,10 +76,12 @@ def run_suite(
     open_executor: Callable[[], Executor],
     fresh: bool = False,
     tell: Told = lambda done, total, text, left: None,
+    warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
     """Measure what is missing.
 
     Args:
+        warn: told, before anything is measured, of records that count for nothing and will be replaced.
         open_executor: called only if there is something to do.
         fresh: measure everything anew.
 
@@ -91,6 +93,8 @@ def run_suite(
     clear_litter(folder)
     write_plan(plan, folder)
     store = Store(folder)
+    for note in store.notes():
+        warn(f"{note}; what the suite needs of them is measured again")
     wanted = [t for t in plan.trials if not t.refused]
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))

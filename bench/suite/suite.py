@@ -29,6 +29,7 @@ from typing import Any
 
 from fedarena.cards import did_you_mean, to_text
 from fedarena.errors import UserError
+from fedarena.rng import LARGEST_SEED
 from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE
 
 FOLDER = Path(__file__).resolve().parent.parent / "suites"
@@ -116,8 +117,8 @@ def parse(text: str, path: Path) -> Suite:
     known = ("title", "about", "seeds", "minutes", "problems", "methods", "training", "matrix")
     _known(found, known, str(path))
     seeds = _list(found.get("seeds", [0]), int, f"{path}: seeds")
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise UserError(f"{path}: seeds is {seeds}, allowed: distinct integers from 0")
+    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= LARGEST_SEED for s in seeds):
+        raise UserError(f"{path}: seeds is {seeds}, allowed: distinct integers from 0 to {LARGEST_SEED}")
     minutes = found.get("minutes")
     number = isinstance(minutes, int | float) and not isinstance(minutes, bool) and math.isfinite(minutes)
     if minutes is not None and not (number and minutes > 0):

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fedarena import federation, registry
-from fedarena.defense import Broadcast, Cohort, Direction
+from fedarena.defense import Broadcast, Cohort, Direction, State
+from fedarena.defenses.fedavg import FedAvg
 from fedarena.errors import UserError
 from fedarena.local import adam_step
 from fedarena.problem import Problem, ProblemSpec, build
@@ -187,3 +188,23 @@ def test_a_client_that_does_not_fit_its_memory_is_refused() -> None:
         play(problem)
     done = play(problem, "baffle")
     assert done.peak_bytes < 3e6
+
+
+def test_seconds_are_rounds_times_the_median_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process pays once must not make its first federation look slow: others are compared with that one."""
+    now = 0.0
+
+    class Timed(FedAvg):
+        def aggregate(self, state: State, *args: Any) -> State:
+            nonlocal now
+            now += {0: 100.0, 3: 1000.0}.get(state.round, 2.0)
+            return super().aggregate(state, *args)
+
+    def seconds(rounds: int) -> float:
+        problem = make(rounds=rounds, batch_size=8, lr=0.1)
+        card = registry.find("defense", "fedavg")
+        return federation.run(Timed(card.parse({}), problem.task), problem, Rng(0)).seconds
+
+    monkeypatch.setattr(federation.time, "process_time", lambda: now)
+    assert seconds(5) == pytest.approx(10.0)
+    assert seconds(1) == pytest.approx(100.0)

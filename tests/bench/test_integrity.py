@@ -60,15 +60,20 @@ def test_verdicts_by_hand() -> None:
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.8, 1.0), (0.1, 0.0), (0.45, 0.5), (0.05, 0.0), (0.9, 1.0)])
 def test_integrity_is_what_is_left_above_chance(accuracy: float, expected: float) -> None:
-    assert score({"accuracy": accuracy}, 0.8, 0.1, 0.0)["integrity"] == pytest.approx(expected)
+    assert score({"accuracy": accuracy}, 0.8, 0.1, 0.0, 0.9)["integrity"] == pytest.approx(expected)
 
 
 def test_a_backdoor_counts_by_its_trigger() -> None:
-    found = score({"accuracy": 0.8, "attack_success_rate": 0.55}, 0.8, 0.1, 0.1)
+    found = score({"accuracy": 0.8, "attack_success_rate": 0.55}, 0.8, 0.1, 0.1, 0.9)
     assert found["integrity"] == pytest.approx(0.5)
 
 
 def test_nothing_learned_nothing_to_lose() -> None:
-    assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0) == {}
+    for plain in (0.13, None):
+        assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0, plain) == {}
     assert not learned(0.13, 0.1)
     assert learned(0.16, 0.1)
+
+
+def test_where_fedavg_learned_a_defense_that_did_not_has_kept_nothing() -> None:
+    assert score({"accuracy": 0.13}, 0.13, 0.1, 0.0, 0.9) == {"integrity": 0.0}

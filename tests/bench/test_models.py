@@ -14,6 +14,8 @@ from torch.func import functional_call, grad, vmap
 from fedarena.cards import check_options
 from fedarena.errors import UserError
 from fedarena.models import CARDS
+from fedarena.models.mlp import MLP
+from fedarena.problem import ProblemSpec, build
 from fedarena.registry import find
 from fedarena.rng import Rng
 
@@ -150,3 +152,35 @@ def test_too_small_images_are_refused_with_the_smallest_size(name, smallest):
 def test_defaults_lie_in_their_own_range(name):
     card = find("model", name)
     check_options(card.options(), name)
+
+
+@pytest.mark.parametrize("width", [10**12, 10**18, 10**20])  # beyond the addresses, the bytes, the integers there are
+def test_a_model_that_does_not_fit_in_memory_is_told_by_its_options(width):
+    spec = ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({"widths": str(width)}))
+    with pytest.raises(UserError) as told:
+        build(spec, 0)
+    assert str(told.value) == (
+        f"option 'model' is mlp with widths={width}, which does not fit in memory: use a smaller model"
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")]
+)
+def test_memory_that_runs_out_on_the_way_is_told_alike(error, monkeypatch):
+    def init(*args):
+        raise error
+
+    monkeypatch.setattr(MLP, "init", init)
+    with pytest.raises(UserError, match="option 'model' is mlp, which does not fit in memory: use a smaller model"):
+        build(ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({})), 0)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes cannot be multiplied"), TypeError("a bug")])
+def test_a_model_s_other_errors_stay_what_they_are(error, monkeypatch):
+    def init(*args):
+        raise error
+
+    monkeypatch.setattr(MLP, "init", init)
+    with pytest.raises(type(error), match=str(error)):
+        build(ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({})), 0)

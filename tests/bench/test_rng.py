@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedarena.rng import Rng
+from fedarena.rng import LARGEST_SEED, Rng
+from fedarena.shape import WHOLE
 
 names = st.lists(st.integers(-10, 10) | st.text(max_size=4), max_size=4).map(tuple)
 
@@ -55,3 +56,9 @@ def test_each_call_starts_the_stream_again_and_no_global_generator_moves() -> No
     np.testing.assert_array_equal(rng.numpy().normal(size=5), rng.numpy().normal(size=5))
     assert torch.equal(before[0], torch.get_rng_state())
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])
+
+
+def test_the_largest_seed_is_told_from_its_neighbours_by_every_reader_of_a_board() -> None:
+    assert float(LARGEST_SEED - 1) != float(LARGEST_SEED) != float(LARGEST_SEED + 1)
+    assert float(LARGEST_SEED + 1) == float(LARGEST_SEED + 2)
+    assert WHOLE.fullmatch(str(LARGEST_SEED))

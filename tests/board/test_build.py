@@ -196,6 +196,9 @@ def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, flo
 def test_a_poisoned_run_has_no_score_only_where_the_honest_one_learned_nothing() -> None:
     assert doubt(poisoned(0.5, 0.9, 0.1, {"integrity": 0.5})) == ""
     assert doubt(poisoned(0.1, 0.14, 0.1, {})) == ""
+    failed = poisoned(0.1, 0.14, 0.1, {"integrity": 0.0})
+    assert doubt({**failed, "utility": {**failed["utility"], "fedavg_accuracy": 0.9}}) == ""
+    assert "which gives none" in doubt({**failed, "utility": {**failed["utility"], "fedavg_accuracy": 0.12}})
     assert "which gives integrity 0.5" in doubt(poisoned(0.5, 0.9, 0.1, {}))
     assert "which gives none" in doubt(poisoned(0.1, 0.14, 0.1, {"integrity": 1.0}))
     assert "metrics has no accuracy" in doubt({**poisoned(0.5, 0.9, 0.1, {}), "metrics": {}})

@@ -80,6 +80,37 @@ def test_a_board_s_own_cells_do_not_join_again() -> None:
     assert "0 cells are from suite 'base'" in board.notes[-1]
 
 
+@pytest.mark.parametrize("attack", ["dlg", "flip-hard"])  # one that the board has, one that it has not
+def test_a_board_that_is_named_twice_joins_once(attack: str) -> None:
+    base, mine = (_defended(make_board(suite=name), "same options") for name in ("base", "mine"))
+    mine = replace(mine, cells=tuple(replace(c, attack=attack) for c in mine.cells if c.attack == "dlg"))
+    once, twice = merge(base, [mine]), merge(base, [mine, replace(mine, suite="copy")])
+    assert len(once.cells) > len(base.cells)
+    assert twice.cells == once.cells
+    assert "0 cells are from suite 'copy'" in twice.notes[-1]
+
+
+def test_the_same_records_on_further_seeds_are_the_board_s_own() -> None:
+    base = _defended(make_board(suite="base"), "same options")
+    more = replace(
+        base,
+        cells=tuple(
+            replace(c, statuses={**c.statuses, 9: "ok"}, scores={**c.scores, 9: 0.5}, keys={**c.keys, 9: "more"})
+            for c in base.cells
+        ),
+    )
+    assert merge(base, [more]).cells == base.cells
+
+
+def test_one_cell_is_told_in_the_singular() -> None:
+    base, mine = (_defended(make_board(suite=name), "same options") for name in ("base", "mine"))
+    one = next(c for c in mine.cells if c.attack == "dlg" and c.defense == "dbcl")
+    board = merge(base, [replace(mine, cells=(one,))])
+    assert "1 cell is from suite 'mine' (attack: dlg [mine]); where it is lower, it counts" in board.notes
+    board = merge(base, [replace(mine, cells=(replace(one, statuses={0: "ok"}),))])
+    assert "; 1 cell is left out, for it was not measured on every seed of the board" in board.notes[-1]
+
+
 def test_cells_without_every_seed_of_the_board_do_not_join_and_further_seeds_are_cut() -> None:
     """One lucky seed is no weakness, and means over other seeds cannot be compared."""
     base = _defended(make_board(suite="base"), "same options")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from board_play import make_board, make_cell, make_honest
+from board_play import consistent, make_board, make_cell, make_honest
 from rich.console import Console
 
 from fedarena.board.load import load_board
@@ -28,7 +28,7 @@ def published(tmp_path: Path) -> Path:
     """In a folder with a long name, which no line may break."""
     path = tmp_path / "here" / ("a-long-name-" * 8) / "board.json"
     path.parent.mkdir(parents=True)
-    path.write_text(to_json(make_board()), encoding="utf-8")
+    path.write_text(to_json(consistent(make_board())), encoding="utf-8")
     return path
 
 
@@ -66,7 +66,9 @@ def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, publi
 
 def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, published: Path) -> None:
     assert "take two-stage" in bench(published)
-    published.write_text(to_json(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")])), encoding="utf-8")
+    published.write_text(
+        to_json(consistent(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")]))), encoding="utf-8"
+    )
     out = " ".join(bench(published).split())
     assert "Threats: any curious party; no corrupted clients." in out
     assert "take dbcl" in out
@@ -100,7 +102,7 @@ def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Pat
 
 
 def test_json_is_the_published_form_and_can_be_cut(bench: Bench, published: Path) -> None:
-    assert from_json(bench(published, "--format", "json"), published) == make_board()
+    assert from_json(bench(published, "--format", "json"), published) == consistent(make_board())
     cut = bench(published, "--format", "json", "--threats", "server")
     assert from_json(cut, published) == within(make_board(), read_cut("server"))
     assert {c["axis"] for c in json.loads(cut)["cells"]} == {"privacy"}
@@ -172,6 +174,19 @@ def test_bad_input_is_one_line_and_exit_code_two(
         assert streams.err.count("\n") == 1
 
 
+def test_a_board_whose_scores_were_raised_is_refused(bench: Bench, published: Path) -> None:
+    """Whoever reads it: the table, and who joins it to another board."""
+    edited = json.loads(published.read_text())
+    edited["cells"][0]["scores"]["1"] = 1.0
+    other = published.with_name("edited.json")
+    other.write_text(json.dumps(edited))
+    why = "score of seed 1 is 1, and its metrics give "
+    with pytest.raises(UserError, match=why):
+        bench(other)
+    with pytest.raises(UserError, match=why):
+        bench(published, "--with", other)
+
+
 def test_a_page_is_not_thrown_at_a_terminal(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
@@ -182,12 +197,12 @@ def test_a_page_is_not_thrown_at_a_terminal(bench: Bench, published: Path, monke
 
 def test_one_seed_and_nothing_but_failures_are_said(bench: Bench, published: Path) -> None:
     one = make_board([make_cell(seeds=(0,))], [make_honest(seeds=(0,))], seeds=(0,))
-    published.write_text(to_json(one), encoding="utf-8")
+    published.write_text(to_json(consistent(one)), encoding="utf-8")
     out = bench(published, "--threats", "server")
     assert "one seed (0): no interval" in out
     assert "±" not in out.split("How the scores")[0]
     failed = [make_cell(d, status="failed") for d in ("fedavg", "dbcl")]
-    published.write_text(to_json(make_board(failed)), encoding="utf-8")
+    published.write_text(to_json(consistent(make_board(failed))), encoding="utf-8")
     out = bench(published, "--threats", "server")
     assert "none of its 2 cells gave a result" in " ".join(out.split())
     assert "1 failed" in out

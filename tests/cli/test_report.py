@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from board_play import make_board
+from board_play import consistent, make_board
 
 from fedarena.board.board import Board
 from fedarena.board.published import from_json, to_json
@@ -109,7 +109,7 @@ def test_the_same_records_give_the_same_bytes_and_no_paths(runs: Path, report: R
 
 
 def test_a_published_board_is_reported_without_pictures(report: Report, tmp_path: Path) -> None:
-    (tmp_path / "board.json").write_text(to_json(make_board()))
+    (tmp_path / "board.json").write_text(to_json(consistent(make_board())))
     code, out = report("board.json", "--json")
     assert code == 0
     told: dict[str, Any] = json.loads(out)
@@ -121,7 +121,7 @@ def test_a_published_board_is_reported_without_pictures(report: Report, tmp_path
 
 
 def test_a_published_report_is_not_overwritten_by_its_own_board(report: Report, tmp_path: Path) -> None:
-    (tmp_path / "board.json").write_text(to_json(make_board()))
+    (tmp_path / "board.json").write_text(to_json(consistent(make_board())))
     report("board.json")
     before = (tmp_path / "reports" / "play" / "README.md").read_bytes()
     code, out = report("reports/play")
@@ -142,7 +142,7 @@ def test_an_empty_folder_is_reported_as_empty(report: Report, tmp_path: Path) ->
 def test_bad_input_is_one_line_and_writes_nothing(report: Report, tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("{")
     (tmp_path / "taken").write_text("")
-    (tmp_path / "board.json").write_text(to_json(make_board()))
+    (tmp_path / "board.json").write_text(to_json(consistent(make_board())))
     for words in (("smok",), ("text.json",), ("board.json", "--out", "taken"), ("board.json", "--form", "md")):
         code, out = report(*words)
         assert code == 2

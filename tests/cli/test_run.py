@@ -86,6 +86,10 @@ BAD = {
     "participation": ((*RUN, "--participation=1.5"), "'participation' is 1.5"),
     "batch too large": ((*RUN, "--batch-size=720"), "'batch-size' is 720, but client 0 holds only 719 samples"),
     "seeds": ((*RUN, "--seeds=0,0"), "'seeds' is '0,0'"),
+    "a seed too large": (
+        (*RUN, "--seeds=0,99999999999999999999999"),
+        "option 'seeds' has 99999999999999999999999, allowed: 0 to 9007199254740991",
+    ),
     "jobs": ((*RUN, "--jobs=0"), "'jobs' is 0"),
     "data folder": ((*RUN, "--data-dir=/no/such/folder"), "'data-dir' is /no/such/folder, which is not a folder"),
     "model too large for the data": ((*RUN, "--model=cnn-mnist"), "cnn-mnist"),

@@ -113,6 +113,53 @@ def test_plan_run_and_plan_again(call: Call, tmp_path: Path) -> None:
     assert "34 of them seen on another seed" in out
     code, out, _ = call("suite", "run", suite, "--quiet", "--jobs=1", "--seeds=0")
     assert (code, out.splitlines()[0].split(" Records")[0]) == (0, "0 trials measured, 34 were there.")
+    assert "Records of the suite, one for each reading of a trial: " in out
+    code, out, _ = call("suite", "plan", suite, "--quiet", "--seeds=0")
+    assert "34 trials, 34 of them in runs/tiny. Nothing is left to do." in out
+
+
+def test_one_trial_is_told_in_the_singular(call: Call, tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, f'{READ}[[matrix]]\nproblem = "read"\ndefenses = ["fedavg"]\n')
+    _, out, _ = call("suite", "plan", suite, "--quiet")
+    assert "1 trial, 0 of them in runs/tiny. Time for the other one: not known before some are measured." in out
+    for told in ("1 trial measured, 0 were there. ", "0 trials measured, 1 was there. "):
+        _, out, _ = call("suite", "run", suite, "--quiet", "--jobs=1")
+        assert out.startswith(told)
+
+
+IMPOSSIBLE = {
+    "clients": (("clients = 5", "clients = 100000"), "option 'clients' is 100000, but 1438 training samples allow "),
+    "model": (("[8]", "[1000000000000]"), "option 'model' is mlp with widths=1000000000000, which does not fit in mem"),
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_a_suite_of_which_nothing_can_be_run_is_bad_input(what: str, call: Call, tmp_path: Path) -> None:
+    change, why = IMPOSSIBLE[what]
+    matrix = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks = ["sign-flip"]\n'
+    suite = write_suite(tmp_path, POISON.replace(*change) + matrix)
+    message = f"bench: suite tiny: none of its 4 trials can be run: {why}"
+    code, out, err = call("suite", "plan", suite, "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(message)
+    assert f"n/a, cannot be run: {why}" in out
+    assert "4 trials, 0 of them in runs/tiny. None of them can be run, for the reasons above." in out
+    code, out, err = call("suite", "plan", suite, "--quiet", "--json")
+    assert (code, err.count("\n")) == (2, 1)
+    assert all(why in t["refused"] for t in json.loads(out)["trials"])
+    code, out, err = call("suite", "run", suite, "--quiet", "--jobs=1")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(message)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_several_reasons_why_nothing_can_be_run_are_counted(call: Call, tmp_path: Path) -> None:
+    text = POISON.replace("clients = 5", "clients = 100000") + READ.replace("batch_size = 1", "batch_size = 1000")
+    text += '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg"]\n'
+    text += '[[matrix]]\nproblem = "read"\ndefenses = ["fedavg"]\n'
+    code, _, err = call("suite", "run", write_suite(tmp_path, text), "--quiet", "--jobs=1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "allow 1 to 1438 clients (and 1 other reason: see bench suite plan)" in err
 
 
 def test_pairs_that_cannot_run_are_told_and_stop_nothing(call: Call, tmp_path: Path) -> None:
@@ -128,6 +175,9 @@ def test_pairs_that_cannot_run_are_told_and_stop_nothing(call: Call, tmp_path: P
     assert code == 0
     assert f"2 trials cannot be run: see bench suite plan {suite}" in " ".join(out.split())
     assert "2 trials measured" in out
+    code, out, _ = call("suite", "plan", suite, "--quiet")
+    assert code == 0
+    assert "4 trials, 2 of them in runs/tiny. 2 cannot be run; nothing else is left to do." in " ".join(out.split())
 
 
 def test_an_attack_that_raises_is_a_failed_record_and_code_1(tmp_path: Path, deadly: Path) -> None:
@@ -178,6 +228,10 @@ BAD = {
     "unknown party": (f'{READ}{MATRIX}parties = ["sever"]\n', "parties has 'sever', allowed: server, client"),
     "date": (f"{READ}{MATRIX}[methods.dlg]\nvictims = 2020-01-01\n", r"methods\.dlg\.victims is datetime"),
     "seeds": (f"seeds = [1, 1]\n{READ}{MATRIX}", r"seeds is \[1, 1\], allowed: distinct integers from 0"),
+    "large seeds": (
+        f"seeds = [0, 9007199254740992]\n{READ}{MATRIX}",
+        r"seeds is \[0, 9007199254740992\], allowed: distinct integers from 0 to 9007199254740991",
+    ),
     "no seeds": (f"seeds = []\n{READ}{MATRIX}", r"seeds is \[\], allowed: distinct integers from 0"),
     "minutes": (f"minutes = nan\n{READ}{MATRIX}", "minutes is nan, allowed: a number above 0"),
     "title": (f"title = 3\n{READ}{MATRIX}", "title is 3, allowed: text"),
@@ -202,6 +256,7 @@ OPTIONS = {
     "no jobs": (("tiny.toml", "--jobs=0"), "option 'jobs' is 0, allowed: 1 or more"),
     "jobs": (("tiny.toml", "--jobs=two"), "option 'jobs' is 'two', which is not an integer"),
     "seeds": (("tiny.toml", "--seeds=1,1"), "option 'seeds' is '1,1', allowed: distinct integers"),
+    "large seeds": (("tiny.toml", "--seeds=9007199254740992"), "option 'seeds' has 9007199254740992, allowed: 0 to"),
     "address": (
         ("tiny.toml", "--address=auto"),
         "option 'address' is given, but the engine is local: add --engine ray",

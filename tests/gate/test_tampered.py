@@ -61,6 +61,8 @@ TAMPERED: list[tuple[Tamper, str, str]] = [
     (cell(lambda c: replace(c, settings="bbbb")), FIRST, ANOTHER.format("options or problem differ")),
     (cell(lambda c: replace(c, defended="bbbb")), FIRST, ANOTHER.format("options or problem differ")),
     (cell(lambda c: replace(c, axis="privacy")), FIRST, ANOTHER.format("axis integrity → privacy")),
+    (cell(lambda c: replace(c, counts=False)), FIRST, "it counts in no score now"),
+    (cell(lambda c: replace(c, found_by="A. Reader")), FIRST, "found by nobody else → A. Reader"),
     (cell(lambda c: replace(c, goal="labels")), FIRST, ANOTHER.format("goal none → labels")),
     (honest(bytes_up=0.0), HONEST, "no bytes up per client and round: 4,000 → 0"),
     (honest(bytes_down=0.0), HONEST, "no bytes down per client and round: 4,000 → 0"),
@@ -78,6 +80,13 @@ TAMPERED: list[tuple[Tamper, str, str]] = [
 def test_what_was_taken_out_or_changed_is_a_finding(tamper: Tamper, where: str, words: str) -> None:
     assert told(BASE, BASE) == {}
     assert told(BASE, tamper(BASE)) == {where: [words]}
+
+
+def test_a_problem_in_other_words_is_told_and_no_finding() -> None:
+    changed = arena(told="digits, 1000 clients")(BASE)
+    (item,) = (i for i in compare(BASE, changed).items if i.name == "problem digits")
+    assert item.findings == []
+    assert item.found[0].words.endswith("→ digits, 1000 clients")
 
 
 def test_a_board_whose_cells_lost_all_their_scores() -> None:
