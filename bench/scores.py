@@ -42,5 +42,6 @@ def _judge_poisoning(record: Record, clean: Record) -> None:
     base = clean["metrics"].get("attack_success_rate", 0.0)
     if "attack_success_rate" in metrics:
         metrics["clean_success_rate"] = base
-    given = (utility[name] for name in ("clean_accuracy", "chance"))
-    record["scores"] = integrity.score(metrics, *given, base, utility["fedavg_accuracy"])
+    record["scores"] = integrity.score(
+        metrics, utility["clean_accuracy"], utility["chance"], base, utility["fedavg_accuracy"]
+    )

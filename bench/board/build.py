@@ -222,8 +222,8 @@ def _scored(record: Record) -> dict[str, float]:
     metrics, utility = record["metrics"], record["utility"]
     if record["knows"]:
         base = metrics.get("clean_success_rate", 0.0)
-        given = (utility[name] for name in ("clean_accuracy", "chance"))
-        return integrity.score(metrics, *given, base, utility.get("fedavg_accuracy"))
+        clean, chance, plain = (utility.get(name) for name in ("clean_accuracy", "chance", "fedavg_accuracy"))
+        return integrity.score(metrics, clean, chance, base, plain)
     return scores.privacy(record["goal"], metrics)
 
 
