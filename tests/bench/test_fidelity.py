@@ -369,3 +369,10 @@ def test_the_page_tells_what_of_the_papers_is_not_there(toy: str, tmp_path: Path
     assert "| dbcl | Table 1 | 20 | 20 | 0 |" in text
     assert "| baffle |" not in text  # which the toy is not of
     assert LEFT_OUT not in page(gather(tmp_path, tmp_path), None, "dbcl/toy: red")
+
+
+def test_the_page_at_hand_is_what_the_parts_beside_it_give() -> None:
+    found = gather(ROOT / "nothing", ROOT / "reports/reproduction")
+    text = (ROOT / "reports/reproduction/README.md").read_text()
+    assert len(found.parts) > 100
+    assert page(found, ("numbers.png", alt(found.all)), "") == text
