@@ -9,17 +9,34 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fedarena.errors import UserError
+from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
 
+TABLE = "dbcl/toy"
 SETTING = "accuracy of toys"
 PIECES = ("red, one", "red, two", "blue, three")
 MEASURED = ("accuracy",)
 PAPER = dict(zip(PIECES, (0.50, 0.60, 0.70), strict=True))
 PUBLISHED = tuple(Published(piece, paper, "accuracy") for piece, paper in PAPER.items())
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """The toy's table and no other; afterwards the others are there again in their order."""
+    every = dict(TABLES)
+    TABLES.clear()
+    TABLES[TABLE] = __name__
+    try:
+        yield
+    finally:
+        TABLES.clear()
+        TABLES.update(every)
 
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Any) -> list[dict[str, Any]]:

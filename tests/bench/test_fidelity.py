@@ -22,24 +22,19 @@ from fedarena.fidelity.page import LEFT_OUT, markdown, page
 from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, Part, load, path_of, publish, save, save_guess
 from fedarena.fidelity.picture import alt, draw, drawn
 from fedarena.fidelity.verdict import ours, verdict
-from fedarena.reproduce import (
-    TABLES,
-)
 from fedarena.reproduce.left_out import counted
 from fedarena.reproduce.published import Published
 from fedarena.summary import Mean
 
-TABLE = "dbcl/toy"
+TABLE = reproduce_play.TABLE
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> str:
+def toy() -> Iterator[str]:
     """The toy's table, and no other."""
-    for name in list(TABLES):
-        monkeypatch.delitem(TABLES, name)
-    monkeypatch.setitem(TABLES, TABLE, "reproduce_play")
-    return TABLE
+    with reproduce_play.alone():
+        yield TABLE
 
 
 def part(piece: str = "red, one", seed: int = 0, seconds: float = 1.0, table: str = TABLE, **row: Any) -> Part:

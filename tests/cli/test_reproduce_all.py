@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,18 +22,14 @@ from fedarena.cli.reproduce_all import read_minutes
 from fedarena.errors import UserError
 from fedarena.fidelity import measuring
 from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
-from fedarena.reproduce import TABLES
 
-TABLE = "dbcl/toy"
+TABLE = reproduce_play.TABLE
 Reproduce = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], list[str]]]:
     """The toy's table and no other, in a folder of its own; gives the parts that were begun, and forgets them."""
-    for name in list(TABLES):
-        monkeypatch.delitem(TABLES, name)
-    monkeypatch.setitem(TABLES, TABLE, reproduce_play.__name__)
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
     monkeypatch.chdir(tmp_path)
 
@@ -43,7 +39,8 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
         log.unlink(missing_ok=True)
         return lines
 
-    return read
+    with reproduce_play.alone():
+        yield read
 
 
 @pytest.fixture
