@@ -80,6 +80,8 @@ def _why(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
         return reason.reason if reason else ""
     if not run.rounds:  # too few clients were left in both
         return ""
+    if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
+        return ""
     sights = Sights(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
     given = goals.find(made.goal).given(problem, protocol, sights, made(attack.options))
     return given.removeprefix("n/a: ") if given.startswith("n/a: ") else ""

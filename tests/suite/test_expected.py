@@ -16,7 +16,7 @@ seeds = [0, 1]
 {READ}{POISON}
 [[matrix]]
 problem = "read"
-defenses = ["fedavg", "krum", "two-stage", "baffle"]
+defenses = ["fedavg", "krum", "median", "two-stage", "baffle"]
 attacks = ["last-layer-label", "model-extraction", "analytic"]
 parties = ["server", "client"]
 
@@ -39,7 +39,7 @@ def test_what_is_expected_is_what_comes(tmp_path: Path) -> None:
     missed = measured.keys() - foretold.keys()
     assert {found[name]["attack"] for name in missed} == {"analytic"}
     assert {(found[n]["attack"], found[n]["defense"], found[n]["party"]) for n in foretold} >= {
-        ("last-layer-label", "krum", "client"),
+        ("last-layer-label", "median", "client"),
         ("model-extraction", "two-stage", "server"),
         ("alie", "pairwise-masks", "client"),
         ("steer", "fedavg", "client"),
@@ -47,6 +47,6 @@ def test_what_is_expected_is_what_comes(tmp_path: Path) -> None:
 
 
 def test_nothing_is_expected_of_attacks_that_can_start(tmp_path: Path) -> None:
-    text = TEXT.replace('"krum", "two-stage", "baffle"', '"dbcl"').replace('"model-extraction", "analytic"', '"dlg"')
+    text = TEXT.replace('"krum", "median", "two-stage", "baffle"', '"dbcl"').replace('"model-extraction", "analytic"', '"dlg"')
     suite, plan = planned(text.replace('"alie", "steer", ', ""), tmp_path)
     assert expected(trials_of(suite, plan.seeds)) == {}

@@ -19,6 +19,7 @@ CARD = Card(
     check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
     facts=(
         ("needs", "n ≥ 2f + 3"),
+        ("clients", "are sent the upload that was picked, whole, and can tell whether it is their own"),
         ("ties", "the row closest to all rows, then the first; the paper: the first"),
     ),
 )
