@@ -47,6 +47,8 @@ def test_what_is_expected_is_what_comes(tmp_path: Path) -> None:
 
 
 def test_nothing_is_expected_of_attacks_that_can_start(tmp_path: Path) -> None:
-    text = TEXT.replace('"krum", "median", "two-stage", "baffle"', '"dbcl"').replace('"model-extraction", "analytic"', '"dlg"')
+    text = TEXT.replace('"krum", "median", "two-stage", "baffle"', '"dbcl"').replace(
+        '"model-extraction", "analytic"', '"dlg"'
+    )
     suite, plan = planned(text.replace('"alie", "steer", ', ""), tmp_path)
     assert expected(trials_of(suite, plan.seeds)) == {}
