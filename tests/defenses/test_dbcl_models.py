@@ -89,7 +89,7 @@ def test_a_secure_sum_shows_the_step_all_the_same() -> None:
     defense, rounds = play(6)
     mean = [weighted_mean(r.ups, weights(defense.task.sizes, r.participants)) for r in rounds]
     masked = [
-        replace(r, wire=torch.zeros(3, 5), mean=m, summed=r.participants) for r, m in zip(rounds, mean, strict=True)
+        replace(r, wire=torch.zeros(3, 5), mean=m, averaged=r.participants) for r, m in zip(rounds, mean, strict=True)
     ]
     plain, summed = (told(defense, rs, "eavesdropper", "adaptive", [5])[0] for rs in (rounds, masked))
     assert torch.equal(flatten(plain), flatten(summed))

@@ -169,8 +169,8 @@ def test_a_client_needs_two_rounds_and_company():
     assert isinstance(views(alone, play(alone, 2)[0], "client"), NotApplicable)
     adam = make(sizes=(8, 12), schedule={"server_optimizer": "adam"})
     assert "Adam" in views(adam, play(adam, 2)[0], "client").reason
-    krum = make(sizes=(8, 12, 20), name="pbpfl+krum")
-    assert "rule" in views(krum, play(krum, 2)[0], "client").reason
+    median = make(sizes=(8, 12, 20), name="pbpfl+median")
+    assert "rule" in views(median, play(median, 2)[0], "client").reason
 
 
 def test_which_layers_read_the_input():

@@ -21,7 +21,7 @@ def masked_round(defense, spread):
     cohort = Cohort(r.participants, weights(defense.task.sizes, r.participants).double())
     summed = sum_up(defense.secure, r.ups, cohort, Rng(3))
     assert float((summed.wire - summed.wire.mean(0)).abs().mean()) > spread / 4
-    return replace(r, wire=summed.wire, mean=summed.mean, summed=summed.clients)
+    return replace(r, wire=summed.wire, mean=summed.mean, averaged=summed.clients)
 
 
 def secured(gamma="uniform", repeat=3, model=None, **options):
