@@ -157,8 +157,8 @@ class Defense(ABC):
         if self.rule is None or self.picks or self.rule.averages(n, f):
             return ""
         return (
-            "consecutive broadcasts show what the server's rule made of the uploads, and this attack reads a mean: "
-            "that is its limit, and no strength of the rule"
+            "consecutive broadcasts show what the server's rule made of the uploads, and this attack reads the mean "
+            "of all of them: that is its limit, and no strength of the rule"
         )
 
     @property

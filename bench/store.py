@@ -121,14 +121,14 @@ class Store:
         folder: where they are.
         damaged: files that are no record, or no more what was written, with the reason; they count for nothing and are
             measured again.
-        outdated: how many are of another layout.
+        outdated: those of another layout; likewise.
     """
 
     def __init__(self, folder: Path, doubt: Callable[[Record], str] = lambda record: "") -> None:
         self.folder = folder
         self._doubt = doubt
         self.damaged: dict[str, str] = {}
-        self.outdated = 0
+        self.outdated: set[str] = set()
         self._seen: set[str] = set()
         self._trials: dict[str, dict[str, Record]] = defaultdict(dict)
         self.refresh()
@@ -147,7 +147,7 @@ class Store:
             fields({"schema": anything})(record, "")
             # Before there were sums, records of this layout had none.
             if record["schema"] != SCHEMA or "sum" not in record:
-                self.outdated += 1
+                self.outdated.add(path.name)
                 return
             check(record, path.stem)
             if why := self._doubt(record):
@@ -174,6 +174,7 @@ class Store:
         for record, path in write(records, galleries, self.folder):
             self._seen.add(path.name)
             self.damaged.pop(path.name, None)
+            self.outdated.discard(path.name)
             self._trials[record["trial"]["key"]][record["key"]] = record
 
     def notes(self) -> list[str]:
@@ -184,5 +185,5 @@ class Store:
             more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
             told.append(f"damaged records count for nothing: records/{name} ({why}){more}")
         if self.outdated:
-            told.append(f"{self.outdated} records of another layout, as other versions write, count for nothing")
+            told.append(f"{len(self.outdated)} records of another layout, as other versions write, count for nothing")
         return told

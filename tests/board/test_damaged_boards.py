@@ -98,6 +98,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (lambda b: b["honest"].append(b["honest"][0]), "digits · fedavg is there twice"),
     (lambda b: b["arenas"].append(b["arenas"][0]), "digits is there twice"),
     (whole(seeds=[0, 1, 2, 3]), "seeds is 0, 1, 2, 3: seed 3 is in no cell"),
+    (whole(seeds=[0, 1, 2, 2]), "seeds has 2 twice"),
     (whole(seeds=[0, 1]), "seeds is 0, 1: seed 2 is in cells, and not there"),
     (whole(seeds=[]), "seeds is none: seed 0 is in cells, and not there"),
 ]
