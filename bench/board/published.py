@@ -181,8 +181,8 @@ def _check(board: Board) -> None:
         *(("honest", i, h, _honest_fault(h)) for i, h in enumerate(board.honest)),
     ]
     there = {s for c in board.cells for s in c.statuses} | {s for h in board.honest for s in h.accuracy}
-    if twice := [seed for seed, count in Counter(board.seeds).items() if count > 1]:
-        raise ValueError(f"seeds has {twice[0]} twice")
+    if again := [seed for seed, count in Counter(board.seeds).items() if count > 1]:
+        raise ValueError(f"seeds has {again[0]} twice")
     if strange := sorted(set(board.seeds) ^ there) if board.cells else []:
         where = "is in no cell" if strange[0] in board.seeds else "is in cells, and not there"
         told = ", ".join(map(str, board.seeds)) or "none"
