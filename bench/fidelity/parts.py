@@ -83,8 +83,13 @@ def save(out: Path, part: Part) -> None:
 
 
 def publish(report: Path, parts: Iterable[Part]) -> None:
-    """Put parts among those beside a page, in place of former ones of the same names. Raises UserError."""
-    former = published(report)[0]
+    """Put parts among those beside a page, in place of former ones of the same names.
+
+    Raises:
+        UserError: a folder that cannot be written, or a file that cannot be read: it is not replaced, for what it
+            holds would be lost.
+    """
+    former = _published(report / PUBLISHED)[0]
     every = {part.asked: part for part in (*former, *parts)}
     if every:
         in_order = sorted(every.values(), key=lambda p: (p.asked.table, p.asked.piece, p.asked.seed))
@@ -94,11 +99,17 @@ def publish(report: Path, parts: Iterable[Part]) -> None:
 
 def published(report: Path) -> tuple[list[Part], list[str]]:
     """The parts beside a page, and one line for each that is damaged."""
-    path = report / PUBLISHED
+    try:
+        return _published(report / PUBLISHED)
+    except UserError as error:
+        return [], [str(error)]
+
+
+def _published(path: Path) -> tuple[list[Part], list[str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
-        return [], [f"{path} cannot be read ({error}); what it holds counts as not measured"]
+        raise UserError(f"{path} cannot be read ({error}); what it holds counts as not measured") from None
     found, complaints = [], []
     for i, line in enumerate(lines):
         try:

@@ -15,6 +15,7 @@ import reproduce_play
 from published_play import every_table
 
 from fedarena import __version__
+from fedarena.errors import UserError
 from fedarena.fidelity import words
 from fedarena.fidelity.gather import Gathered, Line, gather, quoted
 from fedarena.fidelity.order import cheapest_first, expected
@@ -213,6 +214,9 @@ def test_a_damaged_line_beside_the_page_is_told_and_costs_no_other(
     assert complaint.startswith(f"{path}, line 2, {told}")
     path.write_bytes(b"\xff\xfe")
     assert "cannot be read" in gather(tmp_path, tmp_path).complaints[0]
+    with pytest.raises(UserError, match="cannot be read"):
+        publish(tmp_path, [part()])
+    assert path.read_bytes() == b"\xff\xfe"  # as it was: somebody may mend it
 
 
 def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
