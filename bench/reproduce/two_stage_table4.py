@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, reference
+from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -31,7 +31,6 @@ PRINTED = [
     )
 ]
 
-BLUR, RELU = ("blur", "0.75"), ("activation", "relu")
 MODELS: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     "fashion-mnist": {"RA, activation=relu": (RELU,)},
     "usps": {"RA, blur=0.75": (BLUR,), "RA, blur=0.75, activation=relu": (BLUR, RELU)},
