@@ -23,6 +23,9 @@ from fedarena.threat import Knowledge, NotApplicable
 if TYPE_CHECKING:
     from fedarena.defense import Defense
 
+PERMUTED = 10_000
+"""Pools of more samples than this are drawn from without being permuted: many attackers draw every round."""
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -42,7 +45,11 @@ class Samples:
 
     def draw(self, n: int, rng: Rng) -> tuple[Tensor, Tensor]:
         """min(n, N) samples without replacement: inputs in [0, 1], classes."""
-        index = torch.randperm(len(self.y), generator=rng.torch())[:n].to(self.y.device)
+        if len(self.y) > PERMUTED:
+            index = torch.from_numpy(rng.numpy().choice(len(self.y), min(n, len(self.y)), replace=False))
+        else:
+            index = torch.randperm(len(self.y), generator=rng.torch())[:n]
+        index = index.to(self.y.device)
         return self.inputs(index), self.y[index]
 
 
