@@ -20,7 +20,8 @@ def test_draws_are_distinct_repeatable_and_reach_everything(size: int) -> None:
     again, other = data.draw(n, Rng(3))[1], data.draw(n, Rng(4))[1]
     assert len(y.unique()) == n
     assert torch.equal(x[:, 0], (y % 256).float() / 255)
-    assert torch.equal(y, again) and not torch.equal(y, other)
+    assert torch.equal(y, again)
+    assert not torch.equal(y, other)
     # Half of two halves of a pool, chosen without regard to each other, is in both, and either end as often.
     assert abs(torch.isin(y, other).float().mean() - 0.5) < 0.05
     assert abs((y < size / 2).float().mean() - 0.5) < 0.05
