@@ -1,4 +1,14 @@
-"""Gradient matching by least squares, as DLG and iDLG do it: the relative squared distance, by L-BFGS or Adam."""
+"""Gradient matching by least squares, as DLG and iDLG do it: the relative squared distance, by L-BFGS or Adam.
+
+What was observed need not determine an image: K numbers do not determine more than K pixels by themselves. Two priors
+that hold for images choose among those that explain it, with the weights of the options `tv` and `outside`:
+
+    tv·(mean|dx'| + mean|dy'|)      outside·mean dist(x', [0, 1])²
+
+A prior of some weight pulls away from the truth, too. With `tv_decades` the search goes on from where it ended with a
+tenth of `tv`, so many times: what is left in the end is the image of least variation among those that explain all of
+the observation, as in compressed sensing (Candès, Romberg & Tao 2006).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +22,14 @@ from fedarena.attacks.adam import adam
 from fedarena.attacks.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.matching import Matching, Objective, lowest
 from fedarena.attacks.matching import Options as MatchingOptions
+from fedarena.errors import UserError
+from fedarena.view import View
 
 HISTORY = 100
 """Pairs that L-BFGS remembers per start."""
+
+CORNER = 1e-3
+"""Differences between neighbouring pixels below which the total variation is smooth: a quarter of a grey level."""
 
 RACE = (100, 200, 400)
 """Iterations after which L-BFGS goes on with the better half of the starts."""
@@ -31,6 +46,10 @@ class Options(MatchingOptions, Protocol):
     def lr(self) -> float: ...
     @property
     def tolerance(self) -> float: ...
+    @property
+    def tv_decades(self) -> int: ...
+    @property
+    def outside(self) -> float: ...
 
 
 class LeastSquares(Matching):
@@ -42,9 +61,21 @@ class LeastSquares(Matching):
 
     options: Options
 
+    def weight_of_variation(self, view: View) -> float:
+        """As inherited. Raises UserError where it is to be lowered and is 0."""
+        weight, decades = super().weight_of_variation(view), self.options.tv_decades
+        if decades and not weight:
+            raise UserError(
+                f"attack {self.name}: option 'tv_decades' is {decades}, allowed: 0 without a weight 'tv' to lower"
+            )
+        return weight
+
     def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
-        descend, spent = self._lbfgs if self.options.optimizer == "lbfgs" else self._adam, 0
-        for objective in objectives:
+        o, spent = self.options, 0
+        descend = self._lbfgs if o.optimizer == "lbfgs" else self._adam
+        stages = [replace(objective, corner=CORNER, outside=o.outside) for objective in objectives]
+        fainter = [replace(stages[-1], tv=o.tv / 10**i) for i in range(1, o.tv_decades + 1)]
+        for objective in stages + fainter:
             found = lowest(descend(objective.evaluate, start))
             spent, start = spent + found.evaluations, found.points
         return replace(found, evaluations=spent)

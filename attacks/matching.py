@@ -78,6 +78,7 @@ class Objective:
         seen: the observation. shape: of the batch. classes: number of classes; 0: labels are numbers.
         labels: fixed labels [n], or None. tv: weight of the total variation.
         measure: target → distance from it.
+        corner: c of the total variation. outside: weight of what leaves [0, 1].
         at_once: candidates that are evaluated as one batch, of which one by itself needs no `vmap`; None: all.
     """
 
@@ -88,6 +89,8 @@ class Objective:
     tv: float
     measure: Callable[[Tensors], Distance] = relative_squares
     at_once: int | None = None
+    corner: float = 0.0
+    outside: float = 0.0
 
     @property
     def pixels(self) -> int:
@@ -109,7 +112,9 @@ class Objective:
         def value(point: Tensor) -> Tensor:
             x, y = self.split(point)
             found = distance(self.seen.simulate(x, y))
-            return found + self.tv * total_variation(x) if self.tv > 0 else found
+            if self.tv > 0:
+                found = found + self.tv * total_variation(x, self.corner)
+            return found + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else found
 
         many: Callable[[Tensor], Tensor] = vmap(value)
 
@@ -233,6 +238,13 @@ def squared_distance(a: Tensors, b: Tensors) -> Tensor:
     return (flatten({name: a[name] for name in b}) - flatten(b)).square().sum()
 
 
-def total_variation(x: Tensor) -> Tensor:
-    """Anisotropic: mean|dx| + mean|dy| of images [n, channels, height, width]."""
-    return x.diff(dim=-1).abs().mean() + x.diff(dim=-2).abs().mean()
+def total_variation(x: Tensor, corner: float = 0.0) -> Tensor:
+    """Anisotropic: mean|dx| + mean|dy| of images [n, channels, height, width].
+
+    With a corner c > 0, √(d² + c²) − c for each |d|: it has a derivative at 0, which methods with a memory of
+    derivatives need, since most neighbours in an image are alike.
+    """
+    parts = [x.diff(dim=axis) for axis in (-1, -2)]
+    if corner:
+        return torch.stack([((d.square() + corner**2).sqrt() - corner).mean() for d in parts]).sum()
+    return torch.stack([d.abs().mean() for d in parts]).sum()

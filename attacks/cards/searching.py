@@ -23,6 +23,8 @@ class LeastSquares(Victims):
     lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
     restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
+    tv_decades: int = option(0, "how often the search goes on with a tenth of tv; needs tv above 0", low=0, high=8)
+    outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
     init: str = option(
         "dark",
         "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",

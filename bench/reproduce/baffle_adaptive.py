@@ -22,8 +22,8 @@ from fedarena.trial import attack, prepare
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
-TOTAL_VARIATION = {"digits": "0", "mnist": "1"}
-"""Weight of the prior that neighbouring pixels are alike: K numbers do not determine 784 pixels without one."""
+PRIORS = {"digits": {"outside": "10"}, "mnist": {"tv": "1", "tv_decades": "3", "outside": "10"}}
+"""What is known of images beside the K numbers, which do not determine 784 pixels by themselves."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
         "dlg",
         {
             **{"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"},
-            "tv": TOTAL_VARIATION[cell.data],
+            **PRIORS[cell.data],
         },
     )
     threat = Threat("server", cell.form)  # type: ignore[arg-type]
