@@ -29,17 +29,23 @@ class ALIE(Poisoning):
     def applies(self) -> NotApplicable | None:
         n, m = self.ground.clients, self.ground.corrupted
         z = self.options.z if self.options.z is not None else z_max(n, m)
+        if self.options.tune > 1:
+            z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
         if z is None:
             return NotApplicable(
-                f"the paper's z is not defined for {m} corrupted of {n} clients, who need or have no supporters: set z"
+                f"the paper's z is not defined for {m} corrupted of {n} clients, who need or have no supporters: "
+                "set z, or tune=2 or more"
             )
         if z <= 0:
-            return NotApplicable(f"with {m} of {n} clients the paper's z is {z:.2f}, which does no harm: set z")
+            return NotApplicable(
+                f"with {m} of {n} clients the paper's z is {z:.2f}, which does no harm: set z, or tune=2 or more"
+            )
         return needs_two(self.ground, "the standard deviation")
 
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         z = self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
-        assert z is not None, "applies() said so"
+        if z is None:  # where one is tuned, the first that is tried: the mean itself
+            z = 0.0
         mean, deviation = mean_and_deviation(honest_rows(self.ground, sight))
         return same(mean - z * deviation, sight), memory
 

@@ -23,6 +23,7 @@ not even opposed to the uploads, while ascent drives it where honest gradients a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -67,6 +68,10 @@ class Bank(Poisoning):
         if self.disguise in ("rank", "noise") and not self.ground.defense.noise_std > 0:
             return NotApplicable(NO_NOISE)
         return None
+
+    @property
+    def begins(self) -> int:
+        return math.ceil(self.options.turn * self.ground.task.schedule.rounds)
 
     def strikes(self, round: int) -> bool:
         """Whether this round is one of the harmful ones."""

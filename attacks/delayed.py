@@ -6,6 +6,8 @@ one follows the protocol on its own samples.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from fedarena.attacks.cards.delayed import Options
@@ -20,6 +22,10 @@ class Delayed(Around):
 
     options: Options
     knowledge = ("own", "omniscient")
+
+    @property
+    def begins(self) -> int:
+        return max(math.ceil(self.options.start * self.ground.task.schedule.rounds), self.inner.begins)
 
     def waits(self, round: int) -> bool:
         """Whether the colluders still behave in this round."""

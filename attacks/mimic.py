@@ -30,6 +30,10 @@ class Mimic(Poisoning):
     options: Options
     knowledge = ("omniscient",)
 
+    @property
+    def begins(self) -> int:
+        return self.options.warmup
+
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         if not sight.honest_clients:
             return sight.own, memory

@@ -88,7 +88,12 @@ def why_not(attack: Poisoning) -> NotApplicable | None:
     """Why an attack cannot start on its ground, if so."""
     if attack.ground.knows == "omniscient" and attack.ground.defense.secure is not None:
         return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
-    return attack.applies()
+    if (reason := attack.applies()) is not None:
+        return reason
+    rounds = attack.ground.task.schedule.rounds
+    if attack.begins >= rounds:
+        return NotApplicable(f"it behaves or watches for {attack.begins} rounds, and the run has {rounds}")
+    return None
 
 
 def require_corrupted(corrupted: int, attack: str) -> None:

@@ -90,13 +90,17 @@ def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
     return found
 
 
-def damage(attacked: Curve, clean: Curve) -> dict[str, float]:
+def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     """What the attack did to accuracy, against the same federation with nobody corrupted.
+
+    Args:
+        begins: the first round in which the attack may do harm, from 0. What happens before it is none of its doing.
 
     Returns:
         accuracy_drop: clean − attacked, after the last round.
-        largest_drop: the largest clean − attacked at one evaluation.
-        lowest: the attacked model's least accuracy from the evaluation on at which the clean run had learned.
+        largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
+        lowest: the attacked model's least accuracy from the evaluation on at which the clean run had learned, and the
+            attack had begun.
         rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
             to the one from which it stays above; absent when it ends below, 0 when it never fell below.
     """
@@ -104,10 +108,12 @@ def damage(attacked: Curve, clean: Curve) -> dict[str, float]:
     # A run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
     last: float = attacked[-1][1]
     pairs: list[tuple[int, float, float]] = [(c[0], reached.get(c[0], last), c[1]) for c in clean]
-    start = next((i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2]), len(pairs) - 1)
+    begun = next((i for i, (t, _, _) in enumerate(pairs) if t > begins), len(pairs) - 1)
+    learned = next((i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2]), len(pairs) - 1)
+    start = max(begun, learned)
     found = {
         "accuracy_drop": pairs[-1][2] - pairs[-1][1],
-        "largest_drop": max(c - a for _, a, c in pairs),
+        "largest_drop": max(c - a for _, a, c in pairs[begun:]),
         "lowest": min(a for _, a, _ in pairs[start:]),
     }
     below = [i for i, (_, a, c) in enumerate(pairs) if i >= start and a < RECOVERED * c]

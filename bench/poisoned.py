@@ -82,5 +82,5 @@ def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
     made = book.record(threat, "", "ok", reason, only_finite(metrics))
-    made["attacked"]["by_round"] = by_round(rounds)
+    made["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins}
     return made

@@ -133,6 +133,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
         return sight.own, memory
 
+    @property
+    def begins(self) -> int:
+        """The first round, counted from 0, in which the attack may do harm: until then it behaves, or watches."""
+        return 0
+
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         """For backdoors: inputs [n, ...] in [0, 1] with the trigger, and the class that they are to become."""
         return None
@@ -152,6 +157,10 @@ class Around(Poisoning):
     def __init__(self, options: Any, ground: Ground, inner: Poisoning) -> None:
         super().__init__(options, ground)
         self.inner = inner
+
+    @property
+    def begins(self) -> int:
+        return self.inner.begins
 
     def applies(self) -> NotApplicable | None:
         return self.inner.applies()

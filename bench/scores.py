@@ -38,7 +38,9 @@ def add_reference(record: Record, own: Record, plain: Record) -> None:
 
 def _judge_poisoning(record: Record, clean: Record) -> None:
     metrics, utility = record["metrics"], record["utility"]
-    metrics |= integrity.damage(record["attacked"]["curve"], utility["clean_curve"])
+    metrics |= integrity.damage(
+        record["attacked"]["curve"], utility["clean_curve"], record["attacked"].get("begins", 0)
+    )
     base = clean["metrics"].get("attack_success_rate", 0.0)
     if "attack_success_rate" in metrics:
         metrics["clean_success_rate"] = base

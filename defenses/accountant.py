@@ -18,11 +18,19 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from fedarena.errors import UserError
+
 ORDERS = (*(1 + i / 10 for i in range(1, 100)), *range(12, 64))
 TOLERANCE = 1e-4
 """Relative error of σ."""
+SEARCHED, SLACK = (1e-4, 50.0), 0.01
+"""Where the two-stage paper's code looks for σ, and the error of ε at which it stops."""
 GRID = 1e-3
-"""Spacing of a discretised privacy loss."""
+"""Spacing of a discretised privacy loss, at least."""
+COARSE = 1e-5
+"""Spacing of large ones, as a share of their size: finer, they would not fit in memory."""
+LOST = 1e7
+"""A loss from which on nothing is protected, and which is not worth discretising."""
 
 
 @lru_cache(maxsize=1024)
@@ -43,10 +51,15 @@ def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: f
 
 @lru_cache(maxsize=1024)
 def replace_one(sigma: float, delta: float, rate: float, rounds: int) -> float:
-    """ε of `rounds` Poisson batches when one sample is exchanged, by privacy loss distributions."""
+    """ε of `rounds` Poisson batches when one sample is exchanged: the smaller of two bounds.
+
+    By privacy loss distributions, which is tight, and `epsilon` at sensitivity 2, which holds where a δ is smaller than
+    what discretised distributions resolve.
+    """
     import dp_accounting as dp
 
-    return _tight(sigma, delta, rate, rounds, dp.NeighboringRelation.REPLACE_ONE)
+    bound = epsilon(sigma, delta, rate, rounds, 2.0)
+    return min(bound, _tight(sigma, delta, rate, rounds, dp.NeighboringRelation.REPLACE_ONE, bound))
 
 
 @lru_cache(maxsize=1024)
@@ -54,15 +67,19 @@ def add_remove(sigma: float, delta: float, rate: float, rounds: int) -> float:
     """ε of `rounds` Poisson batches for one sample more or less, by privacy loss distributions; `epsilon` bounds it."""
     import dp_accounting as dp
 
-    return _tight(sigma, delta, rate, rounds, dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    bound = epsilon(sigma, delta, rate, rounds)
+    return min(bound, _tight(sigma, delta, rate, rounds, dp.NeighboringRelation.ADD_OR_REMOVE_ONE, bound))
 
 
-def _tight(sigma: float, delta: float, rate: float, rounds: int, neighbours: Any) -> float:
+def _tight(sigma: float, delta: float, rate: float, rounds: int, neighbours: Any, size: float) -> float:
+    """By privacy loss distributions; `size` is about how large a loss there is. ∞ above `LOST`."""
+    if size > LOST:
+        return math.inf
     import dp_accounting as dp
     from dp_accounting.pld import PLDAccountant
 
     with _quiet():
-        accountant = PLDAccountant(neighbours, value_discretization_interval=GRID)
+        accountant = PLDAccountant(neighbours, value_discretization_interval=max(GRID, COARSE * size))
         accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma)), rounds)
         return float(accountant.get_epsilon(delta))
 
@@ -106,8 +123,7 @@ def unamplified(sigma: float, delta: float, uses: int, sensitivity: float = 1.0)
 def noise(target: float, delta: float, rate: float, rounds: int) -> float:
     """The smallest σ, to a relative error of 1e-4, that gives (target, δ) with Poisson batches under add/remove.
 
-    Never above the target. The two-stage paper's runs used values up to 6 % away: their search, a bisection of
-    [1e-4, 50], stopped at an error of 0.01 in ε (the tests do it again, and come to the same values).
+    Never above the target. The two-stage paper's runs used values up to 6 % away, by another search (`searched`).
     """
     low, high = 0.0, 1.0
     while epsilon(high, delta, rate, rounds) > target:
@@ -116,6 +132,28 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon(middle, delta, rate, rounds) > target else (low, middle)
     return high
+
+
+@lru_cache(maxsize=1024)
+def searched(target: float, delta: float, rate: float, rounds: int) -> float:
+    """σ as the two-stage paper's code looks for it: halve [1e-4, 50] until ε is within 0.01 of the target.
+
+    On either side: ε may exceed the target by 0.01, which is 8 % of its smallest one, 1/8.
+
+    Raises:
+        UserError: a target that this interval does not hold.
+    """
+    low, high = SEARCHED
+    if epsilon(high, delta, rate, rounds) > target + SLACK:
+        raise UserError(
+            f"option 'search' is code, allowed for epsilon={target:g}, {rounds} rounds and δ = {delta:.2g}: exact "
+            f"(the code looks for σ up to {high:g})"
+        )
+    middle = (low + high) / 2
+    while abs((found := epsilon(middle, delta, rate, rounds)) - target) > SLACK and high - low > 1e-12 * high:
+        low, high = (middle, high) if found > target else (low, middle)
+        middle = (low + high) / 2
+    return middle
 
 
 def _renyi(event: Any, delta: float, neighbours: Any) -> float:

@@ -68,7 +68,8 @@ class DPSGD(FedAvg):
         """σ for a target; 0 without one."""
         if epsilon is None:
             return 0.0
-        return accountant.noise(epsilon, self.delta, self.rate, self.task.schedule.rounds)
+        find = accountant.searched if self.options.search == "code" else accountant.noise
+        return find(epsilon, self.delta, self.rate, self.task.schedule.rounds)
 
     @property
     def sampling(self) -> Literal["fixed", "poisson"]:

@@ -34,7 +34,8 @@ CARD = Card(
         "The authors' code takes z = 1.5 whatever n and m: z=1.5.",
         "The paper estimates from the colluders' own samples (knows=own); knows=omniscient estimates from the honest "
         "uploads themselves.",
-        "Where the colluders are a majority, or z would not be positive, the attack is not applicable unless z is set.",
+        "Where the colluders are a majority, or z would not be positive, the attack is not applicable unless z is set "
+        "or tuned.",
     ),
     check="Section 3.2's formula for 24 of 50 corrupted: z = Φ⁻¹(24/26) = 1.43; tests/attacks/test_alie.py",
     facts=(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cards import did_you_mean
 from fedarena.cli.problem_args import data_dir, read_seeds
 from fedarena.errors import UserError
+from fedarena.plural import plural
 from fedarena.reproduce import TABLES
 from fedarena.usual import read_integer
 
@@ -93,13 +95,19 @@ def _run_table(args: argparse.Namespace) -> int:
     wanted = [parts.Asked(args.table, piece, seed) for piece in pieces for seed in seeds]
     done = {} if args.fresh else _there(out, args.table, wanted, module.SETTING)
     todo, kept = [one for one in wanted if one not in done], len(done)
+    failed: dict[Asked, str] = {}
     _write(path, result, wanted, done)
     with progress_line(args.quiet) as report:
-        for _, part in measure(todo, folder, jobs, report):
-            assert isinstance(part, parts.Part)  # without a limit of time, and raising what goes wrong
+        for i, part in measure(todo, folder, jobs, report):
+            if isinstance(part, str):
+                failed[todo[i]] = part
+                continue
+            assert isinstance(part, parts.Part)  # without a limit of time
             parts.save(out, part)  # nothing done is lost
             done[part.asked] = part
             _write(path, result, wanted, done)
+    if failed and not done:
+        raise UserError(_told(failed, len(wanted)))
     if args.json:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
@@ -111,7 +119,19 @@ def _run_table(args: argparse.Namespace) -> int:
         module.draw(result["rows"], picture)
         if not args.json:
             print(f"Drawn to {picture}")
+    if failed:
+        print(f"bench: {_told(failed, len(wanted))}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _told(failed: Mapping[Asked, str], wanted: int) -> str:
+    """Which parts have no result, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for one, reason in failed.items():
+        reasons.setdefault(reason, []).append(one.piece)
+    lines = [f"{reason} ({plural(len(names), 'part')}, such as '{names[0]}')" for reason, names in reasons.items()]
+    return f"{len(failed)} of {plural(wanted, 'part')} could not be measured: " + "; ".join(lines)
 
 
 def _there(out: Path, table: str, wanted: Sequence[Asked], setting: str) -> dict[Asked, Part]:

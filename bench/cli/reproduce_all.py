@@ -95,7 +95,7 @@ def measure_missing(
         order = [one for one in order if (expected(one, found.times) or 0.0) <= 60 * minutes]
     failed: dict[Asked, str] = {}
     with progress_line(quiet) as report:
-        for i, part in measure(order, folder, jobs, report, keep_going=True, until=until):
+        for i, part in measure(order, folder, jobs, report, until=until):
             if isinstance(part, str):
                 failed[order[i]] = part
             elif isinstance(part, float):

@@ -33,15 +33,13 @@ def measure(
     jobs: int,
     report: Report,
     *,
-    keep_going: bool = False,
     until: float | None = None,
 ) -> Iterator[Done]:
-    """Parts as they are done, with one job in the order of `asked`.
+    """Parts as they are done, with one job in the order of `asked`; what goes wrong takes the place of its part.
 
     Args:
         folder: with data files.
         jobs: processes.
-        keep_going: say what went wrong in place of a part; otherwise it is raised.
         until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
     """
     if jobs == 1 or len(asked) == 1:
@@ -50,24 +48,19 @@ def measure(
             def tell(share: float, text: str, i: int = i) -> None:
                 report((i + share) / len(asked), text)
 
-            yield _one(i, one, TABLES[one.table], folder, keep_going, until, tell)
+            yield _one(i, one, TABLES[one.table], folder, until, tell)
         return
     from fedarena.executors import WorkerDied, executor
 
     with executor("local", min(jobs, len(asked))) as place:
         calls = {
-            place.submit(_one, i, one, TABLES[one.table], folder, keep_going, until, _silent): i
-            for i, one in enumerate(asked)
+            place.submit(_one, i, one, TABLES[one.table], folder, until, _silent): i for i, one in enumerate(asked)
         }
         report(0.0, f"{len(asked)} parts")
         for done, call in enumerate(as_completed(calls), 1):
             try:
                 found = call.result()
             except WorkerDied:
-                if not keep_going:
-                    raise UserError(
-                        f"the worker process of '{asked[calls[call]].piece}' died (out of memory?)"
-                    ) from None
                 found = calls[call], "its worker process died (out of memory?)"
             report(done / len(asked), asked[found[0]].piece)
             yield found
@@ -82,7 +75,6 @@ def _one(
     asked: Asked,
     module: str,
     folder: Path | None,
-    keep_going: bool,
     until: float | None,
     tell: Report,
 ) -> Done:
@@ -109,7 +101,5 @@ def _one(
     except OutOfTime:
         return place, (time.process_time() - began) / max(reached, LEAST)
     except Exception as error:
-        if not keep_going:
-            raise
         return place, str(error) if isinstance(error, UserError) else describe(error)
     return place, Part(asked, table.SETTING, rows, time.process_time() - began, environment())

@@ -18,6 +18,7 @@ class Options(dp_sgd.Options):
         2.0,
         "scale the learning rate by σ(base_epsilon)/σ, so that one tuned there serves every ε; none: do not",
         above=0,
+        high=1e6,
     )
     gamma: float | None = option(
         None, "γ, share of clients believed to be honest; none: 1 - belief/clients", above=0, high=1

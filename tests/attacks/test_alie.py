@@ -57,3 +57,15 @@ def test_the_default_is_the_formula_for_the_federation() -> None:
     z = z_max(20, 4)
     assert z is not None
     torch.testing.assert_close(out[:, 0], torch.full((2,), -z))
+
+
+@pytest.mark.parametrize(("n", "m"), [(20, 12), (12, 2)], ids=["undefined", "zero"])
+def test_where_the_formula_gives_nothing_a_z_is_set_or_tuned(n: int, m: int) -> None:
+    on, own = ground("own", n, m), [[-1.0], [1.0]]
+    refused = make("alie", on).applies()
+    assert refused is not None
+    assert refused.reason.endswith("set z, or tune=2 or more")
+    assert make("alie", on, tune=1).applies() is not None  # the one run goes to the z that is given
+    tuned = make("alie", on, tune=2)
+    assert tuned.applies() is None
+    torch.testing.assert_close(sent(tuned, sight(own))[:, 0], torch.zeros(2))  # the first that is tried: the mean

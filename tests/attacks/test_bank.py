@@ -86,6 +86,7 @@ def test_phases_of_twenty_rounds(options: dict[str, Any], strikes: set[int]) -> 
     attack = bank(std=0.0, strike="ascent", samples=EVERYTHING, **options)
     g = gradient()
     assert {t for t in range(20) if attack.strikes(t)} == strikes
+    assert attack.begins == min(strikes, default=20)
     for t in (0, 6, 7, 9, 10, 12, 15, 19):
         assert cosine(sent(attack, t), g) == pytest.approx(-1.0 if t in strikes else 1.0, abs=1e-4)
 

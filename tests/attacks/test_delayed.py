@@ -7,6 +7,7 @@ import torch
 from poison_play import ground, make, problem, sight
 
 from fedarena import compose
+from fedarena.adversary import why_not
 from fedarena.attacks.delayed import Delayed
 from fedarena.poisoning import Ground
 from fedarena.rng import Rng
@@ -27,6 +28,10 @@ def delayed(on: Ground, inner: str = "sign-flip", start: str = "0.5") -> Delayed
 def test_the_first_round_of_attack(start: str, first: int) -> None:
     attack = delayed(ground(), start=start)
     assert [t for t in range(20) if attack.waits(t)] == list(range(first))
+    assert attack.begins == first
+    told = why_not(attack)
+    assert (told is None) == (first < 20)
+    assert told is None or told.reason == "it behaves or watches for 20 rounds, and the run has 20"
 
 
 def test_with_own_knowledge_it_follows_the_protocol_until_then() -> None:

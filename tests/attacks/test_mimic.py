@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from poison_play import ground, make, sight
 
+from fedarena.adversary import why_not
 from fedarena.attacks.mimic import Mimic
 from fedarena.poisoning import Poisoning
 from fedarena.rng import Rng
@@ -29,6 +31,11 @@ def learned(attack: Poisoning, rounds: int) -> Tensors:
         out, memory = attack.craft(s, memory, Rng(0).child(t))
         torch.testing.assert_close(rows(out), rows(s.own))  # it behaves while it learns
     return memory
+
+
+@pytest.mark.parametrize(("warmup", "starts"), [(19, True), (20, False)])
+def test_a_run_no_longer_than_its_warm_up_is_not_attacked(warmup: int, starts: bool) -> None:
+    assert (why_not(make("mimic", ground("omniscient"), warmup=warmup)) is None) == starts
 
 
 def test_the_warm_up_finds_the_direction_of_largest_variance() -> None:

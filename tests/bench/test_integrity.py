@@ -38,6 +38,22 @@ def test_a_run_that_ended_early_stays_as_bad_as_it_was() -> None:
     assert found["lowest"] == 0.1
 
 
+@pytest.mark.parametrize(
+    ("begins", "lowest", "largest"), [(0, 0.2, 0.55), (19, 0.2, 0.55), (20, 0.6, 0.2), (49, 0.7, 0.1)]
+)
+def test_what_happens_before_an_attack_begins_is_none_of_its_doing(begins: int, lowest: float, largest: float) -> None:
+    """An evaluation after round 20 has seen the rounds 0 to 19."""
+    found = damage(attacked(0.3, 0.2, 0.79, 0.6, 0.7), CLEAN, begins)
+    assert found["lowest"] == lowest
+    assert found["largest_drop"] == pytest.approx(largest)
+
+
+def test_an_attack_without_effect_has_nothing_to_recover_from_whatever_was_before() -> None:
+    dip = attacked(0.3, 0.1, 0.79, 0.8, 0.8)
+    assert damage(dip, CLEAN)["rounds_to_recover"] == 10
+    assert damage(dip, CLEAN, 30)["rounds_to_recover"] == 0
+
+
 def test_what_never_fell_recovers_at_once() -> None:
     assert damage(CLEAN, CLEAN) == {"accuracy_drop": 0, "largest_drop": 0, "lowest": 0.75, "rounds_to_recover": 0}
 

@@ -269,7 +269,8 @@ def test_what_goes_wrong_is_told_and_the_rest_is_measured(
     assert "dbcl/toy: red, one, seed 0: the toy is broken" in out
     assert "red, one; the toy is broken | accuracy" in Path("reports/reproduction/README.md").read_text()
     assert len(begun()) == 3
-    assert main(["reproduce", TABLE, "--jobs=1", "--quiet"]) == 2  # of one table it is the end
+    assert main(["reproduce", TABLE, "--jobs=1", "--quiet"]) == 1  # of one table, too: the rest of it is shown
+    assert main(["reproduce", TABLE, "--jobs=1", "--quiet", "--only=red, one"]) == 2  # of which there is no rest
 
 
 def test_a_result_that_is_no_number_is_told(

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import logsumexp
 
 from fedarena.defenses import accountant
+from fedarena.errors import UserError
 
 EPSILONS = (2.0, 1.0, 0.5, 0.25, 0.125)
 FASHION = (1.497e-4, 320 / 59990, 1500)
@@ -28,19 +29,30 @@ def test_the_papers_fifteen_noise_multipliers(setting):
         assert accountant.epsilon(exact, *setting) <= target < accountant.epsilon(exact * (1 - 2e-4), *setting)
 
 
-def searched(target: float, setting: tuple[float, float, int]) -> float:
-    """The authors' search: bisect [1e-4, 50] until ε is within 0.01 of the target, on either side."""
-    low, high = 1e-4, 50.0
-    while abs((found := accountant.epsilon((low + high) / 2, *setting)) - target) > 0.01:
-        middle = (low + high) / 2
-        low, high = (middle, high) if found > target else (low, middle)
-    return (low + high) / 2
-
-
 @pytest.mark.parametrize("setting", RUNS, ids=["fashion", "usps", "colorectal"])
 def test_the_papers_noise_multipliers_are_those_of_its_search(setting):
-    found = [searched(target, setting) for target in EPSILONS]
+    found = [accountant.searched(target, *setting) for target in EPSILONS]
     assert found == pytest.approx(RUNS[setting], rel=1e-4)
+
+
+def test_the_papers_search_says_where_it_does_not_reach():
+    with pytest.raises(UserError, match=r"option 'search' is code.*up to 50"):
+        accountant.searched(0.1, 1e-4, 1.0, 1000)
+
+
+@pytest.mark.parametrize("sigma", [1e-9, 1e-3, 0.01])
+def test_a_noise_that_protects_nothing_is_counted_all_the_same(sigma):
+    """Discretised finely, such losses took terabytes."""
+    setting = 1e-4, 0.2, 6
+    assert 1e3 < accountant.add_remove(sigma, *setting) <= accountant.epsilon(sigma, *setting) < math.inf
+    assert accountant.replace_one(sigma, *setting) <= accountant.epsilon(sigma, *setting, 2.0) < math.inf
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-20, 1e-50])
+def test_a_delta_below_what_discretised_losses_resolve(delta):
+    sigma = accountant.noise(2.0, delta, 0.2, 300)
+    assert 0 < accountant.add_remove(sigma, delta, 0.2, 300) <= 2
+    assert 0 < accountant.replace_one(sigma, delta, 0.2, 300) < 8
 
 
 def test_what_the_same_noise_gives_when_a_sample_is_exchanged():

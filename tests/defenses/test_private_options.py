@@ -24,6 +24,7 @@ SHARED = {
     "momentum": ("0.5", {}),
     "sampling": ("fixed", {}),
     "base_epsilon": ("8", {}),
+    "search": ("code", {"epsilon": "0.02"}),
 }
 OTHER = {
     "dp-sgd": {**SHARED, "bound": ("normalise", {"clip": "5"})},
