@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from fedarena.errors import UserError
+from fedarena.plural import plural
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors
 
@@ -122,6 +123,6 @@ def require(holds: bool, rule: str, n: int, f: int, needs: str) -> None:
     """Raise UserError unless a rule's condition on n and f holds."""
     if not holds:
         raise UserError(
-            f"aggregator {rule}: {n} uploads a round of which {f} are expected to be corrupted, allowed: {needs} "
-            "(see --clients, --belief, --participation)"
+            f"aggregator {rule}: {plural(n, 'upload')} a round of which {f} are expected to be corrupted, allowed: "
+            f"{needs} (see --clients, --belief, --participation)"
         )
