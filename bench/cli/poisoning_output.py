@@ -114,7 +114,7 @@ def _text(c: Cell | None, notes: list[str], measure: str) -> str:
     if "accuracy" in c.metrics:
         lines.append(quality(c.metrics["accuracy"], measure))
     if "lowest" in c.metrics:
-        lines.append(f"lowest after learning {level(c.metrics['lowest'], measure)}")
+        lines.append(f"lowest under attack {level(c.metrics['lowest'], measure)}")
     shown = [(name, text) for name, text in LINES if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
