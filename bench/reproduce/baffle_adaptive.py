@@ -22,7 +22,7 @@ from fedarena.trial import attack, prepare
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
-PRIORS = {"digits": {"outside": "10"}, "mnist": {"tv": "1", "tv_decades": "3", "outside": "10"}}
+PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "tv_decades": "3", "outside": "10"}}
 """What is known of images beside the K numbers, which do not determine 784 pixels by themselves."""
 
 
