@@ -109,6 +109,7 @@ OTHER = {
     "iterations": {"iterations": 5},
     "restarts": {"restarts": 3},
     "tv": {"tv": 0.1},
+    "outside": {"outside": 5.0},
     "init": {"init": "uniform"},
     "tolerance": {"tolerance": 0.9},
 }

@@ -1,0 +1,84 @@
+"""Fewer numbers than pixels: what is known of images decides among those that explain them all."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from fedarena.attacks.cards.dlg import Options
+from fedarena.attacks.dlg import DLG
+from fedarena.attacks.matching import total_variation
+from fedarena.errors import UserError
+from fedarena.rng import Rng
+from fedarena.tensors import Tensors
+from fedarena.threat import Threat
+from fedarena.view import Observation, View
+
+NONE = torch.zeros(1, 2)
+
+
+class Measured:
+    """m numbers of the 64 pixels."""
+
+    def __init__(self, m: int) -> None:
+        self.a = torch.randn(m, 64, generator=torch.Generator().manual_seed(0)) / 8
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return {"numbers": self.a @ x.flatten()}
+
+
+def blocks() -> Tensor:
+    """A dark image with a bright and a grey block."""
+    x = torch.zeros(1, 1, 8, 8)
+    x[..., 1:5, 1:4], x[..., 4:7, 5:8] = 1.0, 0.5
+    return x
+
+
+def black_and_white() -> Tensor:
+    """Pixels at the ends of the range, without a thought for their neighbours."""
+    return torch.randint(0, 2, (1, 1, 8, 8), generator=torch.Generator().manual_seed(1)).float()
+
+
+def error(x: Tensor, m: int, **options: float) -> float:
+    """The largest error of a pixel."""
+    measured = Measured(m)
+    seen = Observation(0, (0,), 1, measured(x, NONE), measured, labels=torch.zeros(1, dtype=torch.int64))
+    view = View(Threat("server", "adaptive"), "numbers", (1, 8, 8), 2, (seen,))
+    chosen = Options(labels="given", restarts=2, iterations=1500, tolerance=0, **options)  # type: ignore[arg-type]
+    guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
+    assert isinstance(guess, list)
+    return float((guess[0].images - x).abs().max())
+
+
+def test_the_image_of_least_variation_is_found_by_lowering_its_weight() -> None:
+    x = blocks()
+    without, heavy = error(x, 40), error(x, 40, tv=1.0)
+    lowered = error(x, 40, tv=1.0, tv_decades=4)
+    assert lowered < 0.01
+    assert heavy > 5 * lowered, "a prior of some weight pulls away from the truth"
+    assert without > 0.2, "and without one 40 numbers do not determine 64 pixels"
+
+
+def test_pixels_within_their_range_are_found_from_fewer_numbers_than_pixels() -> None:
+    """64 pixels at the ends of [0, 1]: half as many numbers and some more leave one such image, with odds."""
+    x = black_and_white()
+    assert error(x, 52, outside=100.0) < 0.05 < 0.2 < error(x, 52)
+
+
+def test_the_corner_of_the_total_variation_is_round() -> None:
+    x = torch.rand(2, 1, 5, 6, dtype=torch.float64)
+    plain = x.diff(dim=-1).abs().mean() + x.diff(dim=-2).abs().mean()
+    assert total_variation(x) == pytest.approx(float(plain), rel=1e-12)
+    assert total_variation(x, 1e-3) == pytest.approx(float(plain), abs=2e-3)
+    assert total_variation(x, 1e-3) < plain
+    flat = torch.zeros(1, 1, 5, 6, dtype=torch.float64)
+    assert float(total_variation(flat, 1e-3)) == 0
+    slope = grad(lambda z: total_variation(z, 1e-3))(flat + 1e-6 * x[:1])
+    assert float(slope.abs().max()) < 1e-3
+
+
+def test_a_weight_of_nothing_cannot_be_lowered() -> None:
+    with pytest.raises(UserError, match=r"option 'tv_decades' is 2, allowed: 0 without a weight 'tv'"):
+        error(blocks(), 40, tv_decades=2)
