@@ -79,6 +79,9 @@ class Bank(Poisoning):
         burn, bank = self.options.burn_rounds, self.options.bank_rounds
         return since >= 0 and (not burn or since % (burn + bank) < burn)
 
+    def culminates(self, round: int) -> bool:
+        return self.strikes(round) and not self.strikes(round + 1)
+
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
         v, like, noise = self._direction(sight, x, y), row(sight.own, 0), rng.child("noise").torch()

@@ -31,6 +31,9 @@ class Delayed(Around):
         """Whether the colluders still behave in this round."""
         return round < self.options.start * self.ground.task.schedule.rounds
 
+    def culminates(self, round: int) -> bool:
+        return not self.waits(round) and self.inner.culminates(round)
+
     def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
         return batch if self.waits(round) else self.inner.batch(batch, round, rng)
 

@@ -190,7 +190,7 @@ def run(
         if not finite(state.params):
             diverged_at, why = t, f"a parameter was not finite in round {t}"
             break
-        if schedule.eval_every and (t + 1) % schedule.eval_every == 0 and stop(evaluate(state)):
+        if _due(schedule.eval_every, t, adversary) and stop(evaluate(state)):
             break
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
@@ -209,6 +209,11 @@ def run(
         why,
         defense.release(state, rng.child("release")),
     )
+
+
+def _due(every: int, t: int, adversary: Adversary | None) -> bool:
+    """Whether the model is to be looked at after round t: every so often (0: never), and where an attack culminates."""
+    return every > 0 and ((t + 1) % every == 0 or (adversary is not None and adversary.attack.culminates(t)))
 
 
 def _picked(defense: Defense, clients: tuple[int, ...], verdict: Tensors) -> tuple[int, ...]:

@@ -104,23 +104,36 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
         rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
             to the one from which it stays above; absent when it ends below, 0 when it never fell below.
     """
-    reached: dict[int, float] = {a[0]: a[1] for a in attacked}
-    # A run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
-    last: float = attacked[-1][1]
-    pairs: list[tuple[int, float, float]] = [(c[0], reached.get(c[0], last), c[1]) for c in clean]
-    begun = next((i for i, (t, _, _) in enumerate(pairs) if t > begins), len(pairs) - 1)
-    learned = next((i for i, (_, _, c) in enumerate(pairs) if c >= LEARNED * pairs[-1][2]), len(pairs) - 1)
+    looks = _together(attacked, clean)
+    last = len(looks) - 1
+    begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
+    learned = next((i for i, (_, _, c) in enumerate(looks) if c >= LEARNED * looks[-1][2]), last)
     start = max(begun, learned)
     found = {
-        "accuracy_drop": pairs[-1][2] - pairs[-1][1],
-        "largest_drop": max(c - a for _, a, c in pairs[begun:]),
-        "lowest": min(a for _, a, _ in pairs[start:]),
+        "accuracy_drop": looks[-1][2] - looks[-1][1],
+        "largest_drop": max(c - a for _, a, c in looks[begun:]),
+        "lowest": min(a for _, a, _ in looks[start:]),
     }
-    below = [i for i, (_, a, c) in enumerate(pairs) if i >= start and a < RECOVERED * c]
+    below = [i for i, (_, a, c) in enumerate(looks) if i >= start and a < RECOVERED * c]
     if not below:
         found["rounds_to_recover"] = 0.0
-    elif below[-1] + 1 < len(pairs):
-        found["rounds_to_recover"] = float(pairs[below[-1] + 1][0] - pairs[below[0]][0])
+    elif below[-1] < last:
+        found["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
+    return found
+
+
+def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
+    """(round, attacked, clean accuracy) of every round after which either model was looked at.
+
+    The attacked one is looked at out of turn where its attack culminates; the clean one is then as it was last seen. A
+    run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
+    """
+    bad: dict[int, float] = {a[0]: a[1] for a in attacked}
+    good: dict[int, float] = {c[0]: c[1] for c in clean}
+    found, seen = [], clean[0][1]
+    for t in sorted(bad.keys() | good.keys()):
+        seen = good.get(t, seen)
+        found.append((t, bad.get(t, attacked[-1][1]), seen))
     return found
 
 

@@ -138,6 +138,10 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """The first round, counted from 0, in which the attack may do harm: until then it behaves, or watches."""
         return 0
 
+    def culminates(self, round: int) -> bool:
+        """Whether a harmful phase ends with this round, and the model may recover: it is looked at then, too."""
+        return False
+
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         """For backdoors: inputs [n, ...] in [0, 1] with the trigger, and the class that they are to become."""
         return None
@@ -161,6 +165,9 @@ class Around(Poisoning):
     @property
     def begins(self) -> int:
         return self.inner.begins
+
+    def culminates(self, round: int) -> bool:
+        return self.inner.culminates(round)
 
     def applies(self) -> NotApplicable | None:
         return self.inner.applies()

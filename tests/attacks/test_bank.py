@@ -87,6 +87,8 @@ def test_phases_of_twenty_rounds(options: dict[str, Any], strikes: set[int]) -> 
     g = gradient()
     assert {t for t in range(20) if attack.strikes(t)} == strikes
     assert attack.begins == min(strikes, default=20)
+    ends = {t for t in range(19) if attack.culminates(t)}  # the last round is looked at anyway
+    assert ends == {t for t in strikes if t + 1 not in strikes and t < 19}
     for t in (0, 6, 7, 9, 10, 12, 15, 19):
         assert cosine(sent(attack, t), g) == pytest.approx(-1.0 if t in strikes else 1.0, abs=1e-4)
 

@@ -54,6 +54,15 @@ def test_an_attack_without_effect_has_nothing_to_recover_from_whatever_was_befor
     assert damage(dip, CLEAN, 30)["rounds_to_recover"] == 0
 
 
+def test_a_look_out_of_turn_counts_beside_the_clean_model_as_it_was_last_seen() -> None:
+    curve = sorted([*attacked(0.3, 0.75, 0.79, 0.8, 0.8), [35, 0.05, 1.0]])
+    found = damage(curve, CLEAN, 33)
+    assert found["lowest"] == 0.05
+    assert found["largest_drop"] == pytest.approx(0.74)
+    assert found["rounds_to_recover"] == 5
+    assert damage(curve, CLEAN, 35)["lowest"] == 0.8
+
+
 def test_what_never_fell_recovers_at_once() -> None:
     assert damage(CLEAN, CLEAN) == {"accuracy_drop": 0, "largest_drop": 0, "lowest": 0.75, "rounds_to_recover": 0}
 
