@@ -130,10 +130,11 @@ def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
     """
     bad: dict[int, float] = {a[0]: a[1] for a in attacked}
     good: dict[int, float] = {c[0]: c[1] for c in clean}
-    found, seen = [], clean[0][1]
+    found: list[tuple[int, float, float]] = []
+    seen, last = float(clean[0][1]), float(attacked[-1][1])
     for t in sorted(bad.keys() | good.keys()):
         seen = good.get(t, seen)
-        found.append((t, bad.get(t, attacked[-1][1]), seen))
+        found.append((t, bad.get(t, last), seen))
     return found
 
 
