@@ -36,6 +36,7 @@ class Options(Tuning):
 
 CARD = Card(
     name="bank",
+    version=2,
     kind="attack",
     form="adaptive",
     usual=USUAL,

@@ -22,6 +22,7 @@ class Options:
 
 CARD = Card(
     name="label-flip",
+    version=2,
     kind="attack",
     form="paper",
     usual=USUAL,

@@ -33,6 +33,7 @@ USUAL = (
 
 CARD = Card(
     name="steer",
+    version=2,
     kind="attack",
     form="adaptive",
     usual=USUAL,
