@@ -338,6 +338,8 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
         "restarts": ({"restarts": "3"}, {}),
         "labels": ({"labels": "inferred"}, {}),
         "tv": ({"tv": "0.1"}, {}),
+        "tv_decades": ({"tv_decades": "1"}, {"tv": "0.1"}),
+        "outside": ({"outside": "5"}, {}),
         "init": ({"init": "uniform"}, {}),
         "tolerance": ({"tolerance": "0.5"}, {}),
         "victims": ({"victims": "3"}, {}),

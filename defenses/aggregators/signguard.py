@@ -62,6 +62,9 @@ def largest_cluster(features: Matrix) -> np.typing.NDArray[np.bool_]:
     """
     from sklearn.cluster import MeanShift, estimate_bandwidth  # slow to import, and only needed here
 
+    # In an order of their own: sums in another order round otherwise, and rows lie just a bandwidth apart.
+    order = np.lexsort(features.T)
+    features = features[order]
     bandwidth = estimate_bandwidth(features, quantile=0.5)
     if bandwidth < ALIKE:
         return np.ones(len(features), dtype=np.bool_)
@@ -69,5 +72,6 @@ def largest_cluster(features: Matrix) -> np.typing.NDArray[np.bool_]:
     bins = np.unique(np.round(features / bandwidth), axis=0)
     seeds = bandwidth * bins if len(bins) < len(features) else features
     labels = MeanShift(bandwidth=bandwidth, seeds=seeds, cluster_all=False).fit(features).labels_
-    found: np.typing.NDArray[np.bool_] = labels == np.bincount(labels[labels >= 0]).argmax()
+    found = np.empty(len(features), dtype=np.bool_)
+    found[order] = labels == np.bincount(labels[labels >= 0]).argmax()
     return found
