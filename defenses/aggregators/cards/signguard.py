@@ -16,6 +16,7 @@ class Options:
 
 CARD = Card(
     name="signguard",
+    version=2,
     kind="aggregator",
     title="SignGuard: norm filter and clusters of sign statistics",
     target="fedarena.defenses.aggregators.signguard:SignGuard",
