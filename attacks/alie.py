@@ -26,9 +26,13 @@ class ALIE(Poisoning):
     knowledge = ("own", "omniscient")
     tunes = {"z": (0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
 
+    @property
+    def z(self) -> float | None:
+        """The one that is set, else the paper's."""
+        return self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
+
     def applies(self) -> NotApplicable | None:
-        n, m = self.ground.clients, self.ground.corrupted
-        z = self.options.z if self.options.z is not None else z_max(n, m)
+        n, m, z = self.ground.clients, self.ground.corrupted, self.z
         if self.options.tune > 1:
             z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
         if z is None:
@@ -43,10 +47,8 @@ class ALIE(Poisoning):
         return needs_two(self.ground, "the standard deviation")
 
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        z = self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
-        if z is None:  # where one is tuned, the first that is tried: the mean itself
-            z = 0.0
         mean, deviation = mean_and_deviation(honest_rows(self.ground, sight))
+        z = self.z or 0.0  # undefined only where one is tuned, and this is the first that is tried
         return same(mean - z * deviation, sight), memory
 
 

@@ -244,7 +244,8 @@ def total_variation(x: Tensor, corner: float = 0.0) -> Tensor:
     With a corner c > 0, √(d² + c²) − c for each |d|: it has a derivative at 0, which methods with a memory of
     derivatives need, since most neighbours in an image are alike.
     """
-    parts = [x.diff(dim=axis) for axis in (-1, -2)]
-    if corner:
-        return torch.stack([((d.square() + corner**2).sqrt() - corner).mean() for d in parts]).sum()
-    return torch.stack([d.abs().mean() for d in parts]).sum()
+
+    def size(d: Tensor) -> Tensor:
+        return (d.square() + corner**2).sqrt() - corner if corner else d.abs()
+
+    return size(x.diff(dim=-1)).mean() + size(x.diff(dim=-2)).mean()

@@ -107,8 +107,7 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     looks = _together(attacked, clean)
     last = len(looks) - 1
     begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
-    learned = next((i for i, (_, _, c) in enumerate(looks) if c >= LEARNED * looks[-1][2]), last)
-    start = max(begun, learned)
+    start = max(begun, next((i for i, (_, _, c) in enumerate(looks) if c >= LEARNED * looks[-1][2]), last))
     found = {
         "accuracy_drop": looks[-1][2] - looks[-1][1],
         "largest_drop": max(c - a for _, a, c in looks[begun:]),

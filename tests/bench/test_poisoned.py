@@ -103,6 +103,14 @@ def test_an_attack_that_cannot_start_says_why() -> None:
     assert record["scores"] == {}
 
 
+def test_a_strike_is_looked_at_where_it_ends_and_counted_from_where_it_begins() -> None:
+    """Looks every 20 rounds do not see two strikes of four rounds, which end after 34 and after 50."""
+    pulses = {"turn": "0.5", "burn_rounds": "4", "bank_rounds": "12", "strike": "ascent"}
+    record = poisoned(records_of(groups("fedavg", "bank", options=pulses)), "fedavg")
+    assert record["attacked"]["begins"] == 30
+    assert [rounds for rounds, *_ in record["attacked"]["curve"]] == [20, 34, 40, 50, 60]
+
+
 def test_a_model_that_is_driven_out_of_the_numbers_is_a_result() -> None:
     record = poisoned(records_of(groups("fedavg", "ipm", options={"epsilon": "1000"})), "fedavg")
     assert record["status"] == "ok"
