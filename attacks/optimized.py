@@ -5,7 +5,7 @@ against=eq10, the form of Xiang et al. (SIGMOD 2023, Eq. 8-10) against their fir
     every colluder sends −(1 + λ)/M Σ_B g_B,  λ = M/√B − 1,  which is −(1/√B) Σ_B g_B
 
     so that the sum of all uploads is −λ Σ_B g_B; λ > 0 needs M > √B. When noise drowns the signal, the upload has
-    the norm and the distribution of one honest upload.
+    the norm and the distribution of one honest upload. Another λ can be given, or tuned.
 
 against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `fedarena.attacks.fang`.
 """
@@ -13,11 +13,13 @@ against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fedarena.attacks import fang
 from fedarena.attacks.cards.optimized import Options
 from fedarena.attacks.estimate import all_rows, honest_rows, needs_two, same
-from fedarena.poisoning import Poisoning, Sight
+from fedarena.errors import UserError
+from fedarena.poisoning import Ground, Poisoning, Sight
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors, row, shaped
 from fedarena.threat import NotApplicable
@@ -28,6 +30,16 @@ class Optimized(Poisoning):
 
     options: Options
     knowledge = ("omniscient", "own")
+    tunes = {"lam": (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
+
+    def __init__(self, options: Any, ground: Ground) -> None:
+        super().__init__(options, ground)
+        for name in ("lam", "tune"):
+            if self.options.against != "eq10" and (value := getattr(self.options, name)):
+                raise UserError(
+                    f"attack optimized: option '{name}' is {value:g}, allowed: with against=eq10, whose λ it is about; "
+                    f"leave it out with against={self.options.against}"
+                )
 
     def applies(self) -> NotApplicable | None:
         against, ground = self.options.against, self.ground
@@ -37,10 +49,11 @@ class Optimized(Poisoning):
             return NotApplicable(f"against={against} needs the honest uploads: knows=omniscient, not own")
         if against == "eq10":
             honest = ground.clients - ground.corrupted
-            if ground.corrupted <= math.sqrt(honest):
+            chosen = self.options.lam is not None or self.options.tune > 1
+            if ground.corrupted <= math.sqrt(honest) and not chosen:
                 return NotApplicable(
                     f"Eq. 10 needs more colluders than √(honest clients): {ground.corrupted} ≤ √{honest} = "
-                    f"{math.sqrt(honest):.2f}"
+                    f"{math.sqrt(honest):.2f}: set lam, or tune=2 or more"
                 )
             return None
         n, f = ground.task.participants, ground.task.expected
@@ -55,7 +68,9 @@ class Optimized(Poisoning):
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         known, generator = honest_rows(self.ground, sight), rng.torch()
         if self.options.against == "eq10":
-            return same(-known.sum(0) / math.sqrt(len(known)), sight), memory
+            colluders, lam = sight.size, self.options.lam
+            factor = 1 / math.sqrt(len(known)) if lam is None else (1 + lam) / colluders
+            return same(-factor * known.sum(0), sight), memory
         if self.options.against == "krum":
             found = fang.against_krum(known, all_rows(sight), sight.size, self.ground.task.expected)
             return sight.own if found is None else same(found, sight), memory

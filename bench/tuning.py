@@ -7,7 +7,7 @@ the real run is used, so that an attacker with `own` knowledge can do all of thi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -34,32 +34,38 @@ def tune(
 ) -> tuple[MethodSpec, dict[str, Any]]:
     """The attack with the strength that did most harm in simulation, and what was tried.
 
-    Spends at most `tune` runs (an option of the attack's part that is tuned) of `tune_rounds` rounds each, the first
-    on the strength that the options give, which wins ties, the others on the candidates of `Poisoning.tunes`, spread
-    over their grid from both ends. Harm is the fall of accuracy, for backdoors the success rate, on held-out samples
-    of the pool.
+    Each part with an option `tune` spends at most so many runs of `tune_rounds` rounds each, the attack before its
+    wrappers, so that a strength is chosen before the time at which it is used. The very first run is on what the
+    options give, which wins ties, the others on the candidates of `Poisoning.tunes`, spread over it from both ends.
+    Harm is the fall of accuracy, for backdoors the success rate, on held-out samples of the pool.
 
     Returns:
         The attack; {} when nothing was to be tuned, else options, tried [[values, harm], …] and chosen.
     """
     parts = [method, *method.rest]
-    for i, (part, made) in enumerate(zip(parts, compose.attack_classes(method), strict=True)):
-        budget, grid = getattr(part.options, "tune", 0), made.tunes
-        if not budget or not grid:
-            continue
-        names, candidates = list(grid), list(itertools.product(*grid.values()))
-        given = tuple(getattr(part.options, name) for name in names)
-        chosen = [given, *spread([c for c in candidates if c != given], budget - 1)]
-        problem = simulated(ground, part.options.tune_rounds, rng.child("problem"))
-        tried: list[tuple[list[float | None], float]] = []
+    grids = [made.tunes for made in compose.attack_classes(method)]
+    tuned = [i for i in reversed(range(len(parts))) if getattr(parts[i].options, "tune", 0) and grids[i]]
+    names = [name for i in tuned for name in grids[i]]
+    tried: dict[tuple[float | None, ...], float] = {}
+    for step, i in enumerate(tuned):
+        budget, grid, given = parts[i].options.tune, grids[i], _values(parts[i].options, grids[i])
+        problem = simulated(ground, parts[i].options.tune_rounds, rng.child("problem"))
+        chosen = [given, *spread([c for c in itertools.product(*grid.values()) if c != given], budget - 1)]
+        harms: list[float] = []
         for k, values in enumerate(chosen):
-            one = _with(parts, i, replace(part.options, **dict(zip(names, values, strict=True))))
-            tried.append((list(values), harm(one, ground, problem, rng.child("run"))))
-            progress((k + 1) / len(chosen))
-        best = max(tried, key=lambda row: row[1])
-        found = _with(parts, i, replace(part.options, **dict(zip(names, best[0], strict=True))))
-        return found, {"options": names, "tried": tried, "chosen": best[0]}
-    return method, {}
+            one = _with(parts, i, replace(parts[i].options, **dict(zip(grid, values, strict=True))))
+            everything = tuple(value for j in tuned for value in _values([one, *one.rest][j].options, grids[j]))
+            if everything not in tried:
+                tried[everything] = harm(one, ground, problem, rng.child("run"))
+            harms.append(tried[everything])
+            progress((step + (k + 1) / len(chosen)) / len(tuned))
+        best = chosen[harms.index(max(harms))]
+        method = _with(parts, i, replace(parts[i].options, **dict(zip(grid, best, strict=True))))
+        parts = [method, *method.rest]
+    if not tuned:
+        return method, {}
+    found = [value for i in tuned for value in _values(parts[i].options, grids[i])]
+    return method, {"options": names, "tried": [[list(v), h] for v, h in tried.items()], "chosen": found}
 
 
 def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...]]:
@@ -114,6 +120,10 @@ def simulated(ground: Ground, rounds: int, rng: Rng) -> Problem:
         corrupted=tuple(sorted(corrupted.tolist())),
         auxiliary=auxiliary,
     )
+
+
+def _values(options: Any, names: Iterable[str]) -> tuple[float | None, ...]:
+    return tuple(getattr(options, name) for name in names)
 
 
 def _with(parts: list[MethodSpec], i: int, options: Any) -> MethodSpec:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
+from fedarena.attacks.cards.tuning import Tuning
 from fedarena.cards import Card, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Tuning):
     """Options of a delayed attack."""
 
     start: float = option(0.2, "τ: honest for this share of the scheduled rounds, then the attack", low=0, high=1)
@@ -35,6 +36,7 @@ CARD = Card(
     "yet reproduced here, tests/attacks/test_delayed.py holds the attack to its definition",
     facts=(
         ("knows", "what the attack inside knows; omniscient: also the honest uploads that it copies while it waits"),
+        ("tunes", "start, after the attack inside has chosen its strength"),
         ("wraps", "another poisoning attack, as in delayed+label-flip"),
     ),
 )

@@ -3,17 +3,21 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
+from fedarena.attacks.cards.tuning import Tuning
 from fedarena.cards import Card, option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Tuning):
     """Options of optimised local model poisoning."""
 
     against: str = option(
         "eq10",
         "the rule that it is made for: eq10 the two-stage DP protocol, krum, or trimmed-mean (and median)",
         choices=("eq10", "krum", "trimmed-mean"),
+    )
+    lam: float | None = option(
+        None, "against=eq10: λ, so that the sum of all uploads is −λ times the honest one; none: M/√B − 1", low=0
     )
 
 
@@ -38,12 +42,18 @@ CARD = Card(
         "against=krum: Krum is asked with the number of corrupted clients that the server expects, which is public; "
         "Fang et al. have one number for both. Their partial knowledge form against Krum is not offered.",
         "against=trimmed-mean with knows=own: standard deviations are those of the colluders' few uploads (÷ n).",
+        "λ can be given (lam), or chosen on simulated runs (tune=N): then M > √B is not needed. Fang et al.'s forms "
+        "find their own strength in every round.",
         "against=eq10 in a round in which few colluders take part sends the same formula, though λ may be negative.",
     ),
     check="no number of the papers; tests/attacks/test_optimized.py holds each form to its formula",
     facts=(
         ("knows", "omniscient: every honest upload; against=trimmed-mean also own: its own honest uploads"),
-        ("needs", "eq10: more colluders than √(honest clients); krum: m ≥ 2c + 2 and a defined Krum"),
+        (
+            "needs",
+            "eq10 without a λ of its own: more colluders than √(honest clients); krum: m ≥ 2c + 2, a defined Krum",
+        ),
+        ("tunes", "λ of against=eq10"),
         ("sends", "the same upload from every colluder; against=trimmed-mean each its own draw"),
     ),
 )

@@ -15,6 +15,7 @@ from fedarena.aggregator import Call
 from fedarena.attacks import fang
 from fedarena.cards import NoOptions
 from fedarena.defenses.aggregators.krum import Krum
+from fedarena.errors import UserError
 from fedarena.rng import Rng
 
 VALUES = st.integers(-50, 50).map(lambda i: i / 8)
@@ -34,6 +35,24 @@ def test_eq10_turns_the_sum_of_all_uploads_round() -> None:
     torch.testing.assert_close(out.sum(0) + total, -0.5 * total)
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
+def test_eq10_with_a_given_strength(lam: float) -> None:
+    honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
+    attack = make("optimized", ground("omniscient", 6, 2), lam=lam)  # 2 ≤ √4: the paper's λ would be 0
+    assert attack.applies() is None
+    out = sent(attack, sight([[9.0, 9.0]] * 2, honest))[:, :2]
+    total = torch.tensor(honest).sum(0)
+    torch.testing.assert_close(out.sum(0) + total, -lam * total)
+    assert torch.equal(out[0], out[1])
+
+
+@pytest.mark.parametrize("against", ["krum", "trimmed-mean"])
+@pytest.mark.parametrize(("name", "value"), [("lam", 2.0), ("tune", 3)])
+def test_what_belongs_to_eq10_is_refused_elsewhere(against: str, name: str, value: float) -> None:
+    with pytest.raises(UserError, match=f"option '{name}' is {value:g}, .*leave it out with against={against}"):
+        make("optimized", ground("omniscient", 16, 4), against=against, **{name: value})
+
+
 def test_eq10_copies_are_as_long_as_one_upload_of_noise() -> None:
     noise, on = normal(16, 40_000), ground("omniscient", 25, 9)
     flat = torch.cat([noise, normal(9, 40_000)])
@@ -48,7 +67,7 @@ def test_eq10_copies_are_as_long_as_one_upload_of_noise() -> None:
 @pytest.mark.parametrize(
     ("against", "knows", "clients", "corrupted", "reason"),
     [
-        ("eq10", "omniscient", 20, 4, "√16"),
+        ("eq10", "omniscient", 20, 4, "√16 = 4.00: set lam, or tune=2 or more"),
         ("eq10", "omniscient", 20, 5, ""),
         ("eq10", "own", 20, 5, "knows=omniscient"),
         ("krum", "own", 20, 4, "knows=omniscient"),

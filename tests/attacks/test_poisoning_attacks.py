@@ -136,7 +136,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "mimic": {"warmup": (3, {})},
     "min-max": {"perturbation": ("std", {})},
     "min-sum": {"perturbation": ("sign", {}), "bound": ("max", {})},
-    "optimized": {"against": ("trimmed-mean", {})},
+    "optimized": {"against": ("trimmed-mean", {}), "lam": (3.0, {})},
     "pixel-trigger": {"target": (3, {}), "size": (3, {}), "share": (0.9, {}), "scale": (2.0, {})},
     "sign-flip": {"scale": (1.5, {})},
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,12 +136,41 @@ def test_a_run_that_chooses_its_strength_says_what_it_tried() -> None:
     assert poisoned(records, "median")["options"]["attack"]["epsilon"] == 10.0  # what was given, for the key
 
 
-def test_an_attack_inside_a_wrapper_says_what_it_ran_with() -> None:
-    record = poisoned(records_of(groups("median", "delayed+ipm", options={"tune": "2", "tune_rounds": "4"})), "median")
-    ran_with = record["tuned"]["ran_with"]
+def test_an_attack_and_its_wrapper_choose_one_after_the_other_and_say_what_they_ran_with() -> None:
+    record = poisoned(records_of(groups("median", "delayed+ipm", options={"tune": "3", "tune_rounds": "6"})), "median")
+    tuned = record["tuned"]
+    assert tuned["options"] == ["epsilon", "start"]
+    assert tuned["tried"][0][0] == [10.0, 0.2]  # what was given
+    assert len(tuned["tried"]) <= 5  # three strengths, then two other times
+    strengths = {tuple(values) for values, _ in tuned["tried"] if values[1] == 0.2}
+    assert len(strengths) == 3
+    strongest = max((row for row in tuned["tried"] if row[0][1] == 0.2), key=lambda row: row[1])
+    assert tuned["chosen"][0] == strongest[0][0]
+    assert {values[0] for values, _ in tuned["tried"] if values[1] != 0.2} == {strongest[0][0]}
+    assert max(tuned["tried"], key=lambda row: row[1])[0] == tuned["chosen"]
+    ran_with = tuned["ran_with"]
     assert ran_with.keys() == {"attack", "attack+ipm"}
-    assert [ran_with["attack+ipm"]["epsilon"]] == record["tuned"]["chosen"]
-    assert ran_with["attack"] == record["options"]["attack"]
+    assert [ran_with["attack+ipm"]["epsilon"], ran_with["attack"]["start"]] == tuned["chosen"]
+    rounds = record["attacked"]["curve"][-1][0]
+    assert record["attacked"]["begins"] == math.ceil(tuned["chosen"][1] * rounds)
+
+
+def test_a_wrapper_may_choose_its_time_around_an_attack_that_chooses_nothing() -> None:
+    record = poisoned(
+        records_of(groups("median", "delayed+label-flip", options={"tune": "2", "tune_rounds": "4"})), "median"
+    )
+    assert record["tuned"]["options"] == ["start"]
+    assert len(record["tuned"]["tried"]) == 2
+
+
+def test_eq10_chooses_its_strength_where_the_paper_s_is_not_defined() -> None:
+    few = groups("fedavg", "optimized", "omniscient", options={"tune": "4", "tune_rounds": "6"})
+    few = [replace(g, problem=replace(g.problem, corrupted=2)) for g in few]  # 2 ≤ √8
+    record = poisoned(records_of(few), "fedavg")
+    assert record["status"] == "ok"
+    tried = record["tuned"]["tried"]
+    assert [values[0] for values, _ in tried] == [None, 0.0, 2.0, 50.0]
+    assert record["tuned"]["chosen"] == max(tried, key=lambda row: row[1])[0]
 
 
 def test_a_poisoned_run_is_complete_when_its_federation_is(monkeypatch: pytest.MonkeyPatch) -> None:
