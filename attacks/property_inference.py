@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -31,7 +32,7 @@ from fedarena.attacks.cards.property_inference import Options
 from fedarena.attacks.forest import forest_scores
 from fedarena.attacks.own_batches import Lesson, OwnBatches
 from fedarena.attacks.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.update_features import features
+from fedarena.attacks.update_features import Slopes, features
 from fedarena.errors import UserError
 from fedarena.membership import membership_metrics
 from fedarena.rng import Rng
@@ -125,8 +126,9 @@ class PropertyInference(Inference):
 
     def _shown(self, lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng) -> Shown:
         kind = self.options.features
-        x = torch.stack([features(u, kind) for u in noisy(lesson.updates, noise, rng)])
-        return Shown(x, lesson.has, torch.stack([features(u, kind).float() for u in asked]))
+        read = Slopes(lesson.updates) if kind == "slopes" else partial(features, kind=kind)
+        x = torch.stack([read(u) for u in noisy(lesson.updates, noise, rng)])
+        return Shown(x, lesson.has, torch.stack([read(u).float() for u in asked]))
 
     def _in_round(
         self, wanted: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng

@@ -1,5 +1,7 @@
 """What of an update a forest is shown.
 
+    slopes    of each weight with a bias how large the layer's inputs were, in units of what own batches give; of each
+              other tensor its length, in the same units
     margins   of each weight the mean magnitude by output, and over the bias's; by input, and each input's share; of
               each bias the magnitudes
     plain     its entries as they are
@@ -9,14 +11,20 @@
 
 Few samples teach a forest more by few features, each of which averages over many entries, than by all entries, some of
 which tell one sample from another. A gradient of a dense layer is ∂L/∂W = Σ_j δ_j x_jᵀ and that of its bias Σ_j δ_j, so
-that by output their ratio says how large the layer's inputs were, whatever the errors δ_j, and the shares by input
+that every output's ratio is a mean of the inputs x_j. All outputs together give one by least squares,
+
+    x̂ = Σ_i b_i W_i / Σ_i b_i²        W_i the gradient of output i's weights, b_i that of its bias
+
+and its slope on the mean m of own batches' x̂ is ⟨x̂, m⟩/⟨m, m⟩: one number, signs and all, which a map of inputs that
+own batches go through as well, such as a sketch's expansion, leaves standing where entries and magnitudes are noise. By
+output the ratio of magnitudes says how large the layer's inputs were, whatever the errors δ_j, and the shares by input
 which inputs were large: a forest, which compares one feature at a time, makes no ratios. The code standardises each
 feature over the samples, which no forest sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +45,7 @@ def features(update: Mapping[str, Tensor], kind: str) -> Tensor:
 
     Args:
         update: tensors in the shapes of a network's parameters, weights [out, in, ...].
-        kind: `margins`, `plain` or `code`.
+        kind: `margins`, `plain` or `code`; for slopes see `Slopes`.
     """
     if kind == "plain":
         return flatten(update)
@@ -47,6 +55,34 @@ def features(update: Mapping[str, Tensor], kind: str) -> Tensor:
     if not shown:
         return next(iter(update.values())).new_zeros(0)
     return F.normalize(flatten(shown), dim=0)
+
+
+class Slopes:
+    """Reads updates in units of own ones of the same round."""
+
+    def __init__(self, own: Sequence[Mapping[str, Tensor]]) -> None:
+        shown = [_shown(update) for update in own]
+        self.usual = {name: torch.stack([x[name] for x in shown]).mean(0) for name in shown[0]}
+
+    def __call__(self, update: Mapping[str, Tensor]) -> Tensor:
+        """[tensors]: ⟨x̂, m⟩/⟨m, m⟩ of each, 0 where own batches show nothing."""
+        seen = _shown(update)
+        tiny = torch.finfo(torch.float64).tiny
+        slopes = [(seen[name] @ m) / (m @ m).clamp(min=tiny) for name, m in self.usual.items()]
+        return torch.stack(slopes).float()
+
+
+def _shown(update: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """x̂ [in] of each weight with a bias, the length [1] of each other tensor."""
+    found, used = {}, set()
+    for name, t in update.items():
+        bias = name.removesuffix("weight") + "bias"
+        if t.dim() > 1 and bias in update:
+            b = update[bias].double()
+            kernels = t.double().flatten(2).mean(2) if t.dim() > 2 else t.double()
+            found[name] = (b @ kernels) / b.square().sum().clamp(min=torch.finfo(b.dtype).tiny)
+            used |= {name, bias}
+    return found | {n: torch.linalg.vector_norm(t.double()).reshape(1) for n, t in update.items() if n not in used}
 
 
 def margins(update: Mapping[str, Tensor], name: str, magnitudes: Tensor) -> list[Tensor]:

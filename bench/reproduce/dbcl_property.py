@@ -6,7 +6,7 @@ iterations: 1.0 without sketches, with them 0.5 for a client and 0.726 for the s
 iteration on 2 gradients with the property and 8 without it.
 
 Here 1,000 iterations of which 150 are attacked, a fifth of them with the property. The paper form is run with the
-features of the attack's published code and with the usual ones here, and two readings are added that the paper has
+features of the attack's published code, with magnitudes and with slopes, and two readings are added that the paper has
 not. `in clear` looks at the biases and the output layer alone, which DBCL does not sketch: no estimate is needed for
 these. The adaptive form knows the protocol: the server simulates Γ itself, and a client takes Γ from all broadcasts by
 a smoother.
@@ -36,7 +36,7 @@ from fedarena.threat import FORMS, Form, Party
 
 SETTING = (
     "AUC of telling the victim's batches with the property from those without it, with its 95 % interval over rounds; "
-    "2 clients, FedSGD"
+    "2 clients, FedSGD; by what a forest is shown of an update"
 )
 
 PARTIES: tuple[Party, ...] = ("server", "client")
@@ -89,7 +89,7 @@ PAPER: dict[tuple[str, Party], float] = {
     ("dbcl", "client"): 0.5,
 }
 
-FEATURES = ("code", USUAL := "margins")
+FEATURES = ("code", "margins", USUAL := "slopes")
 
 PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in DEFENSES)
 MEASURED = ("auc", "low", "high", "cosine", "accuracy")

@@ -15,7 +15,7 @@ from fedarena.attack import PropertyScores
 from fedarena.attacks.own_batches import OwnBatches
 from fedarena.attacks.property_inference import PropertyInference
 from fedarena.attacks.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.update_features import features
+from fedarena.attacks.update_features import Slopes, features
 from fedarena.errors import UserError
 from fedarena.goals.property import property_metrics
 from fedarena.problem import ProblemSpec
@@ -27,6 +27,37 @@ from fedarena.threat import Form, NotApplicable, Party, Threat
 from fedarena.view import Observation, Population, View
 
 # -- features -------------------------------------------------------------------------------------------
+
+
+def test_slopes_by_hand() -> None:
+    """x̂ of the gradient of one sample is that sample, whatever the errors; own ones are (1, 0, 1) and (3, 0, 1)."""
+
+    def update(x: list[float], errors: list[float]) -> dict[str, Tensor]:
+        e = torch.tensor(errors)
+        return {"fc.weight": torch.outer(e, torch.tensor(x)), "fc.bias": e, "alone": torch.tensor([[3.0, 4.0]])}
+
+    read = Slopes([update([1.0, 0.0, 1.0], [-2.0, 0.5]), update([3.0, 0.0, 1.0], [1.0, 1.0])])  # m = (2, 0, 1)
+    assert read(update([4.0, 7.0, 2.0], [0.1, -9.0])).tolist() == pytest.approx([2.0, 1.0])
+    assert read(update([-1.0, 0.0, 2.0], [1.0, 0.0])).tolist() == pytest.approx([0.0, 1.0])
+    assert read({**update([2.0, 0.0, 1.0], [1.0, 0.0]), "alone": torch.zeros(1, 2)}).tolist() == [1.0, 0.0]
+
+
+def test_slopes_stand_through_a_map_that_own_updates_went_through_as_well() -> None:
+    """Expanded sketches keep ratios, where magnitudes of entries are noise."""
+    generator = torch.Generator().manual_seed(0)
+    x, errors = torch.rand(30, generator=generator), torch.randn(5, generator=generator)
+    through = torch.randn(30, 30, generator=generator)
+    seen = [{"fc.weight": torch.outer(errors, a * x) @ through, "fc.bias": errors} for a in (1.0, 1.0, 1.3)]
+    assert float(Slopes(seen[:2])(seen[2])) == pytest.approx(1.3, rel=1e-5)
+
+
+def test_slopes_of_a_convolution_are_of_its_mean_kernels_and_stay_finite_where_a_bias_is_zero() -> None:
+    kernel = torch.arange(8.0).reshape(1, 2, 2, 2)
+    own = {"c.weight": kernel, "c.bias": torch.ones(1)}
+    assert Slopes([own])({"c.weight": 3 * kernel, "c.bias": torch.ones(1)}).tolist() == pytest.approx([3.0])
+    dark = {"c.weight": kernel, "c.bias": torch.zeros(1)}
+    assert torch.isfinite(Slopes([own])(dark)).all()
+    assert torch.isfinite(Slopes([dark])(own)).all()
 
 
 def test_margins_by_hand() -> None:
