@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedarena.errors import UserError
-from fedarena.executors import Executor, WorkerDied, executor, one_thread
+from fedarena.executors import Executor, WorkerDied, executor, prepare_torch
 from fedarena.mailbox import Address, mailbox, post
 from fedarena.records import Record, describe
 from fedarena.scores import add_reference
@@ -285,7 +285,7 @@ News = Address | Callable[[Any], object] | None
 
 
 def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
-    one_thread()
+    prepare_torch()
 
     def tell(share: float, text: str) -> None:
         for i in indices:
@@ -303,7 +303,7 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
-    one_thread()
+    prepare_torch()
     done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done

@@ -221,9 +221,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def one_thread() -> None:
-    """One torch thread in this process: trials are the unit of parallelism, and a second OpenMP thread on a
-    busy machine costs far more than it gives."""
+def prepare_torch() -> None:
+    """How torch computes in this process.
+
+    One thread: trials are the unit of parallelism, and a second OpenMP thread on a busy machine costs far more than it
+    gives. Numbers below 1e-38 become 0: errors of samples that are nearly fitted get that small, and a processor takes
+    a hundred times as long for them.
+    """
     import torch
 
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)

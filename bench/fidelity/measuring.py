@@ -78,7 +78,7 @@ def _one(
     until: float | None,
     tell: Report,
 ) -> Done:
-    from fedarena.executors import one_thread
+    from fedarena.executors import prepare_torch
     from fedarena.records import describe, environment
 
     reached = 0.0
@@ -90,7 +90,7 @@ def _one(
             raise OutOfTime
         tell(share, text)
 
-    one_thread()
+    prepare_torch()
     began = time.process_time()
     if until is not None and time.time() > until:
         return place, None

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from fedarena.errors import UserError
-from fedarena.executors import Executor, Here, Local, Ray, WorkerDied, cores, executor
+from fedarena.executors import Executor, Here, Local, Ray, WorkerDied, cores, executor, prepare_torch
 from fedarena.records import write_atomically
 
 
@@ -37,6 +38,11 @@ def parent() -> tuple[int, int]:
     return os.getpid(), os.getppid()
 
 
+def arithmetic() -> tuple[int, float]:
+    prepare_torch()
+    return torch.get_num_threads(), float((torch.full((64,), 1e-30) * 1e-10).sum())
+
+
 @pytest.fixture(params=["here", "local"])
 def place(request: pytest.FixtureRequest) -> Iterator[Executor]:
     made: Executor = Here() if request.param == "here" else Local(2)
@@ -49,6 +55,15 @@ def test_results_and_errors_come_back(place: Executor) -> None:
     with pytest.raises(UserError, match=r"^option 'x' is 1, allowed: 2$"):
         place.submit(refuse).result()
     assert place.submit(triple, 5).result() == 15
+
+
+def test_torch_computes_on_one_thread_and_spends_no_time_on_numbers_that_are_nearly_zero() -> None:
+    """In a worker, which keeps it."""
+    place = Local(2)
+    try:
+        assert place.submit(arithmetic).result() == (1, 0.0)
+    finally:
+        place.stop()
 
 
 def test_a_dead_worker_is_told_and_replaced() -> None:
