@@ -94,6 +94,9 @@ def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], U
     Raises:
         UserError: the model cannot be traced, or a part of it does not hand on factors; names the part.
     """
+    for name, module in model.named_modules():
+        if module._forward_hooks or module._forward_pre_hooks:  # a trace does not show what they do
+            raise UserError(f"layer '{name}' ({type(module).__name__}) has hooks, {ALLOWED}")
     run = _Run(model, graph_of(model))
     like = next(model.parameters(), torch.empty(0))
     out = run.run(like.new_zeros(BATCH, *input_shape))

@@ -61,6 +61,11 @@ class SecureSum(ABC):
         """How many equal parts of a vector share one mask; 1: every coordinate has its own."""
         return 1
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of what a message adds to its vector's entries; infinity: messages are uniform."""
+        return math.inf
+
     def rounding(self, n: int, dtype: torch.dtype) -> float:
         """Standard deviation of a coordinate's error in the total of n vectors of that type; 0: exact."""
         return 0.0

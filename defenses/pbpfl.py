@@ -166,9 +166,9 @@ class PBPFL(Defense):
     def recover(self, sent: Broadcast, ups: Tensors, rounding: float = 0.0) -> tuple[Tensors, Tensor]:
         """R ∘ (∂L̂/∂Ŵ − γ σ + υ β) of every upload (Eq. 19), stacked, and the digits that it lost [uploads].
 
-        Lost to cancellation are log10 of (‖∂L̂/∂Ŵ‖ + ‖γ σ‖ + ‖υ β‖) / ‖∂L̂/∂Ŵ − γ σ + υ β‖, in the layer where it is
-        largest: by so much is the rounding error of the terms larger than that of their sum. Where a secure sum has
-        rounded each entry by `rounding`, it counts by as much as it exceeds ε/2.
+        Lost to cancellation are log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖, in the
+        layer where it is largest: by so much is the rounding error of the terms larger than that of their sum. Where a
+        secure sum has rounded each entry by `rounding`, it counts by as much as it exceeds ε/2.
 
         Args:
             rounding: standard deviation of the error of each entry of `ups`.
@@ -180,12 +180,13 @@ class PBPFL(Defense):
         for name in (n for n in sent.down if n != R_A):
             g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
             found = torch.add(g, sigma, alpha=-gamma).add_(beta, alpha=v)
+            factor = r[name].to(found.device)
             # In double precision: where r is wide, squares of these gradients overflow in float32.
-            own, *sizes = (t.flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
+            own, *sizes = ((t * factor).flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
             terms = sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]
-            error = terms + noise * math.sqrt(found[0].numel()) / (torch.finfo(found.dtype).eps / 2)
+            error = terms + noise * float(factor.norm()) / (torch.finfo(found.dtype).eps / 2)
             lost.append(torch.log10(error / own).where(error > 0, 0.0).nan_to_num(math.inf, math.inf))
-            gradients[name] = found.mul_(r[name].to(found))
+            gradients[name] = found.mul_(factor.to(found))
         return gradients, torch.stack(lost).amax(0)
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:

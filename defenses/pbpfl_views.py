@@ -12,12 +12,13 @@ positive scaling of ReLU units, which no function depends on:
     server, eavesdropper   `upload`      Eq. 19 with γ or γ̂, σ and β; matched through the client step at Ŵ
     client                 `first layer` the others' update of the layers that read the input
 
-A server that sums securely with one mask for all three uploads has more: `fedarena.defenses.pbpfl_shared_mask`. How
+Where uploads are summed securely, single messages show more: `fedarena.defenses.pbpfl_messages`. How
 the client does it: `fedarena.defenses.pbpfl_client`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from torch import Tensor
 
 from fedarena.defense import UNSEEN, Reading
 from fedarena.defenses.pbpfl_client import from_broadcasts
-from fedarena.defenses.pbpfl_shared_mask import cancelled, shared_mask
+from fedarena.defenses.pbpfl_messages import cancelled, shared_mask, under_its_mask
 from fedarena.defenses.pbpfl_sight import (
     coefficients,
     estimate_gamma,
@@ -61,7 +62,11 @@ def readings(
         name = "gradient" if threat.party == "server" else "upload"
         return [Reading(name, tuple(_as_gradient(defense, threat, now) for now in rounds))]
     found = [Reading("upload", tuple(_through_the_step(defense, threat, seen, now) for now in rounds))]
-    if defense.secure is not None and defense.secure.repeat == len(UPLOADS):
+    if defense.secure is None:
+        return found
+    if math.isfinite(defense.secure.spread):
+        found.append(Reading("under its mask", tuple(under_its_mask(defense, threat, now) for now in rounds)))
+    if defense.secure.repeat % len(UPLOADS) == 0:
         found.append(Reading("shared mask", tuple(shared_mask(defense, threat, seen, now) for now in rounds)))
         if threat.party == "server" and defense.options.gamma == "cancelling":
             found.append(Reading("cancelled", tuple(cancelled(defense, threat, now) for now in rounds)))

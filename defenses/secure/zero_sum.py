@@ -41,6 +41,10 @@ class ZeroSum(SecureSum):
     def repeat(self) -> int:
         return self.options.repeat
 
+    @property
+    def spread(self) -> float:
+        return self.options.spread
+
     def rounding(self, n: int, dtype: torch.dtype) -> float:
         """About spread · ε · √(n/6): each mask and each v_c + ε_c is rounded once, by a third of ε/2 of its size."""
         return self.options.spread * torch.finfo(dtype).eps * math.sqrt(n / 6)

@@ -188,3 +188,11 @@ def test_code_that_cannot_be_traced_is_named():
         r"^torch.fx cannot trace the model \(symbolically traced variables cannot be used as inputs to control flow"
     )
     refused(lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) if m.a(x).sum() > 0 else x, message, "b")
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_hooks_are_named(register):
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))
+    getattr(model[0], register)(lambda module, *given: torch.sigmoid(given[-1]) if len(given) == 2 else None)
+    with pytest.raises(UserError, match=r"layer '0' \(Linear\) has hooks, allowed: "):
+        plan(model, (2,))

@@ -1,7 +1,14 @@
-"""A server that sums securely with one mask for all three uploads (zero-sum.repeat=3) knows two differences of them:
+"""What one client's masked message shows of it, where uploads are summed securely.
 
-`shared mask`   ∂L̂/∂Ŵ − σ and σ − β of one client, through the client step; all of its output layer, whose β is 0
-`cancelled`     with γ chosen such that 1 − γ + γ²‖r_a‖² = 0, that client's exact gradient
+`under its mask`   β of one message as it is, where masks are noise of a known size (`zero-sum`): β grows with α², and
+                   is several times as large as a mask of size 1. Of one sample the first layer's part is a multiple of
+                   that sample in every row, so that averaging over rows takes the mask off. No secret is needed: β is
+                   a function of Ŵ and x alone
+
+A server that sums with one mask for all three uploads (zero-sum.repeat=3, or a multiple) knows two differences of them:
+
+`shared mask`      ∂L̂/∂Ŵ − σ and σ − β, through the client step; all of its output layer, whose β is 0
+`cancelled`        with γ chosen such that 1 − γ + γ²‖r_a‖² = 0, that client's exact gradient
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from fedarena.defenses.pbpfl_sight import coefficients, exact, observation, part
-from fedarena.defenses.pbpfl_wire import GRADIENT, SIGMA, UPLOADS
+from fedarena.defenses.pbpfl_wire import BETA, GRADIENT, SIGMA, UPLOADS
 from fedarena.observe import PlainGradient, ThroughProtocol, victim
 from fedarena.tensors import Tensors, scale, shaped
 from fedarena.threat import Threat
@@ -46,19 +53,42 @@ def differences(up: Tensors, output: Sequence[str]) -> Tensors:
     return found
 
 
-def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors]:
-    """One client's masked upload, divided by its share N_c/N of the sum."""
+def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors, float]:
+    """One client's masked upload, divided by its share N_c/N of the sum, and what that multiplied its mask by."""
     assert now.wire is not None
     one = victim(now, threat)
     sizes = weights(defense.task.sizes, now.participants)
     at = now.participants.index(one)
     like = {kind + name: t for kind in UPLOADS for name, t in defense.open(now.down)[0].items()}
-    return one, scale(float(sizes.sum() / sizes[at]), shaped(now.wire[at], like))
+    factor = float(sizes.sum() / sizes[at])
+    return one, scale(factor, shaped(now.wire[at], like)), factor
+
+
+@dataclass(frozen=True)
+class OneUpload:
+    """Simulator: β of what a candidate batch would have sent."""
+
+    through: ThroughProtocol
+    output: tuple[str, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return {name: t for name, t in part(self.through(x, y), BETA).items() if name not in self.output}
+
+
+def under_its_mask(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+    """β of one message, and how much noise is on it."""
+    assert defense.secure is not None
+    one, sent, factor = _message(defense, threat, now)
+    simulate = OneUpload(ThroughProtocol(defense, now.down, (one,)), defense.additive)
+    # The output layer's β is 0: all that is seen of it is mask.
+    target = {name: t for name, t in part(sent, BETA).items() if name not in defense.additive}
+    found = observation(defense, now, (one,), target, simulate, None, None)
+    return replace(found, noise_std=factor * defense.secure.spread)
 
 
 def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
     """The differences that the mask leaves in clear, and by them the gradient of the output layer."""
-    one, sent = _message(defense, threat, now)
+    one, sent, _ = _message(defense, threat, now)
     simulate = Differences(ThroughProtocol(defense, now.down, (one,)), defense.additive)
     target, (gamma, _) = differences(sent, defense.additive), coefficients(defense, threat, seen, now)
     plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in defense.additive}
@@ -71,7 +101,7 @@ def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: S
 
 def cancelled(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
     """Eq. 19 of one masked upload: the mask comes in with the factor 1 − γ + γ²‖r_a‖² = 0."""
-    one, sent = _message(defense, threat, now)
+    one, sent, _ = _message(defense, threat, now)
     gradient = exact(defense, now, sent)
     assert now.params is not None
     simulate = PlainGradient(defense.task, now.params, (one,))
