@@ -4,8 +4,9 @@ The same network at the same parameters, the same images and labels, the same up
 iterations, τ the same, and from the same start. Pixels are in [0, 1] for both, with no normalisation. breaching runs
 through its own classes (`breaching.attacks.prepare_attack`, configuration `invertinggradients`), with labels given to
 both. Its total variation takes images of three channels only, so that on MNIST both do without. Candidates take turns,
-image by image, in one process on one thread. Exits with 1 where ours takes more CPU time, or has a lower mean PSNR: of
-few images that is chance, as rounding is enough for descents along signs to part.
+image by image, in one process on one thread. Exits with 1 where ours takes more CPU time by over 5 %, by which two runs
+of the same differ, or has a lower mean PSNR: of few images that is chance, as rounding is enough for descents along
+signs to part.
 
     OMP_NUM_THREADS=1 python inversion.py [--iterations 400] [--images 4]
 
@@ -42,6 +43,9 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.threat import NotApplicable, Threat
 from fedarena.view import Observation, View
+
+SLACK = 1.05
+"""Factor by which CPU times of the same work differ on a busy machine."""
 
 CELLS = (("mnist", "lenet-dlg", 0.0), ("cifar10", "cnn-cifar10", 1e-3))
 """Data set, model, τ."""
@@ -155,7 +159,7 @@ def measure(dataset: str, model: str, tv: float, iterations: int, count: int) ->
             flush=True,
         )
     better = fmean(psnr["FedArena"]) >= fmean(psnr["breaching"])
-    return better and sum(seconds["FedArena"]) <= sum(seconds["breaching"])
+    return better and sum(seconds["FedArena"]) <= SLACK * sum(seconds["breaching"])
 
 
 def main() -> int:
