@@ -9,6 +9,10 @@ What A x + c leaves open is filled in by the least norm, or with `prior=populati
 (`fedarena.attacks.image_law`). Of a batch, rows of units that are active for one sample alone show it (Boenisch et al.
 2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from single rows, those
 first whose sample would leave [0, 1] the least: a best effort.
+
+Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
+upload is a(x)·((1 − β)∇f + β·g⁻), and with the length a(x) unknown the share of g⁻ is no constant to take away. The
+guess at what is behind these is grey; where none can be read, the attack does not apply.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from torch import Tensor
 
 from fedarena.attack import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.attacks.cards.analytic import Options
-from fedarena.attacks.first_layer import Affine, FirstLayer, affine, apart, first_layer, strongest
+from fedarena.attacks.first_layer import Affine, affine, apart, first_layer, strongest
 from fedarena.attacks.image_law import Gaussian, Law, Least
 from fedarena.attacks.matching import relative_squares
 from fedarena.attacks.output_labels import output_labels, shown
@@ -49,21 +53,30 @@ class Analytic(Inference):
         law: Law = Least()
         if view.population is not None:
             law = Gaussian.of(view.population.x.flatten(1))
-        guess: Guess = []
+        read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
-            layer = first_layer(seen.target)
-            if isinstance(layer, str):
-                return NotApplicable(layer)
-            found = reconstruct(view, seen, layer, law, rng.child("analytic", i))
-            if isinstance(found, str):
-                return NotApplicable(found)
-            guess.append(found)
-            progress((i + 1) / len(view.observations), f"round {seen.round}: match {found.match:.1e}")
-        return guess
+            found = reconstruct(view, seen, law, rng.child("analytic", i))
+            read.append(found)
+            told = found if isinstance(found, str) else f"match {found.match:.1e}"
+            progress((i + 1) / len(view.observations), f"round {seen.round}: {told}")
+        reasons = [found for found in read if isinstance(found, str)]
+        if len(reasons) == len(read):
+            return NotApplicable("; ".join(dict.fromkeys(reasons)))
+        pairs = zip(view.observations, read, strict=True)
+        return [grey(view, seen) if isinstance(found, str) else found for seen, found in pairs]
 
 
-def reconstruct(view: View, seen: Observation, layer: FirstLayer, law: Law, rng: Rng) -> Reconstruction | str:
+def grey(view: View, seen: Observation) -> Reconstruction:
+    """The guess at what is behind an observation that cannot be read."""
+    like = next(iter(seen.target.values()))
+    return matched_labels(view, seen, torch.full((seen.images, *view.input_shape), 0.5).to(like))
+
+
+def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruction | str:
     """The samples behind one observation, or why they cannot be read."""
+    layer = first_layer(seen.target)
+    if isinstance(layer, str):
+        return layer
     probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
     like = seen.target[layer.weight]
     of = affine(view, seen, layer, probe.to(like))

@@ -113,8 +113,8 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
     fitted = rows[:, -1:] * torch.cat([seen_of_probe, seen_of_probe.new_ones(1)])
     if _off(fitted, rows) > EXACT:
         return (
-            "one sample played through the protocol shows more than one vector in the first layer: it is no dense one, "
-            "or what is seen of it is not its gradient"
+            "one sample played through the protocol shows more than one vector in the first layer: what is seen of it "
+            "holds more than its gradient, such as the momentum of earlier rounds, or a layer that is not dense"
         )
     if seen_of_probe.shape == probe.shape and _off(seen_of_probe, probe) <= EXACT:
         return Affine(None, torch.zeros_like(probe))

@@ -23,7 +23,6 @@ from fedarena.attacks.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.matching import Matching, Objective, lowest
 from fedarena.attacks.matching import Options as MatchingOptions
 from fedarena.errors import UserError
-from fedarena.view import View
 
 HISTORY = 100
 """Pairs that L-BFGS remembers per start."""
@@ -61,14 +60,14 @@ class LeastSquares(Matching):
 
     options: Options
 
-    def weight_of_variation(self, view: View) -> float:
-        """As inherited. Raises UserError where it is to be lowered and is 0."""
-        weight, decades = super().weight_of_variation(view), self.options.tv_decades
-        if decades and not weight:
+    def __init__(self, options: Options) -> None:
+        """Raises UserError where a weight of variation is to be lowered and there is none."""
+        super().__init__(options)
+        if options.tv_decades and not options.tv:
             raise UserError(
-                f"attack {self.name}: option 'tv_decades' is {decades}, allowed: 0 without a weight 'tv' to lower"
+                f"attack {self.name}: option 'tv_decades' is {options.tv_decades}, allowed: 0 without a weight 'tv' to "
+                "lower"
             )
-        return weight
 
     def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
         o, spent = self.options, 0

@@ -62,6 +62,7 @@ class Card:
             that are run in either form.
         usual: the problem that it is run on when nothing else is said, as (flag or schedule option, value): of
             attacks, of protocols that need such a one, and of data sets that do. Later ones of these come first.
+        aliases: what else the field calls it, lower case with hyphens: whoever asks for one is told the name.
 
     Raises:
         ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.
@@ -83,12 +84,16 @@ class Card:
     facts: tuple[tuple[str, str], ...] = field(default=())
     form: Literal["both", "paper", "adaptive"] = "both"
     usual: tuple[tuple[str, str], ...] = ()
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
         if not NAME.fullmatch(self.name):
             raise ValueError(f"name is {self.name!r}, allowed: lower-case words joined by hyphens")
+        for alias in self.aliases:
+            if not NAME.fullmatch(alias):
+                raise ValueError(f"an alias is {alias!r}, allowed: lower-case words joined by hyphens")
         if self.version < 1:
             raise ValueError(f"version is {self.version}, allowed: 1 or more")
         check_declaration(self.options)
@@ -218,9 +223,15 @@ def to_text(value: Any) -> str:
     return str(value)
 
 
-def did_you_mean(name: str, known: typing.Iterable[str]) -> str:
-    """'; did you mean ...?' with the closest matches, or the whole list when nothing is close."""
+def did_you_mean(name: str, known: typing.Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
+    """'; did you mean ...?' with the closest matches, or the whole list when nothing is close.
+
+    Args:
+        aliases: other names → the known ones; one that is asked for by the letter is the only match.
+    """
     names = sorted(set(known))
+    if aliases and name.lower() in aliases:
+        return f"; did you mean {aliases[name.lower()]}?"
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return f"; did you mean {' or '.join(close)}?"

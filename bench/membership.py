@@ -27,8 +27,10 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
     Returns:
         auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
         auc_high, its 95 % interval, where there are several to count; advantage = 2·auc − 1; the share of
-        members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that;
-        candidates, how many were judged.
+        members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that, and if not
+        grouped its 95 % interval (`binomial_interval`), as NAME_low and NAME_high: over the members at the threshold
+        that these outsiders set, of which few decide, so that its own uncertainty is not in it; candidates, how many
+        were judged.
 
     Raises:
         ValueError: not one answer per observation, not one score per candidate, or no candidates.
@@ -56,10 +58,29 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
         half = t_quantile(len(sums) - 1) * _standard_error(sums)
         metrics |= {"auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half)}
     for name, rate in RATES.items():
-        allowed = math.floor(rate * len(negatives) + 1e-9)
-        if allowed:
-            metrics[name] = float((positives > negatives.sort(descending=True).values[allowed]).double().mean())
+        allowed = false_positives(rate, len(negatives))
+        if not allowed:
+            continue
+        above_line = positives > negatives.sort(descending=True).values[allowed]
+        metrics[name] = float(above_line.double().mean())
+        if not grouped:
+            low, high = binomial_interval(int(above_line.sum()), len(positives))
+            metrics |= {f"{name}_low": low, f"{name}_high": high}
     return metrics
+
+
+def false_positives(rate: float, outsiders: int) -> int:
+    """How many of the outsiders a false positive rate is, rounded down."""
+    return math.floor(rate * outsiders + 1e-9)
+
+
+def binomial_interval(k: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share of which k of n were found, by Clopper and Pearson (Biometrika 26, 1934): quantiles
+    of Beta(k, n − k + 1) and Beta(k + 1, n − k). It holds the truth no less often than 95 %, for few as well."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(k, n - k + 1, 0.025)) if k else 0.0
+    return low, float(betaincinv(k + 1, n - k, 0.975)) if k < n else 1.0
 
 
 def ranked(values: Tensor) -> Tensor:

@@ -128,6 +128,13 @@ def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
     return tuple(c for c in seen.averaged or seen.participants if c != threat.client)
 
 
+def why_no_difference(task: Task) -> str:
+    """Why a client learns of no other's upload: that takes two consecutive broadcasts, and somebody else between."""
+    if len(task.sizes) == 1:
+        return "the malicious client is the only one: there is no other client's upload to be learned"
+    return "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
+
+
 def own_share(sizes: Sequence[int], seen: Seen, threat: Threat) -> float:
     """N_a/N of the malicious client in the mean; 0 where it dropped out of a secure sum, or a rule picked another."""
     averaged = seen.averaged or seen.participants

@@ -114,6 +114,7 @@ class Problem:
         marks: what must stand beside every number of a run with this model.
         attributes: what else is known of samples, by name: of those for training and of those held out, int8, 1 has
             it, 0 has it not, −1 unknown.
+        dataset: the data set's registry name, for messages.
     """
 
     task: Task
@@ -130,6 +131,7 @@ class Problem:
     auxiliary: Batch | None = None
     marks: tuple[str, ...] = ()
     attributes: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    dataset: str = ""
 
     def inputs(self, index: Tensor) -> Tensor:
         """Training inputs in [0, 1]."""
@@ -235,6 +237,7 @@ def build(
             name: (torch.from_numpy(train).to(place), torch.from_numpy(held).to(place))
             for name, (train, held) in data.attributes.items()
         },
+        dataset=spec.dataset,
     )
 
 

@@ -14,6 +14,7 @@ a plug-in whose card cannot be imported is listed as broken, and using it says w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -70,8 +71,16 @@ class Registry:
             claims = " and ".join(f"{e.origin} ({e.target})" for e in self._collisions[name])
             raise UserError(f"{self.kind} '{name}' is claimed by {claims}: uninstall one of them")
         if name not in self._entries:
-            raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries)}")
+            raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries, self.aliases())}")
         return self._entries[name]
+
+    def aliases(self) -> dict[str, str]:
+        """What else the field calls methods → their names. Cards that cannot be read have none."""
+        found: dict[str, str] = {}
+        for name in self.names():
+            with suppress(UserError):
+                found |= dict.fromkeys(self.card(name).aliases, name)
+        return found
 
     def card(self, name: str) -> Card:
         """The card of a method. Raises UserError."""
@@ -125,8 +134,13 @@ def find_any(name: str) -> list[Card]:
     cards = [r.card(name) for r in registries().values() if name in r.names()]
     if not cards:
         known = [n for r in registries().values() for n in r.names()]
-        raise UserError(f"unknown method {name!r}{did_you_mean(name, known)}")
+        raise UserError(f"unknown method {name!r}{did_you_mean(name, known, all_aliases())}")
     return cards
+
+
+def all_aliases() -> dict[str, str]:
+    """`Registry.aliases` of every kind."""
+    return {alias: name for r in registries().values() for alias, name in r.aliases().items()}
 
 
 PARTS: tuple[Kind, ...] = ("aggregator", "secure")

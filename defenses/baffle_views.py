@@ -35,7 +35,7 @@ from fedarena.defenses.baffle_simulators import SMALL, Differences, LocalSteps, 
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.perturbations import directions
-from fedarena.observe import PlainGradient, images_behind, others_of, uploads_seen, without_own
+from fedarena.observe import PlainGradient, images_behind, others_of, uploads_seen, why_no_difference, without_own
 from fedarena.tensors import Tensors, combine, flatten, scale
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
@@ -131,9 +131,7 @@ def _of_others(
     """The others' mean differences of round t, and who they are."""
     now, after, others = seen[t], seen.get(t + 1), others_of(seen[t], threat)
     if after is None or not others:
-        return NotApplicable(
-            "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
-        )
+        return NotApplicable(why_no_difference(defense.task))
     assert now.own_up is not None
     if DIFFERENCES in after.down:
         total = after.down[DIFFERENCES]

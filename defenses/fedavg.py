@@ -13,7 +13,15 @@ from fedarena import forms
 from fedarena.batch import Batch
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.local import upload
-from fedarena.observe import PlainGradient, ThroughProtocol, images_behind, others_of, uploads_seen, without_own
+from fedarena.observe import (
+    PlainGradient,
+    ThroughProtocol,
+    images_behind,
+    others_of,
+    uploads_seen,
+    why_no_difference,
+    without_own,
+)
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
@@ -95,4 +103,4 @@ class FedAvg(Defense):
     def _why_nothing(self, threat: Threat) -> str:
         if threat.party != "client":
             return "none of the rounds attacked took place"
-        return "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
+        return why_no_difference(self.task)

@@ -19,7 +19,7 @@ from torch import Tensor
 from fedarena.defense import Reading
 from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part
 from fedarena.defenses.pbpfl_wire import GRADIENT, R_A
-from fedarena.observe import PlainGradient, others_of, own_share, without_own
+from fedarena.observe import PlainGradient, others_of, own_share, why_no_difference, without_own
 from fedarena.positive_scaling import ScalingPlan, canonical
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
@@ -42,9 +42,7 @@ def from_broadcasts(
         return NotApplicable(why)
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:
-        return NotApplicable(
-            "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
-        )
+        return NotApplicable(why_no_difference(defense.task))
     if threat.form == "paper":
         return [Reading("difference", tuple(_difference(defense, threat, seen[t], seen[t + 1]) for t in rounds))]
     if not reading_the_input(defense.plan):

@@ -24,6 +24,7 @@ CARD = Card(
     title="Samples read off a dense first layer with a bias",
     target="fedarena.attacks.analytic:Analytic",
     options=Options,
+    version=2,
     paper="Inverting Gradients: How Easy Is It to Break Privacy in Federated Learning? (NeurIPS)",
     authors="Geiping, Bauermeister, Dröge, Moeller",
     year=2020,
@@ -35,6 +36,8 @@ CARD = Card(
         "pixels, and inverted by the least norm or under a Gaussian law of images.",
         "Batches: rows of units that are active for one sample alone are found by their agreement (Boenisch et al. "
         "2023 read them one by one).",
+        "Where some uploads attacked cannot be read, such as those of no sample or with the momentum of earlier ones, "
+        "grey is guessed for them: they stay in the denominator.",
     ),
     check="Proposition 3.1: single samples come back exactly, tests/attacks/test_analytic.py",
     facts=(
@@ -42,7 +45,10 @@ CARD = Card(
             "reads",
             "the gradient or update of a dense first layer with a bias, as seen, and its own plays of the protocol",
         ),
-        ("model", "mlp and the like; n/a where the first layer is convolutional or has no bias"),
+        (
+            "model",
+            "mlp and the like; n/a where the first layer is convolutional or has no bias, or no upload can be read",
+        ),
         ("knows", "with prior=population half of the held-out data"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05")),

@@ -29,6 +29,7 @@ class Options(Victims):
 
 CARD = Card(
     name="inverting-gradients",
+    aliases=("geiping", "ig", "invert-gradients"),
     kind="attack",
     title="Inverting Gradients: cosine distance and total variation, by signed Adam",
     target="fedarena.attacks.inverting_gradients:InvertingGradients",

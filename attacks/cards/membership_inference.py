@@ -24,6 +24,7 @@ class Options:
 
 CARD = Card(
     name="membership-inference",
+    aliases=("lira", "yeom", "loss-threshold"),
     kind="attack",
     title="LiRA and the loss threshold: who was in the training set of a released model",
     target="fedarena.attacks.membership_inference:MembershipInference",
@@ -48,6 +49,7 @@ CARD = Card(
     "membership/lira`",
     facts=(
         ("goal", "training-membership: half of the candidates are in a client's data set, half are held out"),
+        ("judged", "at 1 % false positives, too: of few held-out candidates, such as 144, that is the first one alone"),
         ("asks", "for confidences alone: a model in clear is no more to it than one that can be asked"),
         ("holds", "statistic=lira: half of the held-out samples, none a candidate; a client its own shard besides"),
         ("paper form", "shadows are trained by FedSGD or local steps as one client that holds all samples"),

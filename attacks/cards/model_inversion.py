@@ -38,6 +38,7 @@ class Options:
 
 CARD = Card(
     name="model-inversion",
+    aliases=("mi-face", "fredrikson"),
     kind="attack",
     title="MI-Face: what each class looks like to the model",
     target="fedarena.attacks.model_inversion:ModelInversion",

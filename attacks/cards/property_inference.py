@@ -37,6 +37,7 @@ class Options:
 
 CARD = Card(
     name="property-inference",
+    aliases=("melis",),
     kind="attack",
     version=2,
     title="Property inference: do the samples behind an update share a property that was not asked for",

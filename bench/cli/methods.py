@@ -109,7 +109,7 @@ def described(card: Card) -> dict[str, Any]:
 def _find(name: str) -> list[Card]:
     names = {n for methods in registry.registries().values() for n in methods.names()}
     if name not in names:
-        raise UserError(f"unknown method {name!r}{did_you_mean(name, {*names, TRAINING})}")
+        raise UserError(f"unknown method {name!r}{did_you_mean(name, {*names, TRAINING}, registry.all_aliases())}")
     return registry.find_any(name)
 
 

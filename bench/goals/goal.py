@@ -194,12 +194,20 @@ def percent_of(name: str) -> Callable[[Cell], str]:
     return lambda c: f"{100 * c.metrics[name].value:.0f} %"
 
 
-def auc(c: Cell) -> str:
-    """AUC with its 95 % interval: over seeds where there are several, else over the observations of the one."""
-    value, low, high = c.metrics["auc"], c.value("auc_low"), c.value("auc_high")
+def interval(c: Cell, name: str) -> tuple[float, float] | None:
+    """The 95 % interval of a share: over seeds where there are several, else the one that the judge gave; or None."""
+    value, low, high = c.metrics[name], c.value(f"{name}_low"), c.value(f"{name}_high")
     if value.half is not None:
-        low, high = max(0.0, value.value - value.half), min(1.0, value.value + value.half)
-    return f"AUC {value.value:.2f}" + ("" if low is None or high is None else f" ({low:.2f} to {high:.2f})")
+        return max(0.0, value.value - value.half), min(1.0, value.value + value.half)
+    return None if low is None or high is None else (low, high)
+
+
+def auc(c: Cell, unclear: str = "") -> str:
+    """AUC with its interval, and where chance lies in that, `unclear`."""
+    value, ends = f"AUC {c.metrics['auc'].value:.2f}", interval(c, "auc")
+    if ends is None:
+        return value
+    return f"{value} ({ends[0]:.2f} to {ends[1]:.2f}{unclear if ends[0] <= 0.5 <= ends[1] else ''})"
 
 
 def values(records: Sequence[Record], name: str) -> list[float]:

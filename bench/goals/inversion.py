@@ -68,8 +68,8 @@ class Inversion(Goal):
         shape = problem.task.input_shape
         if len(shape) != 3 or min(shape[1:]) < images.WINDOW:
             raise UserError(
-                f"inversions are judged as images: the input shape is {shape}, allowed: (channels, height, width) with "
-                f"both sides {images.WINDOW} or more"
+                f"option 'dataset' is {problem.dataset}, whose inputs have shape {shape}, allowed with inversions, "
+                f"which are judged as images: (channels, height, width) with both sides {images.WINDOW} or more"
             )
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:

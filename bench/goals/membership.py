@@ -11,7 +11,7 @@ from fedarena.attack import Inference, Scores
 from fedarena.candidates import Question, ask, how_many
 from fedarena.defense import Reading
 from fedarena.goals.goal import Challenge, Sights, given_of_readings, span, values
-from fedarena.goals.ranking import Ranking
+from fedarena.goals.ranking import Ranking, outsiders
 from fedarena.membership import membership_metrics
 from fedarena.rng import Rng
 from fedarena.threat import NotApplicable
@@ -61,7 +61,7 @@ class BatchMembership(Ranking):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         asked = values(records, "candidates")
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
-        return [told] if asked else []
+        return [told + outsiders(records)] if asked else []
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         def candidates(readings: Sequence[Reading]) -> str:

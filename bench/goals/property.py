@@ -140,8 +140,8 @@ def asked(problem: Problem, attack: Inference) -> str:
     known, name = tuple(problem.attributes), attack.options.property
     if not known:
         raise UserError(
-            "property inference needs data whose samples have attributes beside their class, and this data set has "
-            "none: use digits, lfw or utkface"
+            f"option 'dataset' is {problem.dataset}, whose samples have no attributes beside their class, allowed with "
+            "property inference: digits, lfw, utkface or another that has some"
         )
     if name and name not in known:
         raise UserError(f"option 'property' is '{name}'{did_you_mean(name, known)}")

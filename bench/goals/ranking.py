@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
 from fedarena.attack import Scores
-from fedarena.goals.goal import Challenge, Goal, Wording, auc
-from fedarena.membership import RATES
+from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
+from fedarena.membership import RATES, false_positives
 from fedarena.percent import number, percent
 from fedarena.roc import roc
 
@@ -48,7 +49,7 @@ class Ranking(Goal):
             "auc",
             f"Without a defense {{attack}} tells {self.tells} with",
             f"{{attack}} tells {self.tells} under {{defense}} with",
-            auc,
+            partial(auc, unclear=", not told from chance"),
             self.adaptive,
         )
 
@@ -57,7 +58,26 @@ class Ranking(Goal):
             return []
         told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
         having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return told + [f"finds {percent(cell.metrics[name])} at {100 * rate:g} % FPR" for name, rate in having]
+        return told + [f"finds {found(cell, name)} at {100 * rate:g} % FPR" for name, rate in having]
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
+
+
+def found(cell: Cell, name: str) -> str:
+    """A share of members found, with its interval: that of one seed as "7 % (3 to 12 %)"."""
+    ends = interval(cell, name)
+    if ends is None or cell.metrics[name].half is not None:
+        return percent(cell.metrics[name])
+    return f"{percent(cell.metrics[name])} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
+
+
+def outsiders(records: Sequence[Record]) -> str:
+    """A sentence: how many outsiders the false positive rates are, where half of the candidates are outsiders."""
+    told = []
+    for name, rate in RATES.items():
+        counts = [r["metrics"]["candidates"] / 2 for r in records if name in r["metrics"]]
+        if counts:
+            allowed = span([false_positives(rate, round(n)) for n in counts])
+            told.append(f"{100 * rate:g} % FPR is {allowed} of {span(counts)} outsiders")
+    return f" {'; '.join(told)}." if told else ""

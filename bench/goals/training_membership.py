@@ -20,7 +20,7 @@ from fedarena.attack import Inference, Scores
 from fedarena.candidates import Question
 from fedarena.defense import Reading
 from fedarena.goals.goal import Challenge, Sights, span, values
-from fedarena.goals.ranking import Ranking
+from fedarena.goals.ranking import Ranking, outsiders
 from fedarena.membership import membership_metrics
 from fedarena.percent import number
 from fedarena.population import halves
@@ -87,7 +87,7 @@ class TrainingMembership(Ranking):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         asked = values(records, "candidates")
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
-        return [told] if asked else []
+        return [told + outsiders(records)] if asked else []
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         threat = sights.threat

@@ -10,7 +10,9 @@ ranks the candidates. Server and eavesdropper hold the model that the outsider a
 numbers are the outsider's. The loss threshold needs no shadows and no samples, so that one row is all that it has.
 
 A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which takes at
-least 1/X strangers.
+least 1/X strangers. Of the rates that the judge measures there is the 95 % interval of one seed's share besides, as
+`low_at_X` and `high_at_X` (`fedarena.membership.membership_metrics`): over the members, the threshold being given.
+`strangers` says how many there were: at 1 % of 144 one stranger sets the threshold.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from torch import Tensor
 
 from fedarena import compose, goals, registry, trial
 from fedarena.attack import Scores
+from fedarena.membership import RATES as JUDGED
 from fedarena.problem import ProblemSpec
 from fedarena.reproduce.membership_picture import Line, Panel, draw_panels
 from fedarena.rng import Rng
@@ -42,7 +45,8 @@ SETTING = (
     f"{SHADOWS} shadow models, one variance; seeds: mean [least, largest]"
 )
 COLUMNS = tuple(f"tpr_at_{rate:g}" for rate in RATES)
-MEASURED = ("auc", *COLUMNS, "on_members", "on_strangers")
+ENDS = {f"{end}_at_{rate:g}": f"{name}_{end}" for name, rate in JUDGED.items() for end in ("low", "high")}
+MEASURED = ("auc", "strangers", *COLUMNS, *ENDS, "on_members", "on_strangers")
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,9 @@ def measure(
                 "form": "-" if method is LOSS else threat.form,
                 "statistic": method.options.statistic,
                 "auc": metrics["auc"],
+                "strangers": float((~challenge.answers).sum()),
                 **dict(zip(COLUMNS, roc(answer[0], challenge.answers), strict=True)),
+                **{column: metrics.get(name) for column, name in ENDS.items()},
                 "on_members": metrics["member_accuracy"],
                 "on_strangers": metrics["stranger_accuracy"],
             }

@@ -204,6 +204,50 @@ def test_the_gaussian_law_is_its_conditional_mean_and_keeps_to_the_box() -> None
     assert kept.tolist() == pytest.approx([0.5, 0.0, 0.5], abs=1e-2), "what the second pixel lacks the first one has"
 
 
+# -- what cannot be read ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WithMomentum:
+    """An upload of one length that holds a share of the one before it, as under the two-stage protocol."""
+
+    gradient: Any
+    before: Tensors
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        mixed = {name: 0.9 * t + 0.1 * self.before[name] for name, t in self.gradient(x, y).items()}
+        length = sum(t.square().sum() for t in mixed.values()).sqrt()
+        return {name: t / length for name, t in mixed.items()}
+
+
+def unreadable(view: View, truths: list[tuple[Tensor, Tensor]]) -> Observation:
+    """The second upload, with momentum of the first."""
+    (first, second), (x, y) = view.observations[:2], truths[1]
+    simulate = WithMomentum(second.simulate, first.target)
+    return replace(second, target=simulate(x, F.one_hot(y, 10).float()), simulate=simulate)
+
+
+def test_what_can_be_read_is_read_and_grey_is_guessed_for_the_rest() -> None:
+    view, truths = make_view(victims=3)
+    first, _, last = view.observations
+    nothing = replace(last, target={name: 0 * t for name, t in last.target.items()})
+    guess = attack(replace(view, observations=(first, unreadable(view, truths), nothing)))
+    assert (guess[0].images - truths[0][0]).abs().max() < 1e-3
+    assert all(torch.equal(g.images, torch.full_like(g.images, 0.5)) for g in guess[1:])
+    assert guess[0].match < 1e-6 < min(g.match for g in guess[1:])
+    assert guess[1].labels.tolist() == truths[1][1].tolist(), "which the output layer shows all the same"
+
+
+def test_where_nothing_can_be_read_each_reason_is_given_once() -> None:
+    view, truths = make_view(victims=2)
+    held = unreadable(view, truths)
+    nothing = replace(held, target={n: 0 * t for n, t in held.target.items()}, simulate=view.observations[1].simulate)
+    found = Analytic(Options())(replace(view, observations=(held, nothing, held), population=None), Rng(0))
+    assert isinstance(found, NotApplicable)
+    assert found.reason.count("such as the momentum of earlier rounds") == 1
+    assert found.reason.endswith("; the first layer's gradient is 0")
+
+
 # -- where it cannot start ---------------------------------------------------------------------------
 
 

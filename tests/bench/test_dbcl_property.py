@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -27,17 +28,20 @@ def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_n
         for party, names in parts.items()
         for name in names
         for clear in ("", ", in clear")
-        for kind in ("code", "margins")
+        for kind in ("code", "margins", "slopes")
     ]
     adaptive = [(r["attacker"], r["reading"], r["features"]) for r in rows if r["form"] == "adaptive"]
     assert adaptive == [
-        *(("server", name, "margins") for name in ("upload", "upload, in clear")),
-        *(("client", name, "margins") for name in ("smoother", "smoother, in clear")),
+        *(("server", name, "slopes") for name in ("upload", "upload, in clear")),
+        *(("client", name, "slopes") for name in ("smoother", "smoother, in clear")),
     ]
     for row in rows:
         assert 0 <= float(str(row["low"])) <= float(str(row["auc"])) <= float(str(row["high"])) <= 1
-    both = [[r["auc"] for r in rows if r["features"] == kind and r["form"] == "paper"] for kind in ("code", "margins")]
-    assert both[0] != both[1]
+    by_kind = [
+        [r["auc"] for r in rows if r["features"] == kind and r["form"] == "paper"]
+        for kind in ("code", "margins", "slopes")
+    ]
+    assert all(a != b for a, b in itertools.combinations(by_kind, 2))
 
 
 def test_forms_that_are_not_measured_are_said() -> None:

@@ -165,7 +165,7 @@ def test_a_model_with_one_output_has_no_classes_to_show() -> None:
 def test_rows_of_a_table_are_refused_before_anything_is_trained() -> None:
     table_of = build(problem_spec("breast-cancer", rounds=1), 0)
     attack = ModelInversion(registry.find("attack", "model-inversion").parse({}))
-    with pytest.raises(UserError, match=r"the input shape is \(30,\), allowed: \(channels, height, width\)"):
+    with pytest.raises(UserError, match=r"'dataset' is breast-cancer, whose inputs have shape \(30,\), allowed"):
         goals.find("inversion").refuse(table_of, attack)
 
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
 from fedarena.attack import Scores
-from fedarena.membership import membership_metrics
+from fedarena.membership import binomial_interval, false_positives, membership_metrics
 from fedarena.rng import Rng
 
 
@@ -111,6 +112,28 @@ def test_rates_are_given_where_there_are_outsiders_enough() -> None:
         fpr, tpr, _ = roc_curve(truth, v, drop_intermediate=False)
         for rate in expected:
             assert metrics[f"tpr_at_{100 * rate:g}_percent_fpr"] == pytest.approx(tpr[fpr <= rate].max())
+
+
+def test_the_interval_of_members_found_is_clopper_and_pearsons() -> None:
+    truth = torch.arange(344) < 200
+    v = torch.randn(344, generator=Rng(4).torch()) + 1.5 * truth
+    found = membership_metrics([Scores(v)], [truth], grouped=False)
+    k = round(200 * found["tpr_at_1_percent_fpr"])
+    assert 0 < k < 200
+    exact = binomtest(k, 200).proportion_ci(0.95, method="exact")
+    assert found["tpr_at_1_percent_fpr_low"] == pytest.approx(exact.low)
+    assert found["tpr_at_1_percent_fpr_high"] == pytest.approx(exact.high)
+    assert not {name for name in judged([v], [truth]) if name.startswith("tpr") and name.endswith(("low", "high"))}
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_the_interval_of_none_and_of_all_ends_there(n: int) -> None:
+    assert binomial_interval(0, n) == (0.0, pytest.approx(1 - 0.025 ** (1 / n)))
+    assert binomial_interval(n, n) == (pytest.approx(0.025 ** (1 / n)), 1.0)
+
+
+def test_a_rate_is_so_many_outsiders() -> None:
+    assert [false_positives(0.01, n) for n in (99, 100, 144, 200, 1000)] == [0, 1, 1, 2, 10]
 
 
 def test_one_observation_has_no_interval() -> None:

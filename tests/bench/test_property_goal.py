@@ -141,12 +141,20 @@ def test_alone_a_client_is_its_own_victim() -> None:
     assert [victim_of(problem(clients)) for clients in (1, 2, 3)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("defense", ["fedavg", "baffle"])
+def test_a_client_alone_is_told_that_there_is_no_other(defense: str) -> None:
+    told = [r for r in records(defense, ("client",), clients=1) if r["defense"] == defense]
+    assert {(r["status"], r["reason"]) for r in told} == {
+        ("n/a", "the malicious client is the only one: there is no other client's upload to be learned")
+    }
+
+
 # -- what is refused ------------------------------------------------------------------------------------
 
 
 def test_data_without_attributes_and_attributes_that_are_not_there_are_refused() -> None:
     held = problem()
-    with pytest.raises(UserError, match="has none"):
+    with pytest.raises(UserError, match="'dataset' is digits, whose samples have no attributes"):
         PropertyOfBatch().refuse(replace(held, attributes={}), made())
     with pytest.raises(UserError, match="option 'property' is 'bald'; did you mean bold"):
         PropertyOfBatch().refuse(held, made(property="bald"))

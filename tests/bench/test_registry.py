@@ -50,6 +50,20 @@ def test_unknown_name_offers_the_closest() -> None:
     assert "it knows: baffle, dbcl, fedavg" in refusal(entries, "zzzzzz")
 
 
+def test_another_name_leads_to_the_method_and_broken_cards_do_not_matter(foreign: types.ModuleType) -> None:
+    foreign.KNOWN = Card(name="armour", kind="defense", title="t", target=object, aliases=("cuirass",))
+    entries = [Entry("armour", "foreign_cards:KNOWN", "x"), Entry("broken", "foreign_cards:MISSING", "x")]
+    assert refusal(entries, "Cuirass") == "unknown defense 'Cuirass'; did you mean armour?"
+
+
+def test_no_alias_is_a_name_or_stands_for_two_methods() -> None:
+    cards = [r.card(n) for r in registry.registries().values() for n in r.names() if len(r.claims(n)) == 1]
+    aliases = [alias for card in cards for alias in card.aliases]
+    assert "lira" in aliases
+    assert len(aliases) == len(set(aliases))
+    assert not set(aliases) & {card.name for card in cards}
+
+
 def test_contested_name_is_an_error_that_names_both(foreign: types.ModuleType) -> None:
     entries = [Entry("shield", "foreign_cards:GOOD", "fedarena"), Entry("shield", "foreign_cards:OTHER", "rival")]
     text = refusal(entries, "shield")

@@ -213,3 +213,22 @@ def test_the_verdict_of_models_taken_without_a_defense() -> None:
 def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
     told = [record(metrics={"auc": 0.8, "candidates": n}) for n in (150.0, 1200.0)]
     assert "Candidates: 150 to 1,200 a cell and seed" in baseline(told)
+
+
+@pytest.mark.parametrize(("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not told from chance)"), (0.7, "0.80)")])
+def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
+    found = [record(defense="fedavg", metrics=auc(value))]
+    assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
+
+
+def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() -> None:
+    rate = "tpr_at_1_percent_fpr"
+    metrics = {**auc(0.8), "candidates": 288.0, rate: 0.07, f"{rate}_low": 0.03, f"{rate}_high": 0.124}
+    one, two = cell([record(metrics=metrics)]), cell([record(seed, metrics=metrics) for seed in (0, 1)])
+    assert one is not None
+    assert two is not None
+    assert lines(one)[2] == "finds 7 % (3 to 12 %) at 1 % FPR"
+    assert lines(two)[2] == "finds 7 ± 0 % at 1 % FPR", "over seeds where there are several"
+    for goal in ("membership", "training-membership"):
+        assert baseline([record(goal=goal, metrics=metrics)]).endswith(" 1 % FPR is 1 of 144 outsiders.")
+    assert "FPR" not in baseline([record(metrics={"auc": 0.8, "candidates": 100.0})])

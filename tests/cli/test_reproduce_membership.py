@@ -44,6 +44,10 @@ def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     lira = [("lira", party, form) for party in ("outsider", "client") for form in ("paper", "adaptive")]
     assert kinds == [("loss", "outsider", "-"), *lira]
     assert all(set(MEASURED) <= set(r) for r in rows)
+    assert all(r["low_at_0.01"] <= r["tpr_at_0.01"] <= r["high_at_0.01"] for r in rows)
+    assert {r["low_at_0.001"] for r in rows} == {None}, "there are fewer than a thousand strangers"
+    assert {r["strangers"] for r in rows} == {r["strangers"] for r in rows[:1]}
+    assert 100 <= rows[0]["strangers"] < 1000
     assert len({json.dumps([r[c] for c in ("auc", *COLUMNS)]) for r in rows}) == 5
     draw([{"seed": 0, **r} for r in rows], tmp_path / "roc.png")
     assert (tmp_path / "roc.png").read_bytes().startswith(b"\x89PNG")

@@ -67,6 +67,11 @@ RUN = ("run", "--defense=dbcl", "--attack=dlg")
 BAD = {
     "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl"),
     "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg or idlg?"),
+    "a method by another name": (
+        ("run", "--defense=dbcl", "--attack=lira"),
+        "'lira'; did you mean membership-inference?",
+    ),
+    "show by another name": (("show", "mi-face"), "unknown method 'mi-face'; did you mean model-inversion?"),
     "unknown dataset": ((*RUN, "--dataset=mnits"), "unknown dataset 'mnits'; did you mean mnist"),
     "unknown model": ((*RUN, "--model=lenet-dgl"), "unknown model 'lenet-dgl'; did you mean lenet-dlg"),
     "unknown partition": ((*RUN, "--partition=idd"), "unknown partition 'idd'; did you mean iid?"),
@@ -94,6 +99,19 @@ BAD = {
     "data folder": ((*RUN, "--data-dir=/no/such/folder"), "'data-dir' is /no/such/folder, which is not a folder"),
     "model too large for the data": ((*RUN, "--model=cnn-mnist"), "cnn-mnist"),
     "start after the end": ((*RUN, "--rounds=5", "--set", "attack.start=9"), "'start' is 9"),
+    "no weight to lower": (
+        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.tv_decades=2"),
+        "attack idlg: option 'tv_decades' is 2, allowed: 0 without a weight 'tv' to lower",
+    ),
+    "data without attributes": (
+        ("run", "--defense=fedavg", "--attack=property-inference", "--dataset=breast-cancer"),
+        "option 'dataset' is breast-cancer, whose samples have no attributes beside their class, allowed with property "
+        "inference: digits, lfw, utkface",
+    ),
+    "no images to invert": (
+        ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),
+        "option 'dataset' is diabetes, whose inputs have shape (10,), allowed with inversions",
+    ),
     "no such flag": ((*RUN, "--roundz=5"), "unrecognized arguments: --roundz=5"),
     "an abbreviated flag": ((*RUN, "--round=5"), "unrecognized arguments: --round=5"),
     "device": ((*RUN, "--device=tpu"), "argument --device: invalid choice: 'tpu'"),
