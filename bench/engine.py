@@ -18,8 +18,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedarena.errors import UserError
-from fedarena.executors import Executor, WorkerDied, executor, prepare_torch
+from fedarena.errors import UserError, WorkerDied
+from fedarena.executors import Executor, executor, prepare_torch
 from fedarena.mailbox import Address, mailbox, post
 from fedarena.records import Record, describe
 from fedarena.scores import add_reference
@@ -243,7 +243,7 @@ class _Run:
 
     def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
         if self.events.lost is None:
-            raise error
+            raise WorkerDied(why) if isinstance(error, WorkerDied) else error
         for i in piece.groups:
             self.events.lost(i, why)
 

@@ -17,15 +17,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from fedarena.errors import UserError
+from fedarena.errors import UserError, WorkerDied
 from fedarena.mailbox import end_with_parent
 
 ANSWER = 5.0
 """Seconds that a cluster's head may take to accept a connection."""
-
-
-class WorkerDied(Exception):
-    """The process or machine that was at it is gone: killed, out of memory, cut off. It may be tried again."""
 
 
 class Executor(ABC):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fedarena import __version__
-from fedarena.errors import UserError
+from fedarena.errors import UserError, WorkerDied
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,6 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    except WorkerDied as error:
+        print(
+            f"bench: a run was given up, {error}; what was written is complete, fewer --jobs take less memory",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print("bench: interrupted; what was written is complete", file=sys.stderr)
         return 130

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedarena.errors import UserError
+from fedarena.errors import UserError, WorkerDied
 from fedarena.fidelity.parts import Asked, Part
 from fedarena.reproduce import TABLES
 
@@ -50,7 +50,7 @@ def measure(
 
             yield _one(i, one, TABLES[one.table], folder, until, tell)
         return
-    from fedarena.executors import WorkerDied, executor
+    from fedarena.executors import executor
 
     with executor("local", min(jobs, len(asked))) as place:
         calls = {

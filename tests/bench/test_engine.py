@@ -12,8 +12,8 @@ from suite_play import POISON, READ
 
 from fedarena import engine
 from fedarena.engine import TRIES, Events, run
-from fedarena.errors import UserError
-from fedarena.executors import Executor, Here, WorkerDied
+from fedarena.errors import UserError, WorkerDied
+from fedarena.executors import Executor, Here
 from fedarena.records import Record
 from fedarena.spec import GroupSpec
 from fedarena.suite.suite import parse
@@ -100,6 +100,14 @@ def test_what_kills_its_worker_is_given_up_and_innocents_are_not_blamed(patient:
     assert sorted([*kept.done, *guilty]) == list(range(len(groups)))
     assert place.deaths <= TRIES * len(guilty)
     assert max(place.together) == 2
+
+
+def test_without_anybody_to_tell_a_run_that_kills_its_worker_ends_everything_by_name(
+    patient: Callable[[Dying], Dying],
+) -> None:
+    place = patient(Dying(lambda function, args: function is engine._prepare))
+    with pytest.raises(WorkerDied, match=r"^its worker process died 3 times \(out of memory\?\)$"):
+        run(specs(), place, Events())
 
 
 def test_what_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedarena.errors import UserError
-from fedarena.executors import Executor, Here, Local, Ray, WorkerDied, cores, executor, prepare_torch
+from fedarena.errors import UserError, WorkerDied
+from fedarena.executors import Executor, Here, Local, Ray, cores, executor, prepare_torch
 from fedarena.records import write_atomically
 
 
