@@ -21,11 +21,11 @@ class Options:
         True, "draw own samples with the property and without it with the same shares of the classes"
     )
     features: str = option(
-        "slopes",
-        "what a forest is shown of an update: how large each layer's inputs were beside own batches', mean magnitudes "
-        "by output and input with ratios of them (margins), all entries (plain), or as in the authors' code the "
-        "largest magnitudes by kernel and input",
-        choices=("slopes", "margins", "plain", "code"),
+        "margins",
+        "what a forest is shown of an update: mean magnitudes by output and input with ratios of them, how large each "
+        "layer's inputs were beside own batches' (slopes), all entries (plain), or as in the authors' code the largest "
+        "magnitudes by kernel and input",
+        choices=("margins", "slopes", "plain", "code"),
     )
     classifier: str = option(
         "best",
@@ -39,7 +39,6 @@ CARD = Card(
     name="property-inference",
     aliases=("melis",),
     kind="attack",
-    version=2,
     title="Property inference: do the samples behind an update share a property that was not asked for",
     target="fedarena.attacks.property_inference:PropertyInference",
     options=Options,
@@ -60,9 +59,9 @@ CARD = Card(
         "each round, what was learned in another round says nothing about this one.",
         "There a quarter of the attacker's samples is held back, to tell which classifier is best.",
         "Noise that the protocol adds is public; in the adaptive form the attacker reckons with it.",
-        "The forest is shown one number a layer, for which fewer samples suffice (features=slopes) and which a sketch "
-        "leaves standing; the authors' largest magnitudes are features=code, without their standardising, which a "
-        "forest does not see.",
+        "The forest is shown mean magnitudes by output and input and ratios of them, for which fewer samples suffice; "
+        "the authors' largest magnitudes are features=code, without their standardising, which a forest does not see. "
+        "features=slopes, one number a layer, is what a sketch leaves standing; which serves is the attacker's to try.",
     ),
     check="Section 6.2: AUC near 1 with two clients; DBCL, Appendix A.2: 1.0 plain: bench reproduce dbcl/property",
     facts=(

@@ -90,6 +90,7 @@ PAPER: dict[tuple[str, Party], float] = {
 }
 
 FEATURES = ("code", "margins", USUAL := "slopes")
+"""What a forest is shown in the paper form; in the adaptive one the last."""
 
 PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in DEFENSES)
 MEASURED = ("auc", "low", "high", "cosine", "accuracy")
@@ -101,7 +102,7 @@ PUBLISHED = tuple(
     Published(
         *(f"{case.title}: {defense}", paper, "auc"),
         # Readings of the layers in clear have no number of the paper's.
-        (("attacker", party), ("features", USUAL), ("paper", paper), *((("reading", o),) if o else ())),
+        (("attacker", party), ("features", kind), ("paper", paper), *((("reading", o),) if o else ())),
         decimals=3 if paper == 0.726 else 1,
         better="",
         apart=APART.get(case.title, ""),
@@ -109,6 +110,7 @@ PUBLISHED = tuple(
     for case in CASES
     for (defense, party), paper in PAPER.items()
     for o in OPTIONS.get((defense, party), ("",))
+    for kind in ("margins", "slopes")
 )
 
 
