@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedarena.errors import UserError, WorkerDied
-from fedarena.executors import Executor, executor, prepare_torch
+from fedarena.executors import Executor, arithmetic, executor
 from fedarena.mailbox import Address, mailbox, post
 from fedarena.records import Record, describe
 from fedarena.scores import add_reference
@@ -284,9 +284,8 @@ class _Run:
 News = Address | Callable[[Any], object] | None
 
 
+@arithmetic()
 def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
-    prepare_torch()
-
     def tell(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
@@ -302,8 +301,8 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
     return done
 
 
+@arithmetic()
 def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
-    prepare_torch()
     done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done

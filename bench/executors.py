@@ -217,14 +217,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def prepare_torch() -> None:
-    """How torch computes in this process.
+@contextmanager
+def arithmetic() -> Iterator[None]:
+    """How torch computes meanwhile.
 
-    One thread: trials are the unit of parallelism, and a second OpenMP thread on a busy machine costs far more than it
-    gives. Numbers below 1e-38 become 0: errors of samples that are nearly fitted get that small, and a processor takes
-    a hundred times as long for them.
+    One thread, also afterwards: trials are the unit of parallelism, and a second OpenMP thread on a busy machine costs
+    far more than it gives. Denormal numbers, below 1e-38 in single precision, are 0: errors of samples that are nearly
+    fitted get that small, and a processor takes a hundred times as long for them. That holds for this thread's floats
+    of any kind, Python's own too, so it is put back.
     """
     import torch
 
     torch.set_num_threads(1)
+    before = sys.float_info.min / 2 == 0
     torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

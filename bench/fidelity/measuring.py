@@ -78,7 +78,7 @@ def _one(
     until: float | None,
     tell: Report,
 ) -> Done:
-    from fedarena.executors import prepare_torch
+    from fedarena.executors import arithmetic
     from fedarena.records import describe, environment
 
     reached = 0.0
@@ -90,14 +90,14 @@ def _one(
             raise OutOfTime
         tell(share, text)
 
-    prepare_torch()
     began = time.process_time()
     if until is not None and time.time() > until:
         return place, None
     try:
         report(0.0, asked.piece)
         table: Any = import_module(module)
-        rows = table.rows(asked.piece, folder, asked.seed, report)
+        with arithmetic():
+            rows = table.rows(asked.piece, folder, asked.seed, report)
     except OutOfTime:
         return place, (time.process_time() - began) / max(reached, LEAST)
     except Exception as error:

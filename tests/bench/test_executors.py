@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from fedarena.errors import UserError, WorkerDied
-from fedarena.executors import Executor, Here, Local, Ray, cores, executor, prepare_torch
+from fedarena.executors import Executor, Here, Local, Ray, arithmetic, cores, executor
 from fedarena.records import write_atomically
 
 
@@ -38,9 +38,14 @@ def parent() -> tuple[int, int]:
     return os.getpid(), os.getppid()
 
 
-def arithmetic() -> tuple[int, float]:
-    prepare_torch()
-    return torch.get_num_threads(), float((torch.full((64,), 1e-30) * 1e-10).sum())
+def nearly_zero() -> float:
+    return float((torch.full((64,), 1e-30) * 1e-10).sum())
+
+
+def inside_and_after() -> tuple[int, float, float]:
+    with arithmetic():
+        inside = nearly_zero()
+    return torch.get_num_threads(), inside, nearly_zero()
 
 
 @pytest.fixture(params=["here", "local"])
@@ -57,13 +62,19 @@ def test_results_and_errors_come_back(place: Executor) -> None:
     assert place.submit(triple, 5).result() == 15
 
 
-def test_torch_computes_on_one_thread_and_spends_no_time_on_numbers_that_are_nearly_zero() -> None:
-    """In a worker, which keeps it."""
-    place = Local(2)
+def test_torch_computes_on_one_thread_and_spends_no_time_on_numbers_that_are_nearly_zero(place: Executor) -> None:
+    """Nor does it leave this behind in whoever's process it is."""
+    threads, inside, after = place.submit(inside_and_after).result()
+    assert (threads, inside) == (1, 0.0)
+    assert after == pytest.approx(64e-40, rel=1e-3, abs=0)
+
+
+def test_who_computes_so_already_goes_on_so() -> None:
+    torch.set_flush_denormal(True)
     try:
-        assert place.submit(arithmetic).result() == (1, 0.0)
+        assert inside_and_after()[2] == 0.0
     finally:
-        place.stop()
+        torch.set_flush_denormal(False)
 
 
 def test_a_dead_worker_is_told_and_replaced() -> None:
