@@ -30,6 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fedarena.attacks.first_layer import ratio
 from fedarena.tensors import flatten
 
 LARGE = 5000
@@ -78,9 +79,8 @@ def _shown(update: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, t in update.items():
         bias = name.removesuffix("weight") + "bias"
         if t.dim() > 1 and bias in update:
-            b = update[bias].double()
-            kernels = t.double().flatten(2).mean(2) if t.dim() > 2 else t.double()
-            found[name] = (b @ kernels) / b.square().sum().clamp(min=torch.finfo(b.dtype).tiny)
+            kernels = t.flatten(2).mean(2) if t.dim() > 2 else t
+            found[name] = ratio(torch.cat([kernels, update[bias].unsqueeze(1)], 1).double()).nan_to_num(0.0)
             used |= {name, bias}
     return found | {n: torch.linalg.vector_norm(t.double()).reshape(1) for n, t in update.items() if n not in used}
 

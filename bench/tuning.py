@@ -46,26 +46,27 @@ def tune(
     grids = [made.tunes for made in compose.attack_classes(method)]
     tuned = [i for i in reversed(range(len(parts))) if getattr(parts[i].options, "tune", 0) and grids[i]]
     names = [name for i in tuned for name in grids[i]]
-    tried: dict[tuple[float | None, ...], float] = {}
+    tried: dict[tuple[int, tuple[float | None, ...]], float] = {}
     for step, i in enumerate(tuned):
-        budget, grid, given = parts[i].options.tune, grids[i], _values(parts[i].options, grids[i])
-        problem = simulated(ground, parts[i].options.tune_rounds, rng.child("problem"))
-        chosen = [given, *spread([c for c in itertools.product(*grid.values()) if c != given], budget - 1)]
+        options, grid, given = parts[i].options, grids[i], _values(parts[i].options, grids[i])
+        problem = simulated(ground, options.tune_rounds, rng.child("problem"))
+        chosen = [given, *spread([c for c in itertools.product(*grid.values()) if c != given], options.tune - 1)]
         harms: list[float] = []
         for k, values in enumerate(chosen):
-            one = _with(parts, i, replace(parts[i].options, **dict(zip(grid, values, strict=True))))
+            one = _with(parts, i, replace(options, **dict(zip(grid, values, strict=True))))
             everything = tuple(value for j in tuned for value in _values([one, *one.rest][j].options, grids[j]))
-            if everything not in tried:
-                tried[everything] = harm(one, ground, problem, rng.child("run"))
-            harms.append(tried[everything])
+            run = options.tune_rounds, everything  # what another part tried counts, if for as many rounds
+            if run not in tried:
+                tried[run] = harm(one, ground, problem, rng.child("run"))
+            harms.append(tried[run])
             progress((step + (k + 1) / len(chosen)) / len(tuned))
         best = chosen[harms.index(max(harms))]
-        method = _with(parts, i, replace(parts[i].options, **dict(zip(grid, best, strict=True))))
+        method = _with(parts, i, replace(options, **dict(zip(grid, best, strict=True))))
         parts = [method, *method.rest]
     if not tuned:
         return method, {}
     found = [value for i in tuned for value in _values(parts[i].options, grids[i])]
-    return method, {"options": names, "tried": [[list(v), h] for v, h in tried.items()], "chosen": found}
+    return method, {"options": names, "tried": [[list(v), h] for (_, v), h in tried.items()], "chosen": found}
 
 
 def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...]]:

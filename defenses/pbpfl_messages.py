@@ -72,7 +72,12 @@ class OneUpload:
     output: tuple[str, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return {name: t for name, t in part(self.through(x, y), BETA).items() if name not in self.output}
+        return hidden(self.through(x, y), self.output)
+
+
+def hidden(up: Tensors, output: Sequence[str]) -> Tensors:
+    """β but for the output layer's, which is 0: all that is seen of that is mask."""
+    return {name: t for name, t in part(up, BETA).items() if name not in output}
 
 
 def under_its_mask(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
@@ -80,9 +85,7 @@ def under_its_mask(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
     assert defense.secure is not None
     one, sent, factor = _message(defense, threat, now)
     simulate = OneUpload(ThroughProtocol(defense, now.down, (one,)), defense.additive)
-    # The output layer's β is 0: all that is seen of it is mask.
-    target = {name: t for name, t in part(sent, BETA).items() if name not in defense.additive}
-    found = observation(defense, now, (one,), target, simulate, None, None)
+    found = observation(defense, now, (one,), hidden(sent, defense.additive), simulate, None, None)
     return replace(found, noise_std=factor * defense.secure.spread)
 
 

@@ -89,8 +89,10 @@ PAPER: dict[tuple[str, Party], float] = {
     ("dbcl", "client"): 0.5,
 }
 
-FEATURES = ("code", "margins", USUAL := "slopes")
-"""What a forest is shown in the paper form; in the adaptive one the last."""
+FEATURES = ("code", "margins", "slopes")
+"""What a forest is shown in the paper form; the first is the authors'."""
+ADAPTIVE = "slopes"
+"""And in the adaptive one."""
 
 PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in DEFENSES)
 MEASURED = ("auc", "low", "high", "cosine", "accuracy")
@@ -110,7 +112,7 @@ PUBLISHED = tuple(
     for case in CASES
     for (defense, party), paper in PAPER.items()
     for o in OPTIONS.get((defense, party), ("",))
-    for kind in ("margins", "slopes")
+    for kind in FEATURES[1:]
 )
 
 
@@ -137,7 +139,7 @@ def measure(
     asked = threats(PARTIES, case.forms)
     group = GroupSpec(problem, parse_defense(defense, {}), method, asked, seed, data_dir=data_dir)
     cells = trial.prepare(group, lambda share, text: progress(0.3 * share, text))
-    todo = [(cell, kind) for cell in cells for kind in FEATURES if kind == USUAL or cell.record["form"] == "paper"]
+    todo = [(cell, kind) for cell in cells for kind in FEATURES if kind == ADAPTIVE or cell.record["form"] == "paper"]
     found = []
     for i, (cell, kind) in enumerate(todo):
 

@@ -6,11 +6,13 @@ import pytest
 import torch
 from poison_play import ground, make, problem, sight
 
-from fedarena import compose
+from fedarena import compose, tuning
 from fedarena.adversary import why_not
 from fedarena.attacks.delayed import Delayed
 from fedarena.poisoning import Ground
+from fedarena.problem import Problem
 from fedarena.rng import Rng
+from fedarena.spec import MethodSpec
 from fedarena.tensors import rows
 
 HONEST = torch.arange(1.0, 6.0)[:, None].repeat(1, 8)
@@ -78,3 +80,24 @@ def test_the_memory_is_the_attack_s_own() -> None:
     assert before == {}
     _, after = attack.craft(sight([[9.0]], HONEST, 10), before, Rng(0))
     assert int(after["rounds"]) == 1
+
+
+def test_runs_of_another_length_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The strength is tried for 4 rounds and the time for 6, so that what was given is tried for both."""
+    spec = compose.parse(
+        compose.attack_cards("delayed+ipm"),
+        {"tune": "2"},
+        {"ipm": {"tune_rounds": "4"}, "delayed": {"tune_rounds": "6"}},
+    )
+    lengths: list[int] = []
+
+    def harm(method: MethodSpec, on: Ground, simulated: Problem, rng: Rng) -> float:
+        lengths.append(simulated.task.schedule.rounds)
+        return 1.0 / len(lengths)  # whoever is tried later does less harm
+
+    monkeypatch.setattr(tuning, "harm", harm)
+    chosen, told = tuning.tune(spec, ground(), Rng(0))
+    assert lengths == [4, 4, 6, 6]
+    assert len(told["tried"]) == 4
+    assert told["chosen"] == [10.0, 0.2]
+    assert chosen == spec
