@@ -9,8 +9,10 @@ victim sent, or what it could make of it:
     ridge          a linear classifier in each round (`fedarena.attacks.round_ridge`)
 
 A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
-Which classifier is best the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of
-samples that it held back.
+Which classifier is best, and what of an update a forest is best shown (`fedarena.attacks.update_features`), the
+attacker can tell beforehand, and in the adaptive form does: it tries them on batches of samples that it held back. In
+the paper form these would tell it nothing: its own updates never went through the protocol, and any features tell
+those apart.
 
 Of several clients' mean one is taken to have the property, drawn for each batch, and the others to lack it: 'the
 property of one participant' of Section 4.
@@ -21,8 +23,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ from fedarena.attacks.cards.property_inference import Options
 from fedarena.attacks.forest import forest_scores
 from fedarena.attacks.own_batches import Lesson, OwnBatches
 from fedarena.attacks.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.update_features import Slopes, features
+from fedarena.attacks.update_features import reader
 from fedarena.errors import UserError
 from fedarena.membership import membership_metrics
 from fedarena.rng import Rng
@@ -45,6 +46,21 @@ CHECKS = 4
 """Own batches of either kind on which classifiers are tried, in each round."""
 
 FOREST, ROUND_FOREST, RIDGE = "forest", "round-forest", "ridge"
+BEST = "best"
+SLOPES = "slopes"
+TRIED = ("margins", SLOPES)
+"""Features among which features=best takes its choice; the paper form takes the first."""
+
+
+class Classifier(NamedTuple):
+    """What tells batches apart.
+
+    Attributes:
+        kind: a forest, a forest in each round, or a ridge. detail: the features it is shown; the ridge's strength.
+    """
+
+    kind: str
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -96,10 +112,11 @@ class PropertyInference(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> PropertyScores | NotApplicable:
         o, adaptive = self.options, view.threat.form == "adaptive"
         own = OwnBatches.of(view, o.match_classes, adaptive, rng.child("own"))
-        wanted = (FOREST,) if not adaptive else (FOREST, ROUND_FOREST, RIDGE) if o.classifier == "best" else ()
+        wanted = (FOREST,) if not adaptive else (FOREST, ROUND_FOREST, RIDGE) if o.classifier == BEST else ()
         wanted = wanted or (o.classifier,)
-        found: dict[str, list[Asked]] = defaultdict(list)
-        shown: list[Shown] = []
+        kinds = (o.features,) if o.features != BEST else TRIED if adaptive else TRIED[:1]
+        found: dict[Classifier, list[Asked]] = defaultdict(list)
+        shown: dict[str, list[Shown]] = defaultdict(list)
         for i, seen in enumerate(view.observations):
             stream = rng.child("round", i)
             noise = seen.noise_std if adaptive else 0.0
@@ -108,41 +125,55 @@ class PropertyInference(Inference):
             asked = [*noisy(checks.updates, noise, stream.child("noise", "check")), seen.target]
             if FOREST in wanted:
                 few = own.lesson(seen, "train", o.with_batches, o.without_batches, stream.child("few"))
-                shown.append(self._shown(few, asked, noise, stream.child("noise", "few")))
+                for kind, part in self._shown(kinds, few, asked, noise, stream.child("noise", "few")).items():
+                    shown[kind].append(part)
             if ROUND_FOREST in wanted or RIDGE in wanted:
                 many = own.lesson(seen, "train", o.round_batches, o.round_batches, stream.child("many"))
-                for name, scores in self._in_round(wanted, many, asked, noise, stream).items():
+                for name, scores in self._in_round(wanted, kinds, many, asked, noise, stream).items():
                     found[name].append(Asked.of(scores).standardised())
             progress((i + 1) / (len(view.observations) + 1), f"round {seen.round}")
-        if FOREST in wanted:
-            over_rounds = over_all(shown, rng.child("forest"))
-            if isinstance(over_rounds, NotApplicable) and not found:
-                return over_rounds
-            if not isinstance(over_rounds, NotApplicable):
-                found[FOREST] = over_rounds
+        over_rounds = {kind: over_all(some, rng.child("forest")) for kind, some in shown.items()}
+        for kind, asked_of in over_rounds.items():
+            if not isinstance(asked_of, NotApplicable):
+                found[Classifier(FOREST, kind)] = asked_of
+        if not found:
+            return next((why for why in over_rounds.values() if isinstance(why, NotApplicable)), NO_WEIGHTS)
         if not adaptive:
-            return PropertyScores(seen_scores(found[FOREST]), None, False)
+            ((name, scored),) = found.items()
+            return PropertyScores(seen_scores(scored), None, False, name.detail == SLOPES)
         return choose(found)
 
-    def _shown(self, lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng) -> Shown:
-        kind = self.options.features
-        read = Slopes(lesson.updates) if kind == "slopes" else partial(features, kind=kind)
-        x = torch.stack([read(u) for u in noisy(lesson.updates, noise, rng)])
-        return Shown(x, lesson.has, torch.stack([read(u).float() for u in asked]))
+    def _shown(
+        self, kinds: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng
+    ) -> dict[str, Shown]:
+        """By kind of features."""
+        updates, found = noisy(lesson.updates, noise, rng), {}
+        for kind in kinds:
+            read = reader(kind, lesson.updates)
+            x = torch.stack([read(update) for update in updates])
+            found[kind] = Shown(x, lesson.has, torch.stack([read(update).float() for update in asked]))
+        return found
 
     def _in_round(
-        self, wanted: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng
-    ) -> dict[str, Tensor]:
-        """Scores of `asked` by classifiers of this round, by name."""
-        found: dict[str, Tensor] = {}
+        self,
+        wanted: Sequence[str],
+        kinds: Sequence[str],
+        lesson: Lesson,
+        asked: Sequence[Tensors],
+        noise: float,
+        rng: Rng,
+    ) -> dict[Classifier, Tensor]:
+        """Scores of `asked` by classifiers of this round."""
+        found: dict[Classifier, Tensor] = {}
         if RIDGE in wanted:
             x, queries = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, asked))
             scores = ridge_scores(x, lesson.has.to(x.device), queries, noise)
-            found |= {f"{RIDGE} {strength:g}": s.cpu() for strength, s in zip(STRENGTHS, scores, strict=True)}
+            found |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
         if ROUND_FOREST in wanted:
-            shown = self._shown(lesson, asked, noise, rng.child("noise", "many"))
-            if shown.x.shape[1]:
-                found[ROUND_FOREST] = forest_scores(shown.x, shown.has, shown.asked, rng.child("forest"))
+            for kind, shown in self._shown(kinds, lesson, asked, noise, rng.child("noise", "many")).items():
+                if shown.x.shape[1]:
+                    seen = forest_scores(shown.x, shown.has, shown.asked, rng.child("forest"))
+                    found[Classifier(ROUND_FOREST, kind)] = seen
         return found
 
 
@@ -159,11 +190,14 @@ class Shown:
     asked: Tensor
 
 
+NO_WEIGHTS = NotApplicable("what was seen has no weights, and features=code shows nothing else")
+
+
 def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
     """One forest for all rounds."""
     widths = {s.x.shape[1] for s in shown}
     if widths == {0}:
-        return NotApplicable("what was seen has no weights, and features=code shows nothing else")
+        return NO_WEIGHTS
     if len(widths) > 1:
         return NotApplicable("what was seen has another size in each round, and one forest for all cannot be trained")
     x, has = torch.cat([s.x for s in shown]), torch.cat([s.has for s in shown])
@@ -171,17 +205,15 @@ def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
     return [Asked.of(part) for part in scores.split([len(s.asked) for s in shown])]
 
 
-def choose(found: Mapping[str, Sequence[Asked]]) -> PropertyScores | NotApplicable:
+def choose(found: Mapping[Classifier, Sequence[Asked]]) -> PropertyScores:
     """The classifier that does best on what was held back."""
-    if not found:
-        return NotApplicable("what was seen has no weights, and features=code shows nothing else")
     has = torch.arange(2 * CHECKS) < CHECKS
     reached = {
-        name: membership_metrics([Scores(torch.cat([a.checks for a in asked]))], [has.repeat(len(asked))])["auc"]
-        for name, asked in found.items()
+        c: membership_metrics([Scores(torch.cat([a.checks for a in asked]))], [has.repeat(len(asked))])["auc"]
+        for c, asked in found.items()
     }
-    best = max(reached, key=lambda name: reached[name])
-    return PropertyScores(seen_scores(found[best]), reached[best], best != FOREST)
+    best = max(reached, key=lambda c: reached[c])
+    return PropertyScores(seen_scores(found[best]), reached[best], best.kind != FOREST, best.detail == SLOPES)
 
 
 def seen_scores(asked: Sequence[Asked]) -> Tensor:

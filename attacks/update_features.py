@@ -16,15 +16,16 @@ that every output's ratio is a mean of the inputs x_j. All outputs together give
     x̂ = Σ_i b_i W_i / Σ_i b_i²        W_i the gradient of output i's weights, b_i that of its bias
 
 and its slope on the mean m of own batches' x̂ is ⟨x̂, m⟩/⟨m, m⟩: one number, signs and all, which a map of inputs that
-own batches go through as well, such as a sketch's expansion, leaves standing where entries and magnitudes are noise. By
-output the ratio of magnitudes says how large the layer's inputs were, whatever the errors δ_j, and the shares by input
-which inputs were large: a forest, which compares one feature at a time, makes no ratios. The code standardises each
-feature over the samples, which no forest sees.
+is the identity in the mean, such as a sketch and its expansion, leaves standing where entries and magnitudes are noise.
+By output the ratio of magnitudes says how large the layer's inputs were, whatever the errors δ_j, and the shares by
+input which inputs were large: a forest, which compares one feature at a time, makes no ratios. The code standardises
+each feature over the samples, which no forest sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -36,9 +37,17 @@ from fedarena.tensors import flatten
 LARGE = 5000
 """Kernels of a convolution, or weights of a dense layer, beyond which the code shows less of it."""
 
-
 LARGEST = 1e30
 """Ratios beyond are cut off: single precision ends soon after."""
+
+
+Reader = Callable[[Mapping[str, Tensor]], Tensor]
+"""An update's features."""
+
+
+def reader(kind: str, own: Sequence[Mapping[str, Tensor]]) -> Reader:
+    """Of updates of a round, of which `own` are the attacker's."""
+    return Slopes(own) if kind == "slopes" else partial(features, kind=kind)
 
 
 def features(update: Mapping[str, Tensor], kind: str) -> Tensor:

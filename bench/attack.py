@@ -149,14 +149,16 @@ class PropertyScores:
 
     Attributes:
         values: [observations], in order; higher: more likely. Only their order counts.
-        own_auc: the AUC that the attacker reaches on samples of its own which its classifier was not trained on; None:
+        own_auc: the AUC that the attacker reaches on batches of its own which its classifier was not trained on; None:
             it did not try.
         by_round: whether it classifies within each round; else by one classifier for all rounds.
+        by_slopes: whether by how large each layer's inputs were; else by more of an update.
     """
 
     values: Tensor
     own_auc: float | None
     by_round: bool
+    by_slopes: bool = False
 
 
 Guess = list[Reconstruction]

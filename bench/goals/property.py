@@ -108,8 +108,10 @@ class PropertyOfBatch(Ranking):
         told = super().lines(cell)
         if "by_round" in cell.metrics:
             told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
+        if "by_slopes" in cell.metrics:
+            told += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
         if "own_auc" in cell.metrics:
-            told.append(f"on own samples {cell.metrics['own_auc'].value:.2f}")
+            told.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
         told += [f"{name}: {auc(other)}" for name, other in cell.beside if "auc" in other.metrics]
         return told
 
@@ -237,9 +239,10 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
 
     Returns:
         What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
-        `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds. Where
-        the ranking is perfect, which leaves no spread to estimate, the interval ends at the chance c with which all k
-        rounds of the rarer kind come out right at 2.5 %: c = 0.025^(1/k).
+        `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds;
+        `by_slopes`, 1 where it went by how large layers' inputs were. Where the ranking is perfect, which leaves no
+        spread to estimate, the interval ends at the chance c with which all k rounds of the rarer kind come out right
+        at 2.5 %: c = 0.025^(1/k).
 
     Raises:
         ValueError: not one score per observation, or observations of one kind only.
@@ -254,5 +257,6 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
         found["auc_low"] = 1 - margin
     if found["auc"] == 0.0:
         found["auc_high"] = margin
-    told = {"by_round": float(answer.by_round)} | ({} if answer.own_auc is None else {"own_auc": answer.own_auc})
+    told = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
+    told |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
     return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}

@@ -295,6 +295,21 @@ def test_the_best_of_them_is_what_does_best_on_samples_held_back() -> None:
     assert best["auc"] == max(each.values(), key=lambda found: found["own_auc"])["auc"]
 
 
+def test_in_the_adaptive_form_features_are_what_does_best_on_samples_held_back() -> None:
+    """In the paper form nothing is held back, and they are the margins."""
+    kinds = ("margins", "slopes")
+    each = {kind: auc_of(cells("dbcl", "adaptive", classifier="forest", features=kind)[0]) for kind in kinds}
+    found = auc_of(cells("dbcl", "adaptive", classifier="forest")[0])
+    best = max(kinds, key=lambda kind: each[kind]["own_auc"])
+    assert each["margins"]["own_auc"] != each["slopes"]["own_auc"]
+    assert (found["auc"], found["own_auc"]) == (each[best]["auc"], each[best]["own_auc"])
+    assert found["by_slopes"] == (best == "slopes")
+    assert [each[kind]["by_slopes"] for kind in kinds] == [0, 1]
+    paper = {kind: auc_of(cells("dbcl", "paper", features=kind)[0]) for kind in (*kinds, "best")}
+    assert paper["best"] == paper["margins"] != paper["slopes"]
+    assert [paper[kind]["by_slopes"] for kind in kinds] == [0, 1]
+
+
 def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not_differ() -> None:
     """The truth is shuffled, so that what was seen says nothing of it."""
     (cell,) = cells("fedavg", "paper")
