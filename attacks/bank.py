@@ -23,7 +23,6 @@ not even opposed to the uploads, while ascent drives it where honest gradients a
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -69,9 +68,9 @@ class Bank(Poisoning):
             return NotApplicable(NO_NOISE)
         return None
 
-    @property
-    def begins(self) -> int:
-        return math.ceil(self.options.turn * self.ground.task.schedule.rounds)
+    def begins_after(self, first: int) -> int:
+        rounds = range(first, self.ground.task.schedule.rounds)
+        return next((t for t in rounds if self.strikes(t)), self.ground.task.schedule.rounds)
 
     def strikes(self, round: int) -> bool:
         """Whether this round is one of the harmful ones."""

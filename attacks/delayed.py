@@ -24,9 +24,9 @@ class Delayed(Around):
     knowledge = ("own", "omniscient")
     tunes = {"start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)}  # noqa: RUF012  (a ClassVar of the base)
 
-    @property
-    def begins(self) -> int:
-        return max(math.ceil(self.options.start * self.ground.task.schedule.rounds), self.inner.begins)
+    def begins_after(self, first: int) -> int:
+        own = math.ceil(self.options.start * self.ground.task.schedule.rounds)
+        return self.inner.begins_after(max(first, own))
 
     def waits(self, round: int) -> bool:
         """Whether the colluders still behave in this round."""

@@ -30,9 +30,8 @@ class Mimic(Poisoning):
     options: Options
     knowledge = ("omniscient",)
 
-    @property
-    def begins(self) -> int:
-        return self.options.warmup
+    def begins_after(self, first: int) -> int:
+        return first + self.options.warmup
 
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         if not sight.honest_clients:

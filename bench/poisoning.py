@@ -136,7 +136,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     @property
     def begins(self) -> int:
         """The first round, counted from 0, in which the attack may do harm: until then it behaves, or watches."""
-        return 0
+        return self.begins_after(0)
+
+    def begins_after(self, first: int) -> int:
+        """`begins`, where it sees no round before `first`."""
+        return first
 
     def culminates(self, round: int) -> bool:
         """Whether a harmful phase ends with this round, and the model may recover: it is looked at then, too."""
@@ -162,9 +166,8 @@ class Around(Poisoning):
         super().__init__(options, ground)
         self.inner = inner
 
-    @property
-    def begins(self) -> int:
-        return self.inner.begins
+    def begins_after(self, first: int) -> int:
+        return self.inner.begins_after(first)
 
     def culminates(self, round: int) -> bool:
         return self.inner.culminates(round)

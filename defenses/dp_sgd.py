@@ -59,6 +59,12 @@ class DPSGD(FedAvg):
                 f"defense {self.name}: option 'noise' is {options.noise:g} and option 'epsilon' is "
                 f"{options.epsilon:g}, allowed: one of them (epsilon=none leaves the noise as given)"
             )
+        searches = options.epsilon is not None or (options.noise is not None and options.base_epsilon is not None)
+        if options.search != "exact" and not searches:
+            raise UserError(
+                f"defense {self.name}: option 'search' is {options.search}, allowed where no σ is searched for (epsilon"
+                "=none, without noise and base_epsilon): exact"
+            )
         self.sigma = self._sigma(options.epsilon) if options.noise is None else options.noise
         self.bound = Bound(options.clip, options.bound == "normalise")
 

@@ -36,6 +36,14 @@ def test_the_first_round_of_attack(start: str, first: int) -> None:
     assert told is None or told.reason == "it behaves or watches for 20 rounds, and the run has 20"
 
 
+@pytest.mark.parametrize(("inner", "start", "first"), [("mimic", "0.5", 15), ("bank", "0.5", 18), ("bank", "0.95", 19)])
+def test_the_attack_inside_may_wait_as_well(inner: str, start: str, first: int) -> None:
+    """Mimic watches 5 rounds from when it is let begin; bank strikes from round 18, whatever it saw before."""
+    options = {"mimic": {"warmup": "5"}, "bank": {"turn": "0.9", "disguise": "plain"}}
+    spec = compose.parse(compose.attack_cards(f"delayed+{inner}"), {"start": start}, {inner: options[inner]})
+    assert compose.make_poisoning(spec, ground("omniscient")).begins == first
+
+
 def test_with_own_knowledge_it_follows_the_protocol_until_then() -> None:
     attack, own = delayed(ground()), [[1.0, 2.0], [3.0, 4.0]]
     for t, factor in ((9, 1.0), (10, -4.0)):

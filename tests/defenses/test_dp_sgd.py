@@ -37,6 +37,13 @@ def drawn(defense, n, seed=0, dtype=torch.float64):
     return Batch(torch.rand(1, n, *shape, generator=g, dtype=dtype), torch.randint(0, 3, (1, n), generator=g))
 
 
+def test_a_search_for_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match=r"option 'search' is code, allowed where no σ is searched for .*: exact"):
+        make(epsilon=None, noise=1.0, search="code")
+    found = [make(epsilon=None, noise=1.0, base_epsilon=0.1, search=how).step_size for how in ("exact", "code")]
+    assert found[0] != found[1]
+
+
 @pytest.mark.parametrize("bound", ["clip", "normalise"])
 def test_one_vector_is_algorithm_1_s_list_of_slots(bound):
     """b slots, each set to the upload after every round, against the memory of one vector."""
