@@ -17,6 +17,7 @@ guess at what is behind these is grey; where none can be read, the attack does n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import torch
@@ -69,7 +70,8 @@ class Analytic(Inference):
 def grey(view: View, seen: Observation) -> Reconstruction:
     """The guess at what is behind an observation that cannot be read."""
     like = next(iter(seen.target.values()))
-    return matched_labels(view, seen, torch.full((seen.images, *view.input_shape), 0.5).to(like))
+    images = torch.full((seen.images, *view.input_shape), 0.5).to(like)
+    return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
 def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruction | str:
@@ -88,9 +90,11 @@ def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruc
     groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
     found = [law(*_seen(group, of)) for group in groups]
     singles = sorted((law(*_seen(row[None], of)) for row in rest), key=outside)
-    found += [*singles, *[torch.full_like(probe, 0.5).to(rows)] * seen.images]  # grey, where all rows are used up
+    found += singles
+    blind = max(0, seen.images - len(found))  # where all rows are used up
+    found += [torch.full_like(probe, 0.5).to(rows)] * blind
     x = torch.stack(found[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
-    return matched_labels(view, seen, x)
+    return replace(matched_labels(view, seen, x), blind=blind)
 
 
 def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:

@@ -147,7 +147,6 @@ class Matching(Inference):
         return spread(self.name, o.victims, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        self.weight_of_variation(view)  # options that do not fit are refused first
         for seen in view.observations:
             if reason := self.reason(view, seen):
                 return NotApplicable(reason)
@@ -166,13 +165,15 @@ class Matching(Inference):
             )
         return ""
 
-    def weight_of_variation(self, view: View) -> float:
-        """The option `tv`, where inputs are images. Raises UserError where they are not."""
-        if self.options.tv > 0 and len(view.input_shape) != 3:
+    def fit(self, input_shape: tuple[int, ...]) -> None:
+        if self.options.tv > 0 and len(input_shape) != 3:
             raise UserError(
                 f"attack {self.name}: option 'tv' is {self.options.tv}, allowed: 0 for inputs of shape "
-                f"{view.input_shape}, which are no images"
+                f"{input_shape}, which are no images"
             )
+
+    def weight_of_variation(self, view: View) -> float:
+        """The option `tv`."""
         return self.options.tv
 
     @abstractmethod

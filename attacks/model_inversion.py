@@ -34,6 +34,7 @@ from torch import Tensor
 
 from fedarena.attack import GoalName, Inference, Portraits, Progress, Watch
 from fedarena.attacks.cards.model_inversion import Options
+from fedarena.errors import UserError
 from fedarena.predictor import BlackBox, WhiteBox
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -59,6 +60,13 @@ class ModelInversion(Inference):
     def watch(self, schedule: Schedule) -> Watch:
         """No round: the model in the end is all that it reads."""
         return Watch(0, -1, ())
+
+    def fit(self, input_shape: tuple[int, ...]) -> None:
+        if self.options.block > max(input_shape[1:]):
+            raise UserError(
+                f"attack model-inversion: option 'block' is {self.options.block}, allowed for images of "
+                f"{input_shape[1]} x {input_shape[2]}: 1 to {max(input_shape[1:])}"
+            )
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"

@@ -75,12 +75,14 @@ class Reconstruction:
         labels: [n] (int64); where the labels are numbers [n], in [0, 1].
         match: the attacker's own distance, by which it chose among restarts (not a score).
         evaluations: gradient evaluations spent.
+        blind: how many of the images are guesses for want of anything read.
     """
 
     images: Tensor
     labels: Tensor
     match: float
     evaluations: int
+    blind: int = 0
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,9 @@ class Inference(ABC):
     def watch(self, schedule: Schedule) -> Watch:
         """The rounds to be written down; by default the first one."""
         return Watch(0, 0, (0,))
+
+    def fit(self, input_shape: tuple[int, ...]) -> None:  # noqa: B027  (most fit anything)
+        """Refuse options that inputs of this shape leave no room for, before anything is trained. Raises UserError."""
 
     @final
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:

@@ -58,7 +58,8 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
         mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9; of rows
         of a table no ssim, and recovered with MSE ≤ 0.001; of labels that are numbers label_error, the mean absolute
         error, in place of label_accuracy; images, how many were scored; match, the median of the attacker's own
-        distances: where it is tiny and the images are wrong, what was observed does not determine them.
+        distances: where it is tiny and the images are wrong, what was observed does not determine them; blind, the
+        share of guesses for which the attack had read nothing, where there are any.
 
     Raises:
         ValueError: a guess that has not one reconstruction per observation, or not as many images as were to be
@@ -78,6 +79,8 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
     metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
     metrics["images"] = float(len(originals))
     metrics["match"] = median(one.match for one in guess)
+    if any(one.blind for one in guess):
+        metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
     return metrics
 
 

@@ -76,6 +76,7 @@ class Reconstructions(Goal):
             return []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
         told = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        told += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
             return [*told, f"labels {percent(m['label_accuracy'])}"]
         return [*told, f"labels off by {number(m['label_error'])}"]

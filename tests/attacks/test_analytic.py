@@ -234,6 +234,8 @@ def test_what_can_be_read_is_read_and_grey_is_guessed_for_the_rest() -> None:
     guess = attack(replace(view, observations=(first, unreadable(view, truths), nothing)))
     assert (guess[0].images - truths[0][0]).abs().max() < 1e-3
     assert all(torch.equal(g.images, torch.full_like(g.images, 0.5)) for g in guess[1:])
+    assert [g.blind for g in guess] == [0, 1, 1]
+    assert judge.reconstruction_metrics(guess, truths)["blind"] == pytest.approx(2 / 3)
     assert guess[0].match < 1e-6 < min(g.match for g in guess[1:])
     assert guess[1].labels.tolist() == truths[1][1].tolist(), "which the output layer shows all the same"
 

@@ -186,9 +186,10 @@ def test_not_applicable() -> None:
 
 
 def test_total_variation_needs_images() -> None:
-    view, _ = make_view("fedavg", victims=1)
-    with pytest.raises(UserError, match=r"option 'tv' is 0\.1"):
-        DLG(replace(QUICK, tv=0.1))(replace(view, input_shape=(64,)), Rng(0))
+    made = DLG(replace(QUICK, tv=0.1))
+    made.fit((1, 8, 8))
+    with pytest.raises(UserError, match=r"option 'tv' is 0\.1.*shape \(64,\)"):
+        made.fit((64,))
 
 
 def test_total_variation_smooths() -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -126,6 +126,9 @@ def test_metrics_are_means_over_the_images_of_all_observations() -> None:
     assert metrics["recovered"] == pytest.approx(2 / 3)
     assert metrics["label_accuracy"] == pytest.approx(2 / 3)
     assert metrics["mse"] == pytest.approx(float((1 - 2 * x[2]).square().mean()) / 3, rel=1e-6)
+    assert "blind" not in metrics
+    told = judge.reconstruction_metrics([two[0], replace(two[1], blind=1)], [(x[:2], y[:2]), (x[2:], y[2:])])
+    assert told == {**metrics, "blind": pytest.approx(1 / 3)}
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -108,6 +108,14 @@ BAD = {
         "option 'dataset' is breast-cancer, whose samples have no attributes beside their class, allowed with property "
         "inference: digits, lfw, utkface",
     ),
+    "variation of rows": (
+        ("run", "--defense=fedavg", "--attack=dlg", "--dataset=breast-cancer", "--set", "attack.tv=1"),
+        "attack dlg: option 'tv' is 1.0, allowed: 0 for inputs of shape (30,)",
+    ),
+    "blocks larger than an image": (
+        ("run", "--defense=fedavg", "--attack=model-inversion", "--set", "attack.block=100"),
+        "attack model-inversion: option 'block' is 100, allowed for images of 8 x 8: 1 to 8",
+    ),
     "no images to invert": (
         ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),
         "option 'dataset' is diabetes, whose inputs have shape (10,), allowed with inversions",
