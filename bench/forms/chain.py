@@ -55,7 +55,7 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
     if type(model) is not nn.Sequential:
         return None
     front = front_of(model)
-    for name, module in _steps(model, ""):
+    for name, module in steps(model, ""):
         if type(module) is nn.Identity or module is front:
             continue
         if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
@@ -80,11 +80,12 @@ def front_of(model: nn.Module) -> Preprocess | None:
     return first if type(first) is Preprocess else None
 
 
-def _steps(model: nn.Sequential, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+def steps(model: nn.Sequential, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+    """The modules in order, with their names; of rows within it each module."""
     for name, module in model._modules.items():  # named_children() would skip a module's second occurrence
         assert module is not None
         if type(module) is nn.Sequential:
-            yield from _steps(module, f"{prefix}{name}.")
+            yield from steps(module, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", module
 

@@ -10,13 +10,15 @@ input and q = ∂f_j/∂z at its output,
 
     ‖∇f_j‖² = Σ_layers ‖q‖²(‖h‖² + 1)      ⟨∇f_j, m⟩ = Σ_layers qᵀ(M h + μ)      Σ_j a_j ∇f_j = Σ_j (a_j q) hᵀ
 
-where M and μ are m's entries for the layer's weight and bias. Other models: `torch.func.vmap` of the gradient, some
-samples at a time.
+where M and μ are m's entries for the layer's weight and bias. So for the dense layers of other rows of layers, where
+gradients by the kernels of convolutions are formed, some samples at a time (`fedarena.forms.layered`). Other models:
+`torch.func.vmap` of the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,8 +26,8 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from fedarena.batch import Batch
-from fedarena.criterion import Criterion
-from fedarena.forms.chain import Dense, chain_of, front_of
+from fedarena.forms.chain import chain_of, front_of
+from fedarena.forms.layered import layers_of, passes
 from fedarena.forms.passes import backward, forward
 from fedarena.local import Loss
 from fedarena.task import Task
@@ -79,97 +81,177 @@ def many_clients(
     """
     given = [batch.images() for batch in batches]
     x, y = torch.cat([x for x, _ in given]), torch.cat([y for _, y in given])
-    counts = [len(x) for x, _ in given]
-    owner = torch.repeat_interleave(torch.tensor(counts, device=x.device))
+    counts = torch.tensor([len(x) for x, _ in given], device=x.device)
+    owner = torch.repeat_interleave(counts)
     out = torch.zeros(len(batches), sum(p.numel() for p in params.values()), dtype=x.dtype, device=x.device)
     if not len(x):
         return out
-    chain = chain_of(task.model, len(task.input_shape))
-    if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
-        front = front_of(task.model)
-        x = front(x) if front else x
-        a = _ghost(task.criterion, chain, params, x, y, counts, owner, momenta, beta, bound, out)
-    else:
-        a = _general(task, params, x, y, owner, momenta, beta, bound, out)
+    sums = _Sums(params, momenta, beta, bound, out)
+    parts_of = _parts_of(task, params)
+    # Nothing of a chain is as large as its samples' gradients would be.
+    chunk = len(x) if parts_of.chain else CHUNK
+    with torch.no_grad():
+        every = range(0, len(x), chunk)
+        a = torch.cat([sums.add(parts_of(x[i : i + chunk], y[i : i + chunk]), owner[i : i + chunk]) for i in every])
     if momenta is not None:
         out.addcmul_(momenta, _by_client(beta * a, owner, len(batches)).unsqueeze(1))
     return out
 
 
-@torch.no_grad()
-def _ghost(
-    criterion: Criterion,
-    chain: Sequence[Dense],
-    params: Tensors,
-    x: Tensor,
-    y: Tensor,
-    counts: list[int],
-    owner: Tensor,
-    momenta: Tensor | None,
-    beta: float,
-    bound: Bound,
-    out: Tensor,
-) -> Tensor:
-    """Adds (1 − β) Σ_j a_j ∇f_j to `out` and returns a; `owner` is each sample's client."""
-    inputs, last = forward(chain, params, x.flatten(1))
-    qs = backward(chain, params, inputs, criterion.residual(last, criterion.target(y, last)))
-    squared = x.new_zeros(len(x))
-    for dense, h, q in zip(chain, inputs, qs, strict=True):
-        squared += q.square().sum(1) * (h.square().sum(1) + (1.0 if dense.bias else 0.0))
-    if momenta is not None:
-        m, inner = shaped(momenta, params), x.new_zeros(len(x))
-        for dense, h, q in zip(chain, inputs, qs, strict=True):
-            seen = torch.cat([part @ own.T for part, own in zip(h.split(counts), m[dense.weight], strict=True)])
-            inner += (q * (seen + m[dense.bias][owner] if dense.bias else seen)).sum(1)
-        squared = _with_momentum(squared, inner, momenta, owner, beta)
-    else:
-        squared *= (1 - beta) ** 2
-    a = bound.factor(squared)
-    parts, share = shaped(out, params), ((1 - beta) * a).unsqueeze(1)
-    for dense, h, q in zip(chain, inputs, qs, strict=True):
-        weighted = q * share
-        for into, left, right in zip(parts[dense.weight], weighted.split(counts), h.split(counts), strict=True):
-            into.addmm_(left.T, right)
-        if dense.bias:
-            parts[dense.bias].index_add_(0, owner, weighted)
-    return a
+@dataclass(frozen=True)
+class _Crowd:
+    """Whose samples these are, client after client.
+
+    Attributes:
+        owner: each sample's client [n]. clients: those that there are, [k]. counts: their samples. place: of each
+            sample the place of its client among these, [n].
+    """
+
+    owner: Tensor
+    clients: Tensor
+    counts: list[int]
+    place: Tensor
 
 
-def _general(
-    task: Task,
-    params: Tensors,
-    x: Tensor,
-    y: Tensor,
-    owner: Tensor,
-    momenta: Tensor | None,
-    beta: float,
-    bound: Bound,
-    out: Tensor,
-) -> Tensor:
-    """As `_ghost`."""
-    each = vmap(grad(_one(task)), in_dims=(None, 0, 0))
-    factors = []
-    for first in range(0, len(x), CHUNK):
-        now = slice(first, first + CHUNK)
-        mine = owner[now]
-        gradients = [g.flatten(1) for g in each(params, x[now], y[now]).values()]
-        widths = [g.shape[1] for g in gradients]
-        squared = torch.stack([g.square().sum(1) for g in gradients]).sum(0)
-        rows, place = mine.unique_consecutive(return_inverse=True)
-        if momenta is not None:
-            m = momenta[rows].split(widths, dim=1)
-            # ⟨∇f_j, m⟩ for all clients of the chunk, of which each sample needs its own's
-            inner = torch.stack([g @ own.T for g, own in zip(gradients, m, strict=True)]).sum(0)
-            squared = _with_momentum(squared, inner.gather(1, place.unsqueeze(1)).squeeze(1), momenta, mine, beta)
+class _Part(ABC):
+    """The samples' gradients by some of the parameters."""
+
+    @abstractmethod
+    def squared(self) -> Tensor:
+        """‖∇f_j‖² [n]."""
+
+    @abstractmethod
+    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
+        """⟨∇f_j, m⟩ [n], m the vectors of all clients, by name."""
+
+    @abstractmethod
+    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
+        """Adds Σ_j weights_j ∇f_j to those of all clients, by name."""
+
+
+@dataclass(frozen=True)
+class _Dense(_Part):
+    """Of a dense layer: inputs h [n, in], and q [n, out]."""
+
+    weight: str
+    bias: str | None
+    h: Tensor
+    q: Tensor
+
+    def squared(self) -> Tensor:
+        return self.q.square().sum(1) * (self.h.square().sum(1) + (1.0 if self.bias else 0.0))
+
+    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
+        own = zip(crowd.clients.tolist(), self.h.split(crowd.counts), strict=True)
+        seen = torch.cat([h @ m[self.weight][client].T for client, h in own])
+        return (self.q * (seen + m[self.bias][crowd.owner] if self.bias else seen)).sum(1)
+
+    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
+        weighted = self.q * weights.unsqueeze(1)
+        each = zip(crowd.clients.tolist(), weighted.split(crowd.counts), self.h.split(crowd.counts), strict=True)
+        for client, q, h in each:
+            out[self.weight][client].addmm_(q.T, h)
+        if self.bias:
+            out[self.bias].index_add_(0, crowd.owner, weighted)
+
+
+@dataclass(frozen=True)
+class _Formed(_Part):
+    """Of anything: the gradients themselves [n, entries], by name."""
+
+    gradients: Mapping[str, Tensor]
+
+    def squared(self) -> Tensor:
+        norms = [torch.linalg.vector_norm(g, dim=1).square() for g in self.gradients.values()]
+        return torch.stack(norms).sum(0)
+
+    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
+        # Of all clients that there are, of which each sample needs its own's.
+        each = [g @ m[name][crowd.clients].flatten(1).T for name, g in self.gradients.items()]
+        return torch.stack(each).sum(0).gather(1, crowd.place.unsqueeze(1)).squeeze(1)
+
+    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
+        share = weights.new_zeros(len(crowd.clients), len(weights))
+        share[crowd.place, torch.arange(len(weights), device=weights.device)] = weights
+        for name, g in self.gradients.items():
+            into = out[name]
+            into.index_add_(0, crowd.clients, (share @ g).reshape(-1, *into.shape[1:]))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Where the sums of all clients are gathered; the attributes are those of `many_clients`."""
+
+    params: Tensors
+    momenta: Tensor | None
+    beta: float
+    bound: Bound
+    out: Tensor
+
+    def add(self, parts: Sequence[_Part], owner: Tensor) -> Tensor:
+        """Adds (1 − β) Σ_j a_j ∇f_j, and returns a [n]; `owner` is each sample's client."""
+        clients, place, counts = owner.unique_consecutive(return_inverse=True, return_counts=True)
+        crowd = _Crowd(owner, clients, counts.tolist(), place)
+        squared = torch.zeros(len(owner), dtype=self.out.dtype, device=self.out.device)
+        for part in parts:
+            squared += part.squared()
+        if self.momenta is not None:
+            m, inner = shaped(self.momenta, self.params), torch.zeros_like(squared)
+            for part in parts:
+                inner += part.inner(m, crowd)
+            squared = _with_momentum(squared, inner, self.momenta, owner, self.beta)
         else:
-            squared = (1 - beta) ** 2 * squared
-        a = bound.factor(squared)
-        share = torch.zeros(len(rows), len(a), dtype=a.dtype, device=a.device)
-        share[place, torch.arange(len(a), device=a.device)] = (1 - beta) * a
-        for g, part in zip(gradients, out.split(widths, dim=1), strict=True):
-            part.index_add_(0, rows, share @ g)
-        factors.append(a)
-    return torch.cat(factors)
+            squared *= (1 - self.beta) ** 2
+        a = self.bound.factor(squared)
+        for part in parts:
+            part.add((1 - self.beta) * a, crowd, shaped(self.out, self.params))
+        return a
+
+
+@dataclass(frozen=True)
+class _PartsOf:
+    """Gradients of samples x [n, *shape], y [n], in parts.
+
+    Attributes:
+        form: the fastest there is. chain: whether nothing is formed.
+    """
+
+    form: Callable[[Tensor, Tensor], list[_Part]]
+    chain: bool
+
+    def __call__(self, x: Tensor, y: Tensor) -> list[_Part]:
+        return self.form(x, y)
+
+
+def _parts_of(task: Task, params: Tensors) -> _PartsOf:
+    chain, layers = chain_of(task.model, len(task.input_shape)), layers_of(task.model)
+    if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
+        front = front_of(task.model)
+
+        def of_chain(x: Tensor, y: Tensor) -> list[_Part]:
+            inputs, last = forward(chain, params, (front(x) if front else x).flatten(1))
+            qs = backward(chain, params, inputs, task.criterion.residual(last, task.criterion.target(y, last)))
+            return [_Dense(d.weight, d.bias, h, q) for d, h, q in zip(chain, inputs, qs, strict=True)]
+
+        return _PartsOf(of_chain, True)
+    if layers is not None and set(params) == {n for n, _ in task.model.named_parameters()}:
+
+        def of_layers(x: Tensor, y: Tensor) -> list[_Part]:
+            found: list[_Part] = []
+            for layer, h, q in passes(task.criterion, layers, params, x, y):
+                dense = layer.convolution is None
+                found.append(
+                    _Dense(layer.weight, layer.bias, h, q) if dense else _Formed(layer.gradients(params, h, q))
+                )
+            return found
+
+        return _PartsOf(of_layers, False)
+    each = vmap(grad(_one(task)), in_dims=(None, 0, 0))
+
+    def of_any(x: Tensor, y: Tensor) -> list[_Part]:
+        return [_Formed({name: g.flatten(1) for name, g in each(params, x, y).items()})]
+
+    return _PartsOf(of_any, False)
 
 
 def _with_momentum(squared: Tensor, inner: Tensor, momenta: Tensor, owner: Tensor, beta: float) -> Tensor:

@@ -14,6 +14,7 @@ from torch.func import grad, vmap
 from fedarena.batch import Batch
 from fedarena.forms import per_sample
 from fedarena.forms.chain import chain_of
+from fedarena.forms.layered import layers_of
 from fedarena.forms.per_sample import Bound, many_clients, one_client
 from fedarena.registry import find
 from fedarena.rng import Rng
@@ -21,6 +22,7 @@ from fedarena.schedule import Schedule
 from fedarena.task import Task
 from fedarena.tensors import flatten
 
+LAYERED = [("cnn-two-stage", {}), ("lenet-dlg", {}), ("cnn-two-stage", {"mean": "0.3", "blur": "0.5"})]
 BOUNDS = [Bound(1.0, True), Bound(0.3, True), Bound(0.5, False), Bound(1e9, False)]
 
 
@@ -79,13 +81,14 @@ def test_chains_equal_one_sample_at_a_time(widths, activation, sizes, beta, boun
     assert error(torch.stack(alone), truth) < 1e-9
 
 
-@pytest.mark.parametrize("model", ["cnn-two-stage", "lenet-dlg"])
+@pytest.mark.parametrize(("model", "options"), [*LAYERED, ("wrn-10-2", {"norm": "group"})])
 @pytest.mark.parametrize("beta", [0.0, 0.1])
 @pytest.mark.parametrize("bound", BOUNDS[1:3])
-def test_other_models_equal_one_sample_at_a_time(model, beta, bound, monkeypatch):
+def test_other_models_equal_one_sample_at_a_time(model, options, beta, bound, monkeypatch):
     monkeypatch.setattr(per_sample, "CHUNK", 5)  # samples of a client in two chunks, and a chunk with several clients
-    task, params, batches, m = clients((3, 0, 9, 1, 2), model, (1, 16, 16))
+    task, params, batches, m = clients((3, 0, 9, 1, 2), model, (1, 16, 16), **options)
     assert chain_of(task.model, 3) is None
+    assert (layers_of(task.model) is not None) == ((model, options) in LAYERED)
     truth = slow(task, params, batches, m, beta, bound)
     assert error(many_clients(task, params, batches, m, beta, bound), truth) < 1e-9
     alone = torch.stack([one_client(task, params, b, o, beta, bound) for b, o in zip(batches, m, strict=True)])
