@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.goals import GOALS
+from fedarena.plural import plural
 from fedarena.records import SCHEMA, STATUSES, Record, key_of, read_json, save, take_sum
 from fedarena.shape import (
     amount,
@@ -185,5 +186,5 @@ class Store:
             more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
             told.append(f"damaged records count for nothing: records/{name} ({why}){more}")
         if self.outdated:
-            told.append(f"{len(self.outdated)} records of another layout, as other versions write, count for nothing")
+            told.append(f"{plural(len(self.outdated), 'record')} of another layout, as other versions write: of no use")
         return told

@@ -42,6 +42,7 @@ from fedarena.board.words import (
     unranked,
 )
 from fedarena.percent import level, percent, quality
+from fedarena.plural import plural
 from fedarena.summary import Cell as SummaryCell
 from fedarena.summary import mean, t_quantile
 from fedarena.threat import EVERYONE, KNOWLEDGE
@@ -72,7 +73,9 @@ def page(board: Board, cut: Cut | None = None, folder: Path | None = None, comma
     rows = standings(board, cut)
     pictures, shown, left_out = _pictures(board, folder)
     told = notes(board, cut, rows)
-    told += [f"pictures of {left_out} cells are left out, for the page would be too large"] if left_out else []
+    told += (
+        [f"pictures of {plural(left_out, 'cell')} are left out, for the page would be too large"] if left_out else []
+    )
     style, script = _asset("page.css") + heat_css(), _asset("page.js")
     about = f"{summary(board, cut, rows)}. Seeds: {seeds(board)}."
     parts = {

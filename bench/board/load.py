@@ -10,6 +10,7 @@ from fedarena.board.build import Asked, build, doubt
 from fedarena.board.consistent import contradictions
 from fedarena.board.published import from_json
 from fedarena.errors import UserError
+from fedarena.plural import plural
 from fedarena.records import Record, digest
 from fedarena.store import Store
 from fedarena.suite.plan import Plan, read_plan
@@ -79,7 +80,7 @@ def _others(plan: Plan, store: Store) -> list[str]:
     others = [key for key in store.complete() if key not in known]
     if not others:
         return []
-    return [f"{len(others)} trials in the folder are not of this suite as it is now, and not on the board"]
+    return [f"{plural(len(others), 'trial')} in the folder, not of this suite as it is now and not on the board"]
 
 
 def _loose(where: Path, store: Store) -> Board:

@@ -8,6 +8,7 @@ from fedarena.board.board import STATUSES, Arena, Board
 from fedarena.board.standing import Cut, Score, Standing
 from fedarena.integrity import ABOVE_CHANCE
 from fedarena.percent import share
+from fedarena.plural import plural
 from fedarena.summary import Mean
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
@@ -84,7 +85,7 @@ def seeds(board: Board) -> str:
         return "no seeds: nothing was measured"
     if len(board.seeds) == 1:
         return f"one seed ({board.seeds[0]}): no interval, and differences may be chance"
-    return f"{len(board.seeds)} seeds ({', '.join(map(str, board.seeds))}); intervals are 95 % over seeds"
+    return f"{plural(len(board.seeds), 'seed')} ({', '.join(map(str, board.seeds))}); intervals are 95 % over seeds"
 
 
 def asked(cut: Cut) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedarena.errors import UserError
+from fedarena.plural import plural
 
 if TYPE_CHECKING:
     from fedarena.board.board import Board
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         print(text, end="")
         return 0
     write_atomically(out, text)
-    print(f"{len(board.defenses)} defenses, {len(board.cells)} cells: {out}")
+    print(f"{plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}: {out}")
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fedarena.plural import plural
 from fedarena.records import Record
 
 
@@ -48,7 +49,7 @@ def closing(console: Console, verdict: str, records: Sequence[Record], folder: P
     """The verdict, and where records and picture are."""
     console.print(f"\n[bold]Verdict.[/bold] {verdict}", highlight=False)
     console.print(
-        f"Records: {folder / 'records'} ({len(records)} files)", markup=False, highlight=False, soft_wrap=True
+        f"Records: {folder / 'records'} ({plural(len(records), 'file')})", markup=False, highlight=False, soft_wrap=True
     )
     if picture is not None:
         console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)

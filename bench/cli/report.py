@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedarena.errors import UserError
+from fedarena.plural import plural
 
 if TYPE_CHECKING:
     from fedarena.suite.plan import Plan
@@ -52,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
         told = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return 0
-    print(f"{done.readme}: {len(board.defenses)} defenses, {len(board.cells)} cells, {len(done.files) - 2} figures")
+    print(
+        f"{done.readme}: {plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}, "
+        f"{plural(len(done.files) - 2, 'figure')}"
+    )
     if done.removed:
         print(f"Removed, because they were of an earlier report: {', '.join(done.removed)}")
     return 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from fedarena.errors import UserError, WorkerDied
 from fedarena.fidelity.parts import Asked, Part
+from fedarena.plural import plural
 from fedarena.reproduce import TABLES
 
 Report = Callable[[float, str], None]
@@ -56,7 +57,7 @@ def measure(
         calls = {
             place.submit(_one, i, one, TABLES[one.table], folder, until, _silent): i for i, one in enumerate(asked)
         }
-        report(0.0, f"{len(asked)} parts")
+        report(0.0, plural(len(asked), "part"))
         for done, call in enumerate(as_completed(calls), 1):
             try:
                 found = call.result()

@@ -12,6 +12,7 @@ from fedarena.fidelity.order import expected
 from fedarena.fidelity.parts import Asked
 from fedarena.fidelity.verdict import VERDICTS, WIDE
 from fedarena.markdown import table as table_of
+from fedarena.plural import plural
 from fedarena.reproduce.left_out import PAPERS, Printed, counted
 
 LEFT_OUT = "What the papers print and this page does not have"
@@ -176,7 +177,7 @@ def _rest(found: Gathered) -> list[str]:
         made = {f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}" for p in found.parts}
         parts += [
             "## Where it was measured",
-            f"fedarena {', '.join(sorted(made))}; {len(found.parts)} parts, {words.duration(seconds)} of CPU time.",
+            f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, {words.duration(seconds)} of CPU time.",
         ]
     else:
         parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]

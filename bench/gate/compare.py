@@ -10,6 +10,7 @@ from fedarena.gate.exact import NOT_MEASURED, Found, another_experiment, arena_c
 from fedarena.gate.inert import NO_ATTACK, NO_DEFENSE, harmless_now, undefended_now
 from fedarena.gate.judge import Verdict, judge
 from fedarena.gate.means import Mean, means
+from fedarena.plural import plural
 
 Place = tuple[str, ...]
 
@@ -147,7 +148,7 @@ def honest_words(h: Honest) -> str:
 def mean_words(c: Contrast) -> str:
     """What a mean is over."""
     assert isinstance(c.place, Mean)
-    return f"{c.place.of} {c.place.name} · {c.place.axis}, mean over {c.place.cells} cells"
+    return f"{c.place.of} {c.place.name} · {c.place.axis}, mean over {plural(c.place.cells, 'cell')}"
 
 
 def changed_words(v: Verdict) -> str:
