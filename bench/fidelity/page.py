@@ -177,7 +177,8 @@ def _rest(found: Gathered) -> list[str]:
         made = {f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}" for p in found.parts}
         parts += [
             "## Where it was measured",
-            f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, {words.duration(seconds)} of CPU time.",
+            f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, "
+            f"{words.duration(seconds)} of CPU time.",
         ]
     else:
         parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]

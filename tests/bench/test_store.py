@@ -85,4 +85,4 @@ def test_several_damaged_files_are_one_line(tmp_path: Path) -> None:
     damaged, outdated = Store(tmp_path).notes()
     assert damaged.startswith("damaged records count for nothing: records/a.json (")
     assert damaged.endswith(") and 3 more")
-    assert outdated.startswith("1 records of another layout, ")
+    assert outdated.startswith("1 record of another layout, ")

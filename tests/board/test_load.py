@@ -100,7 +100,7 @@ def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
         shutil.copy(path, tmp_path / "out" / "records")
     notes = load_board(tmp_path / "out").notes
     assert notes[0].startswith(f"damaged records count for nothing: records/{name} (")
-    assert notes[1] == "28 trials in the folder are not of this suite as it is now, and not on the board"
+    assert notes[1] == "28 trials in the folder, not of this suite as it is now and not on the board"
 
 
 def test_what_is_no_board_is_refused_in_one_line(tmp_path: Path) -> None:

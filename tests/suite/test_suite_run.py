@@ -143,7 +143,7 @@ def test_a_damaged_record_is_told_of_and_measured_again(damage: str, tiny: Path,
     path.write_bytes(made.encode() if isinstance(made, str) else made)
     (note,) = Store(tmp_path / "out").notes()
     if damage in ("of another layout", "without a sum"):
-        assert note == "1 records of another layout, as other versions write, count for nothing"
+        assert note == "1 record of another layout, as other versions write: of no use"
     else:
         assert note.startswith(f"damaged records count for nothing: records/{name} (")
         assert "\n" not in note
