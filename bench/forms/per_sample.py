@@ -4,21 +4,14 @@ With f_j the loss of client c's sample j and m_c a vector of the client's own, w
 
     Σ_j a_j φ_j      φ_j = (1 − β) ∇f_j + β m_c      a_j = C/‖φ_j‖ (normalise) or min(1, C/‖φ_j‖) (clip)
 
-so that one sample moves the sum by at most C. All clients share the parameters, so their samples are one batch.
-For chains of dense layers no gradient is formed before it is needed ("ghost norms", Goodfellow 2015): with h a layer's
-input and q = ∂f_j/∂z at its output,
-
-    ‖∇f_j‖² = Σ_layers ‖q‖²(‖h‖² + 1)      ⟨∇f_j, m⟩ = Σ_layers qᵀ(M h + μ)      Σ_j a_j ∇f_j = Σ_j (a_j q) hᵀ
-
-where M and μ are m's entries for the layer's weight and bias. So for the dense layers of other rows of layers, where
-gradients by the kernels of convolutions are formed, some samples at a time (`fedarena.forms.layered`). Other models:
-`torch.func.vmap` of the gradient.
+so that one sample moves the sum by at most C. All clients share the parameters, so their samples are one batch. By
+dense layers no gradient is formed (`fedarena.forms.sample_gradients`), by the kernels of convolutions some samples' at
+a time (`fedarena.forms.layered`); models that are no rows of layers take `torch.func.vmap` of the gradient.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,12 +22,13 @@ from fedarena.batch import Batch
 from fedarena.forms.chain import chain_of, front_of
 from fedarena.forms.layered import layers_of, passes
 from fedarena.forms.passes import backward, forward
+from fedarena.forms.sample_gradients import Crowd, Dense, Formed, Part
 from fedarena.local import Loss
 from fedarena.task import Task
 from fedarena.tensors import Tensors, shaped
 
 CHUNK = 80
-"""Samples at a time in the general form: more do not fit into the cache."""
+"""Samples at a time where gradients are formed: more do not fit into the cache."""
 
 TINY = 1e-30
 """Added to squared norms: φ = 0 stays 0, and the norm has a derivative there."""
@@ -87,95 +81,14 @@ def many_clients(
     if not len(x):
         return out
     sums = _Sums(params, momenta, beta, bound, out)
-    parts_of = _parts_of(task, params)
-    # Nothing of a chain is as large as its samples' gradients would be.
-    chunk = len(x) if parts_of.chain else CHUNK
+    parts_of, small = _parts_of(task, params)
+    chunk = len(x) if small else CHUNK
     with torch.no_grad():
         every = range(0, len(x), chunk)
         a = torch.cat([sums.add(parts_of(x[i : i + chunk], y[i : i + chunk]), owner[i : i + chunk]) for i in every])
     if momenta is not None:
         out.addcmul_(momenta, _by_client(beta * a, owner, len(batches)).unsqueeze(1))
     return out
-
-
-@dataclass(frozen=True)
-class _Crowd:
-    """Whose samples these are, client after client.
-
-    Attributes:
-        owner: each sample's client [n]. clients: those that there are, [k]. counts: their samples. place: of each
-            sample the place of its client among these, [n].
-    """
-
-    owner: Tensor
-    clients: Tensor
-    counts: list[int]
-    place: Tensor
-
-
-class _Part(ABC):
-    """The samples' gradients by some of the parameters."""
-
-    @abstractmethod
-    def squared(self) -> Tensor:
-        """‖∇f_j‖² [n]."""
-
-    @abstractmethod
-    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
-        """⟨∇f_j, m⟩ [n], m the vectors of all clients, by name."""
-
-    @abstractmethod
-    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
-        """Adds Σ_j weights_j ∇f_j to those of all clients, by name."""
-
-
-@dataclass(frozen=True)
-class _Dense(_Part):
-    """Of a dense layer: inputs h [n, in], and q [n, out]."""
-
-    weight: str
-    bias: str | None
-    h: Tensor
-    q: Tensor
-
-    def squared(self) -> Tensor:
-        return self.q.square().sum(1) * (self.h.square().sum(1) + (1.0 if self.bias else 0.0))
-
-    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
-        own = zip(crowd.clients.tolist(), self.h.split(crowd.counts), strict=True)
-        seen = torch.cat([h @ m[self.weight][client].T for client, h in own])
-        return (self.q * (seen + m[self.bias][crowd.owner] if self.bias else seen)).sum(1)
-
-    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
-        weighted = self.q * weights.unsqueeze(1)
-        each = zip(crowd.clients.tolist(), weighted.split(crowd.counts), self.h.split(crowd.counts), strict=True)
-        for client, q, h in each:
-            out[self.weight][client].addmm_(q.T, h)
-        if self.bias:
-            out[self.bias].index_add_(0, crowd.owner, weighted)
-
-
-@dataclass(frozen=True)
-class _Formed(_Part):
-    """Of anything: the gradients themselves [n, entries], by name."""
-
-    gradients: Mapping[str, Tensor]
-
-    def squared(self) -> Tensor:
-        norms = [torch.linalg.vector_norm(g, dim=1).square() for g in self.gradients.values()]
-        return torch.stack(norms).sum(0)
-
-    def inner(self, m: Tensors, crowd: _Crowd) -> Tensor:
-        # Of all clients that there are, of which each sample needs its own's.
-        each = [g @ m[name][crowd.clients].flatten(1).T for name, g in self.gradients.items()]
-        return torch.stack(each).sum(0).gather(1, crowd.place.unsqueeze(1)).squeeze(1)
-
-    def add(self, weights: Tensor, crowd: _Crowd, out: Tensors) -> None:
-        share = weights.new_zeros(len(crowd.clients), len(weights))
-        share[crowd.place, torch.arange(len(weights), device=weights.device)] = weights
-        for name, g in self.gradients.items():
-            into = out[name]
-            into.index_add_(0, crowd.clients, (share @ g).reshape(-1, *into.shape[1:]))
 
 
 @dataclass(frozen=True)
@@ -188,10 +101,10 @@ class _Sums:
     bound: Bound
     out: Tensor
 
-    def add(self, parts: Sequence[_Part], owner: Tensor) -> Tensor:
+    def add(self, parts: Sequence[Part], owner: Tensor) -> Tensor:
         """Adds (1 − β) Σ_j a_j ∇f_j, and returns a [n]; `owner` is each sample's client."""
         clients, place, counts = owner.unique_consecutive(return_inverse=True, return_counts=True)
-        crowd = _Crowd(owner, clients, counts.tolist(), place)
+        crowd = Crowd(owner, clients, counts.tolist(), place)
         squared = torch.zeros(len(owner), dtype=self.out.dtype, device=self.out.device)
         for part in parts:
             squared += part.squared()
@@ -208,50 +121,33 @@ class _Sums:
         return a
 
 
-@dataclass(frozen=True)
-class _PartsOf:
-    """Gradients of samples x [n, *shape], y [n], in parts.
-
-    Attributes:
-        form: the fastest there is. chain: whether nothing is formed.
-    """
-
-    form: Callable[[Tensor, Tensor], list[_Part]]
-    chain: bool
-
-    def __call__(self, x: Tensor, y: Tensor) -> list[_Part]:
-        return self.form(x, y)
+Parts = Callable[[Tensor, Tensor], list[Part]]
+"""Gradients of samples x [n, *shape], y [n]."""
 
 
-def _parts_of(task: Task, params: Tensors) -> _PartsOf:
+def _parts_of(task: Task, params: Tensors) -> tuple[Parts, bool]:
+    """The fastest form that there is, and whether it forms nothing as large as gradients."""
     chain, layers = chain_of(task.model, len(task.input_shape)), layers_of(task.model)
     if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
         front = front_of(task.model)
 
-        def of_chain(x: Tensor, y: Tensor) -> list[_Part]:
+        def of_chain(x: Tensor, y: Tensor) -> list[Part]:
             inputs, last = forward(chain, params, (front(x) if front else x).flatten(1))
             qs = backward(chain, params, inputs, task.criterion.residual(last, task.criterion.target(y, last)))
-            return [_Dense(d.weight, d.bias, h, q) for d, h, q in zip(chain, inputs, qs, strict=True)]
+            return [Dense(d.weight, d.bias, h, q) for d, h, q in zip(chain, inputs, qs, strict=True)]
 
-        return _PartsOf(of_chain, True)
+        return of_chain, True
     if layers is not None and set(params) == {n for n, _ in task.model.named_parameters()}:
 
-        def of_layers(x: Tensor, y: Tensor) -> list[_Part]:
-            found: list[_Part] = []
-            for layer, h, q in passes(task.criterion, layers, params, x, y):
-                dense = layer.convolution is None
-                found.append(
-                    _Dense(layer.weight, layer.bias, h, q) if dense else _Formed(layer.gradients(params, h, q))
-                )
-            return found
+        def of_layers(x: Tensor, y: Tensor) -> list[Part]:
+            return [
+                Dense(w.weight, w.bias, h, q) if w.convolution is None else Formed(w.gradients(params, h, q))
+                for w, h, q in passes(task.criterion, layers, params, x, y)
+            ]
 
-        return _PartsOf(of_layers, False)
+        return of_layers, False
     each = vmap(grad(_one(task)), in_dims=(None, 0, 0))
-
-    def of_any(x: Tensor, y: Tensor) -> list[_Part]:
-        return [_Formed({name: g.flatten(1) for name, g in each(params, x, y).items()})]
-
-    return _PartsOf(of_any, False)
+    return lambda x, y: [Formed({name: g.flatten(1) for name, g in each(params, x, y).items()})], False
 
 
 def _with_momentum(squared: Tensor, inner: Tensor, momenta: Tensor, owner: Tensor, beta: float) -> Tensor:

@@ -61,8 +61,8 @@ def own(model: nn.Module, criterion: Criterion, x: Tensor, y: Tensor) -> dict[st
 
 @settings(max_examples=60, deadline=None)
 @given(
-    kernels=st.lists(KERNELS, min_size=1, max_size=3),
-    between=st.lists(st.sampled_from(sorted(BETWEEN)), min_size=3, max_size=3),
+    kernels=st.lists(KERNELS, min_size=1, max_size=2),
+    between=st.lists(st.sampled_from(sorted(BETWEEN)), min_size=2, max_size=2),
     widths=st.lists(st.integers(1, 5), max_size=2),
     pooled=st.integers(1, 3),
     loss=st.sampled_from(["cross-entropy", "mse"]),
@@ -74,7 +74,7 @@ def test_every_sample_s_gradient(
 ) -> None:
     torch.manual_seed(seed)
     model, criterion = network(kernels, between, widths, pooled), Criterion(loss, 3)
-    x, y = torch.rand(n, 2, 25, 26, dtype=torch.float64), torch.randint(0, 3, (n,))
+    x, y = torch.rand(n, 2, 31, 33, dtype=torch.float64), torch.randint(0, 3, (n,))
     layers, params = layers_of(model), dict(model.named_parameters())
     assert layers is not None
     found: dict[str, Tensor] = {}
