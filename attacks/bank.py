@@ -74,7 +74,7 @@ class Bank(Poisoning):
 
     def strikes(self, round: int) -> bool:
         """Whether this round is one of the harmful ones."""
-        since = round - self.options.turn * self.ground.task.schedule.rounds
+        since = round - self.ground.task.schedule.at(self.options.turn)
         burn, bank = self.options.burn_rounds, self.options.bank_rounds
         return since >= 0 and (not burn or since % (burn + bank) < burn)
 

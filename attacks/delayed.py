@@ -25,12 +25,11 @@ class Delayed(Around):
     tunes = {"start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)}  # noqa: RUF012  (a ClassVar of the base)
 
     def begins_after(self, first: int) -> int:
-        own = math.ceil(self.options.start * self.ground.task.schedule.rounds)
-        return self.inner.begins_after(max(first, own))
+        return self.inner.begins_after(max(first, math.ceil(self.ground.task.schedule.at(self.options.start))))
 
     def waits(self, round: int) -> bool:
         """Whether the colluders still behave in this round."""
-        return round < self.options.start * self.ground.task.schedule.rounds
+        return round < self.ground.task.schedule.at(self.options.start)
 
     def culminates(self, round: int) -> bool:
         return not self.waits(round) and self.inner.culminates(round)

@@ -87,6 +87,11 @@ class Aggregator(ABC):
         """Samples per class that the server must hold for `Call.reference`; 0: none."""
         return 0
 
+    @property
+    def auxiliary_option(self) -> str:
+        """Which option says how many these are."""
+        return ""
+
     def check(self, n: int, f: int) -> None:
         """Refuse numbers of uploads and corrupted ones that the rule is not defined for. Raises UserError."""
         return
@@ -114,6 +119,10 @@ class Wrapper(Aggregator):
     @property
     def auxiliary(self) -> int:
         return self.inner.auxiliary
+
+    @property
+    def auxiliary_option(self) -> str:
+        return self.inner.auxiliary_option
 
     def check(self, n: int, f: int) -> None:
         self.inner.check(n, f)

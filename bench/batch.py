@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -31,7 +31,9 @@ class Auxiliary:
     Attributes:
         per_class: how many of each class.
         dataset: the data set that they come from; "": the federation's own, whose clients then lack them.
+        option: which option says how many.
     """
 
     per_class: int
     dataset: str = ""
+    option: str = field(default="", compare=False)

@@ -195,7 +195,11 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
             raise UserError(f"{owner} has no option {name!r}{did_you_mean(key, fields)}")
         if key in values:
             raise UserError(f"{owner}: option '{key}' is given twice, allowed: once")
-        values[key] = _convert(text, hints[key], f"{owner}: option '{name}'")
+        try:
+            values[key] = _convert(text, hints[key])
+        except ValueError:
+            allowed = _allowed(hints[key], fields[key].metadata)
+            raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: {allowed}") from None
     made = options(**values)
     check_options(made, owner)
     return made
@@ -303,19 +307,16 @@ def _is_a(value: Any, hint: Any) -> bool:
     return type(value) is hint
 
 
-def _convert(text: str, hint: Any, owner: str) -> Any:
+def _convert(text: str, hint: Any) -> Any:
+    """Raises ValueError where it does not parse."""
     if (some := _optional(hint)) is not None:
-        return None if text.strip().lower() == "none" else _convert(text, some, owner)
+        return None if text.strip().lower() == "none" else _convert(text, some)
     if typing.get_origin(hint) is tuple:
         parts = [part.strip() for part in text.split(",")] if text.strip() else []
-        return tuple(_convert(part, _inner(hint), owner) for part in parts)
-    try:
-        if hint is bool:
-            return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
+        return tuple(_convert(part, _inner(hint)) for part in parts)
+    if hint is not bool:
         return hint(text)
-    except (KeyError, ValueError):
-        raise UserError(f"{owner} is {text!r}, allowed: {_article(_type_name(hint))}") from None
-
-
-def _article(noun: str) -> str:
-    return {"integer": "an integer", "boolean": "true or false"}.get(noun, f"a {noun}")
+    words = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]

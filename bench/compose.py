@@ -113,7 +113,7 @@ def auxiliary(spec: MethodSpec) -> Auxiliary | None:
     if own is not None:
         return own
     rule, _ = _ends(spec)
-    return Auxiliary(rule.auxiliary) if rule is not None and rule.auxiliary else None
+    return Auxiliary(rule.auxiliary, option=rule.auxiliary_option) if rule is not None and rule.auxiliary else None
 
 
 def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:

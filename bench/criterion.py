@@ -52,7 +52,9 @@ class Criterion:
         """ȳ [..., outputs] in the number format of `like`, from labels as in `Task.loss`."""
         soft = y.is_floating_point() and self.n_classes > 0  # probabilities
         if self.loss != "regression":
-            return y.to(like) if soft else F.one_hot(y, self.n_classes).to(like)
+            # No F.one_hot: that looks at values, which cannot be done under vmap.
+            classes = torch.arange(self.n_classes, device=y.device)
+            return y.to(like) if soft else (y.unsqueeze(-1) == classes).to(like)
         if soft:
             grades = torch.arange(self.n_classes, dtype=like.dtype, device=like.device) / (self.n_classes - 1)
             return (y.to(like) @ grades).unsqueeze(-1)

@@ -122,9 +122,15 @@ class Defense(ABC):
         if secure is None:
             return self
         if not self.sums:
-            raise UserError("secure aggregation shows the server a sum, but this defense needs every upload")
+            raise UserError(
+                "option 'defense' has secure aggregation, which shows the server a sum, but this protocol needs every "
+                "upload; allowed with it: a protocol that needs their mean, such as fedavg or baffle"
+            )
         if self.rule is not None:
-            raise UserError("secure aggregation shows the server a sum, but an aggregation rule needs every upload")
+            raise UserError(
+                "option 'defense' has secure aggregation, which shows the server a sum, but an aggregation rule needs "
+                "every upload; allowed: one of them"
+            )
         secure.check(self.task.participants)
         found = copy.copy(self)
         found.secure = secure

@@ -89,13 +89,14 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
             f"for images, tables of the columns of {data.name} for {data.name}"
         )
     generator, chosen = rng.numpy(), []
+    counts = np.bincount(source.y_train, minlength=source.n_classes)
+    if counts.min() < wanted.per_class:
+        raise UserError(
+            f"option '{wanted.option}' is {wanted.per_class}, samples of each class that the server is to hold, "
+            f"allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has"
+        )
     for k in range(source.n_classes):
         members = np.flatnonzero(source.y_train == k)
-        if len(members) < wanted.per_class:
-            raise UserError(
-                f"the server is to hold {wanted.per_class} samples a class, but class {k} of {source.name} has only "
-                f"{len(members)}"
-            )
         chosen.append(generator.permutation(members)[: wanted.per_class])
     index = np.concatenate(chosen)
     x = torch.from_numpy(source.x_train[index]).float() / source.scale

@@ -43,7 +43,8 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     if not run.rounds:
         raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
     if issubclass(made, Poisoning):
-        parties = _corrupted(problem, protocol, attack)
+        whole = replace(problem, task=replace(problem.task, schedule=spec.schedule))
+        parties = _corrupted(whole, protocol, attack)
     else:
         parties = _curious(problem, protocol, run, made(attack.options))
     cards = [

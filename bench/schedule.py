@@ -46,6 +46,10 @@ class Schedule:
         """One gradient a round instead of local training."""
         return self.local_epochs == 0
 
+    def at(self, share: float) -> float:
+        """When a share of the rounds is over; rounded, for .07·100 is a little more than 7 in binary fractions."""
+        return round(share * self.rounds, 9)
+
     @property
     def step_size(self) -> float:
         """The server's learning rate on the averaged upload."""

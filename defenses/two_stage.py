@@ -61,6 +61,15 @@ class TwoStage(DPSGD):
                 "defense two-stage: option 'epsilon' is none, allowed: a number, unless first_stage=false (stage one "
                 "tests for the noise)"
             )
+        usual = type(options)()
+        idle = ("norm_sds", "level") * (not first) + ("aux_per_class", "aux_dataset") * (not options.second_stage)
+        for name in idle:
+            if getattr(options, name) != getattr(usual, name):
+                stage = "first_stage" if name in ("norm_sds", "level") else "second_stage"
+                raise UserError(
+                    f"defense two-stage: option '{name}' is {getattr(options, name)}, allowed where {stage} is off: "
+                    f"{getattr(usual, name) or 'empty'}"
+                )
         if not options.second_stage:
             if not first:
                 raise UserError(
@@ -80,7 +89,9 @@ class TwoStage(DPSGD):
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:
-        return Auxiliary(options.aux_per_class, options.aux_dataset) if options.second_stage else None
+        if not options.second_stage:
+            return None
+        return Auxiliary(options.aux_per_class, options.aux_dataset, "aux_per_class")
 
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
         if not self.options.second_stage:

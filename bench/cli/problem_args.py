@@ -75,7 +75,10 @@ def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[
             raise UserError(f"option 'set' is '{item}', which is not GROUP.OPTION=VALUE, such as defense.ratio=0.5")
         if group not in settings:
             raise UserError(f"option 'set' names the group '{group}'{did_you_mean(group, groups)}")
-        settings[group][name.replace("-", "_")] = value
+        key = name.replace("-", "_")
+        if settings[group].get(key, value) != value:
+            raise UserError(f"option 'set' gives {group}.{key} as {settings[group][key]} and as {value}, allowed: once")
+        settings[group][key] = value
     for name in SHORTHANDS:
         if getattr(args, name) is not None:
             settings["training"][name] = getattr(args, name)

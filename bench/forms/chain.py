@@ -52,7 +52,7 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
     """
     layers: list[Dense] = []
     flat = input_dims == 1
-    if type(model) is not nn.Sequential:
+    if type(model) is not nn.Sequential or not plain(model):
         return None
     front = front_of(model)
     for name, module in steps(model, ""):
@@ -72,6 +72,14 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
     if not layers or layers[-1].activation or names != {n for n, _ in model.named_parameters()}:
         return None
     return tuple(layers)
+
+
+def plain(model: nn.Module) -> bool:
+    """Whether nothing was hung on its modules that what they compute would not show: hooks, forwards of their own."""
+    hung = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return not any(
+        "forward" in vars(module) or any(getattr(module, hooks) for hooks in hung) for module in model.modules()
+    )
 
 
 def front_of(model: nn.Module) -> Preprocess | None:

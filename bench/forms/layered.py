@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.grad import conv2d_weight
 
 from fedarena.criterion import Criterion
-from fedarena.forms.chain import steps
+from fedarena.forms.chain import plain, steps
 from fedarena.models.preprocess import Preprocess
 from fedarena.tensors import Tensors
 
@@ -66,7 +66,7 @@ Free = Callable[[Tensor], Tensor]
 
 def layers_of(model: nn.Module) -> tuple[Weighted | Free, ...] | None:
     """The layers of such a model in order, or None for any other; judged by the exact types of its modules."""
-    if type(model) is not nn.Sequential:
+    if type(model) is not nn.Sequential or not plain(model):
         return None
     found: list[Weighted | Free] = []
     flat = False

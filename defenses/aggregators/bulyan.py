@@ -50,12 +50,12 @@ def select(squared: Matrix, f: int) -> list[int]:
 def closest_mean(ascending: Values, count: int) -> Values:
     """[k, θ] → [k]: the mean of the `count` values closest to the median.
 
-    Sorted, they stand side by side: of the windows of that length, the one whose farther end is nearest.
+    Sorted, they stand side by side: a window of that length moves up as long as what it takes in is closer than what it
+    leaves. (The window whose farther end is nearest is not unique where colluders send the same value.)
     """
     center = middle(ascending)[:, None]
     last = ascending.shape[1] - count
-    lower, upper = ascending[:, : last + 1], ascending[:, count - 1 :]
-    start = np.maximum(center - lower, upper - center).argmin(axis=1)
+    start = (center - ascending[:, :last] > ascending[:, count:] - center).sum(axis=1)
     # gathered, not a difference of running sums: a value left out could be so large that the sums lose the others
     mean: Values = np.take_along_axis(ascending, start[:, None] + np.arange(count), axis=1).mean(axis=1)
     return mean

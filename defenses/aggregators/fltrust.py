@@ -29,6 +29,10 @@ class FLTrust(Aggregator):
     def auxiliary(self) -> int:
         return self.options.root
 
+    @property
+    def auxiliary_option(self) -> str:
+        return "root"
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         assert call.reference is not None  # the harness gives one to rules that declare `auxiliary`
         own = call.reference().to(x)

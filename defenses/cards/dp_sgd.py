@@ -17,7 +17,7 @@ class Options:
     )
     delta: float | None = option(None, "δ; none: N^-1.1, N the samples of the smallest client", low=1e-50, below=1)
     noise: float | None = option(
-        None, "noise multiplier σ, with epsilon=none; none: the one that reaches epsilon", low=1e-9
+        None, "noise multiplier σ, with epsilon=none; none: the one that reaches epsilon", low=1e-9, high=1e6
     )
     search: str = option(
         "exact",

@@ -59,6 +59,17 @@ def test_what_a_client_does_not_send_is_taken_off() -> None:
     assert rows(fewer, "up")["differences"] == 4 * 30
 
 
+@pytest.mark.parametrize(("attack", "given"), [("bank", "the broadcast"), ("mimic", "honest uploads of the round")])
+def test_attacks_that_wait_longer_than_explain_plays_are_given_what_the_whole_run_gives(
+    attack: str, given: str
+) -> None:
+    model = registry.find("model", "mlp").parse({"widths": "12"})
+    schedule = Schedule(rounds=60, batch_size=4)
+    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, belief=2)
+    found = explain(spec, compose.parse_defense("fltrust"), compose.parse_attack(attack, {}), None)
+    assert all(given in party["given"] for party in found["parties"])
+
+
 def test_failed_rounds_are_named() -> None:
     found = [told("fedavg+pairwise-masks", 3, dropout=p, threshold="0.7") for p in ("0", "0.5")]
     said = ["1 of the 2 rounds played gave nothing" in dict(map(tuple, one["facts"])) for one in found]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from fedarena.criterion import Criterion
+from fedarena.forms.chain import chain_of
 from fedarena.forms.layered import Weighted, layers_of, passes
 
 KERNELS = st.fixed_dictionaries(
@@ -107,9 +108,26 @@ OTHERS = {
 }
 
 
+def hooked() -> nn.Sequential:
+    made = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+    made[1].register_forward_hook(lambda module, x, z: 2 * z)
+    return made
+
+
+def patched() -> nn.Sequential:
+    made = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+    made[1].forward = lambda x: x[:, :2]  # type: ignore[method-assign]
+    return made
+
+
+OTHERS |= {"a hook": hooked(), "a forward of one's own": patched()}
+
+
 @pytest.mark.parametrize("case", OTHERS)
 def test_any_other_model_is_none(case: str) -> None:
     assert layers_of(OTHERS[case]) is None
+    if case in ("a hook", "a forward of one's own"):
+        assert chain_of(OTHERS[case], 3) is None
 
 
 def test_layers_in_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -102,6 +103,21 @@ def test_single_precision_agrees_to_1e5(model, bound):
     task, params, batches, m = clients((16, 9, 0, 21), model, (1, 12, 12), dtype=torch.float32, **options)
     got = many_clients(task, params, batches, m, 0.1, bound)
     assert error(got, slow(task, params, batches, m, 0.1, bound)) < 1e-5
+
+
+@pytest.mark.parametrize("loss", ["mse", "regression"])
+@pytest.mark.parametrize(("model", "options"), [("mlp", {"widths": "4"}), LAYERED[0], ("wrn-10-2", {"norm": "group"})])
+def test_other_losses(loss, model, options):
+    task, params, batches, m = clients((3, 0, 2), model, (1, 16, 16), **options)
+    if loss == "regression":  # of one number
+        last = list(params)[-2:]
+        params = {name: p[:1] if name in last else p for name, p in params.items()}
+        m = m[:, : flatten(params).numel()]
+    task = replace(task, schedule=replace(task.schedule, loss=loss))
+    truth = slow(task, params, batches, m, 0.1, BOUNDS[0])
+    assert error(many_clients(task, params, batches, m, 0.1, BOUNDS[0]), truth) < 1e-9
+    alone = torch.stack([one_client(task, params, b, o, 0.1, BOUNDS[0]) for b, o in zip(batches, m, strict=True)])
+    assert error(alone, truth) < 1e-9
 
 
 def test_probabilities_in_place_of_classes():

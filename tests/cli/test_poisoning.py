@@ -275,7 +275,27 @@ BAD = {
     ),
     "too many samples for the server": (
         against("fltrust", "--set", "fltrust.root=1000"),
-        "the server is to hold 1000 samples a class",
+        "option 'root' is 1000, samples of each class that the server is to hold, allowed with digits: 1 to 139",
+    ),
+    "an ε in words": (
+        against("dp-sgd", "--set", "defense.epsilon=little"),
+        "option 'epsilon' is 'little', allowed: number or none in (0, 1e+06]",
+    ),
+    "noise that no accountant counts": (
+        against("dp-sgd", "--set", "defense.epsilon=none", "--set", "defense.noise=1e155"),
+        "option 'noise' is 1e+155, allowed: number or none in [1e-09, 1e+06]",
+    ),
+    "twice": (
+        against("dp-sgd", "--set", "defense.epsilon=2", "--set", "defense.epsilon=3"),
+        "option 'set' gives defense.epsilon as 2 and as 3, allowed: once",
+    ),
+    "a stage that is off": (
+        against("two-stage", "--set", "defense.second_stage=false", "--set", "defense.aux_per_class=5"),
+        "option 'aux_per_class' is 5, allowed where second_stage is off: 2",
+    ),
+    "secure sums of what is needed one by one": (
+        against("two-stage+pairwise-masks"),
+        "this protocol needs every upload; allowed with it: a protocol that needs their mean",
     ),
     "stage one without noise": (
         against("two-stage", "--set", "two-stage.epsilon=none"),
@@ -283,7 +303,7 @@ BAD = {
     ),
     # tuning
     "tuned less than never": ((*KRUM, "--set", "attack.tune=-1"), "option 'tune' is -1, allowed: integer in [0, inf)"),
-    "tuned in words": ((*KRUM, "--set", "attack.tune=yes"), "option 'tune' is 'yes', allowed: an integer"),
+    "tuned in words": ((*KRUM, "--set", "attack.tune=yes"), "option 'tune' is 'yes', allowed: integer in [0, inf)"),
     "tuning a length that a wrapper fixes": (
         against("dp-sgd", "--set", "ipm.tune=2", attack="delayed+rank-map+ipm"),
         "option 'tune' is 2, allowed for ipm inside rank-map: 0, for epsilon only changes the length of uploads",

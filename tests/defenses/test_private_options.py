@@ -35,7 +35,7 @@ OTHER = {
         "gamma": ("0.3", {}),
         "variant": ("code", {"first_stage": "false"}),
         "divisor": ("selected", {}),
-        "first_stage": ("false", {"level": "0.5"}),
+        "first_stage": ("false", {"noise": "0.01", "epsilon": "none"}),
         "second_stage": ("false", {}),
         "norm_sds": ("0.5", {}),
         "level": ("0.6", {}),

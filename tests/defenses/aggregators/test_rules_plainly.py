@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Aggregator, Call
 from fedarena.cards import NoOptions
+from fedarena.defenses.aggregators.bulyan import closest_mean
 from fedarena.rng import Rng
 
 Row = Sequence[float]
@@ -142,6 +144,18 @@ def test_bulyan(u: Uploads) -> None:
         center = statistics.median(column)
         expected.append(statistics.fmean(sorted(column, key=lambda t: abs(t - center))[: theta - 2 * u.f]))
     near(done.vector, expected)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9), st.data())
+def test_bulyan_s_values_closest_to_the_median_where_many_are_equal(values: list[int], data: st.DataObject) -> None:
+    """Colluders send the same value; which of two that are as far on either side is taken is left open."""
+    count, center = data.draw(st.integers(1, len(values))), statistics.median(values)
+    away = sorted(abs(v - center) for v in values)[:count]
+    found = float(closest_mean(np.array([sorted(values)], dtype=np.float64), count)[0])
+    sums = {
+        sum(some) for some in itertools.combinations(values, count) if sorted(abs(v - center) for v in some) == away
+    }
+    assert any(found == pytest.approx(total / count) for total in sums)
 
 
 @tried
