@@ -66,6 +66,11 @@ class DPSGD(FedAvg):
                 "=none, without noise and base_epsilon): exact"
             )
         self.sigma = self._sigma(options.epsilon) if options.noise is None else options.noise
+        if not self.sigma and options.base_epsilon not in (None, type(options)().base_epsilon):
+            raise UserError(
+                f"defense {self.name}: option 'base_epsilon' is {options.base_epsilon:g}, allowed without noise "
+                "(epsilon=none): none"
+            )
         self.bound = Bound(options.clip, options.bound == "normalise")
 
     name = "dp-sgd"

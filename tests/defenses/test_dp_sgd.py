@@ -40,6 +40,8 @@ def drawn(defense, n, seed=0, dtype=torch.float64):
 def test_a_search_for_nothing_is_refused() -> None:
     with pytest.raises(UserError, match=r"option 'search' is code, allowed where no σ is searched for .*: exact"):
         make(epsilon=None, noise=1.0, search="code")
+    with pytest.raises(UserError, match=r"option 'base_epsilon' is 2, allowed without noise .*: none"):
+        make(epsilon=None, base_epsilon=2.0)
     found = [make(epsilon=None, noise=1.0, base_epsilon=0.1, search=how).step_size for how in ("exact", "code")]
     assert found[0] != found[1]
 
