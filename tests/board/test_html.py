@@ -140,7 +140,7 @@ def test_pictures_are_kept_once_and_within_the_limit(tmp_path: Path, monkeypatch
     monkeypatch.setattr(web, "PICTURES", sum(len(uri) for uri in data["pictures"][:2]))
     text = page(board, folder=tmp_path)
     assert [c["picture"] for c in data_of(text)["cells"]] == [[0, 1], None]
-    assert "pictures of 1 cells are left out" in text
+    assert "pictures of 1 cell are left out" in text
 
 
 def test_what_is_no_picture_is_left_out(tmp_path: Path) -> None:
