@@ -235,7 +235,7 @@ def test_dnc(u: Uploads, iterations: int, coordinates: int, c: float) -> None:
 
 
 def signguard(rows: Sequence[Row], drawn: Sequence[int], low: float, high: float) -> list[float]:
-    """SignGuard with loops; the clusters are scikit-learn's."""
+    """SignGuard with loops; the clusters are scikit-learn's, of rows in order, which decides where they lie as near."""
     lengths = [norm(a) for a in rows]
     typical = statistics.median(lengths)
     first = {i for i, r in enumerate(lengths) if low * typical <= r <= high * typical}
@@ -243,12 +243,14 @@ def signguard(rows: Sequence[Row], drawn: Sequence[int], low: float, high: float
         [sum(holds(a[j]) for j in drawn) for a in rows]
         for holds in (lambda t: t > 0, lambda t: t == 0, lambda t: t < 0)
     ]
-    features = np.array([[t / max(max(kind), 1) for t in kind] for kind in signs]).T
+    every = [tuple(kind[i] / max(max(kind), 1) for kind in signs) for i in range(len(rows))]
+    order = sorted(range(len(rows)), key=lambda i: every[i][::-1])
+    features = np.array([every[i] for i in order])
     second = set(range(len(rows)))
     if (bandwidth := estimate_bandwidth(features, quantile=0.5)) > 1e-6:
         labels = list(MeanShift(bandwidth=bandwidth, bin_seeding=True, cluster_all=False).fit_predict(features))
         largest = max(sorted(set(labels) - {-1}), key=labels.count)
-        second = {i for i, label in enumerate(labels) if label == largest}
+        second = {i for i, label in zip(order, labels, strict=True) if label == largest}
     chosen = sorted(first & second) or sorted(first)
     return average([[min(1.0, typical / lengths[i]) * t for t in rows[i]] for i in chosen])
 
