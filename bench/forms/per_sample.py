@@ -116,8 +116,9 @@ class _Sums:
         else:
             squared *= (1 - self.beta) ** 2
         a = self.bound.factor(squared)
+        weights, out = (1 - self.beta) * a, shaped(self.out, self.params)
         for part in parts:
-            part.add((1 - self.beta) * a, crowd, shaped(self.out, self.params))
+            part.add(weights, crowd, out)
         return a
 
 
@@ -127,7 +128,7 @@ Parts = Callable[[Tensor, Tensor], list[Part]]
 
 def _parts_of(task: Task, params: Tensors) -> tuple[Parts, bool]:
     """The fastest form that there is, and whether it forms nothing as large as gradients."""
-    chain, layers = chain_of(task.model, len(task.input_shape)), layers_of(task.model)
+    chain = chain_of(task.model, len(task.input_shape))
     if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
         front = front_of(task.model)
 
@@ -137,6 +138,7 @@ def _parts_of(task: Task, params: Tensors) -> tuple[Parts, bool]:
             return [Dense(d.weight, d.bias, h, q) for d, h, q in zip(chain, inputs, qs, strict=True)]
 
         return of_chain, True
+    layers = layers_of(task.model)
     if layers is not None and set(params) == {n for n, _ in task.model.named_parameters()}:
 
         def of_layers(x: Tensor, y: Tensor) -> list[Part]:
