@@ -93,7 +93,7 @@ def _run_table(args: argparse.Namespace) -> int:
     path = out / f"{args.table.replace('/', '-')}{suffix}.json"
     result = {"table": args.table, "setting": module.SETTING, "rows": [], "parts": [], "environment": environment()}
     wanted = [parts.Asked(args.table, piece, seed) for piece in pieces for seed in seeds]
-    done = {} if args.fresh else _there(out, args.table, wanted, module.SETTING)
+    done = {} if args.fresh else _there(out, wanted)
     todo, kept = [one for one in wanted if one not in done], len(done)
     failed: dict[Asked, str] = {}
     _write(path, result, wanted, done)
@@ -113,7 +113,9 @@ def _run_table(args: argparse.Namespace) -> int:
     else:
         show(result, module.MEASURED, path, getattr(module, "compact", None))
         if kept:
-            print(f"{kept} of {len(wanted)} parts were there already; --fresh measures them again")
+            shared = sum(bool(part.run_of) for part in done.values())
+            other = f" ({plural(shared, 'run')} of other tables)" if shared else ""
+            print(f"{kept} of {len(wanted)} parts were there already{other}; --fresh measures them again")
     if hasattr(module, "draw"):
         picture = path.with_suffix(".png")
         module.draw(result["rows"], picture)
@@ -134,12 +136,19 @@ def _told(failed: Mapping[Asked, str], wanted: int) -> str:
     return f"{len(failed)} of {plural(wanted, 'part')} could not be measured: " + "; ".join(lines)
 
 
-def _there(out: Path, table: str, wanted: Sequence[Asked], setting: str) -> dict[Asked, Part]:
-    """Those of the wanted parts that are there and hold."""
-    from fedarena.fidelity import parts
+def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
+    """Those of the wanted parts of a table that are there and hold, or whose run is there for another table."""
+    from importlib import import_module
 
-    found, _ = parts.load(out, table)
-    return {part.asked: part for part in found if part.asked in wanted and part.holds(setting)}
+    from fedarena.fidelity import parts
+    from fedarena.fidelity.shared import elsewhere
+
+    def holding(table: str) -> list[Part]:
+        setting = import_module(TABLES[table]).SETTING
+        return [part for part in parts.load(out, table)[0] if part.holds(setting)]
+
+    found = {part.asked: part for part in holding(wanted[0].table) if part.asked in wanted}
+    return found | elsewhere([one for one in wanted if one not in found], holding)
 
 
 def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:
@@ -155,6 +164,7 @@ def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: di
             "cpu_seconds": part.cpu_seconds,
             "fedarena": part.environment["fedarena"],
             "commit": part.environment.get("commit"),
+            **({"run_of": part.run_of} if part.run_of else {}),
         }
         for part in own
     ]

@@ -24,6 +24,7 @@ def run_all(args: argparse.Namespace) -> int:
     from fedarena.cli.reproduce_output import show_all
     from fedarena.executors import cores
     from fedarena.fidelity.gather import gather
+    from fedarena.fidelity.shared import once
     from fedarena.records import prepare_folder
 
     if args.table is not None:
@@ -43,7 +44,7 @@ def run_all(args: argparse.Namespace) -> int:
     failed: dict[Asked, str] = {}
     if args.measure:
         prepare_folder(out)
-        todo = found.missing
+        todo = once(found.missing)
         if args.fresh:
             todo = list(dict.fromkeys([*(part.asked for part in found.parts), *found.missing]))
         try:

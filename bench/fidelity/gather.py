@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from fedarena.fidelity.parts import Asked, Part, guesses, load, published
+from fedarena.fidelity.shared import elsewhere
 from fedarena.fidelity.verdict import Verdict, difference, ours, verdict
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
@@ -56,7 +57,7 @@ class Gathered:
     Attributes:
         lines: by table. settings: of the tables that have lines. without: tables that have none.
         missing: parts that a line needs and that are not there, in the order of the tables.
-        parts: those that are there and hold; of tables with lines.
+        parts: those that are there and hold; of tables with lines. What is made of another table's is not among them.
         times: CPU seconds of these, and of parts that were given up how many they are expected to take.
         complaints: a line for every file that could not be used.
     """
@@ -95,6 +96,8 @@ def gather(
     times: dict[Asked, float] = {}
     before, complaints = published(report)
     without, missing, parts = [], [], []
+    there = {table: _there(out, table, before) for table in TABLES}
+    every = {part.asked.seed for found, _ in there.values() for part in found}
     for table, module in TABLES.items():
         # By its attributes, since a table is a module.
         page: Any = import_module(module)
@@ -102,33 +105,49 @@ def gather(
         if not numbers:
             without += [] if hasattr(page, "PUBLISHED") or not table.startswith(only) else [table]
             continue
-        own, damaged = load(out, table)
-        complaints += damaged
-        there = {part.asked for part in own if part.holds(page.SETTING)}
-        found = [*own, *(part for part in before if part.asked.table == table and part.asked not in there)]
-        stale = [part for part in found if not part.holds(page.SETTING)]
-        held = {part.asked for part in found if part not in stale}
-        told = {
-            part.asked: f"{part.asked.name} was measured by version {part.environment['fedarena']} or in another "
-            "setting; it counts as not measured"
-            for part in stale
-            if part.asked not in held
-        }
-        complaints += told.values()
-        holding = [p for p in found if p not in stale and (seeds is None or p.asked.seed in seeds)]
+        found, complained = there[table]
+        complaints += complained
         by_piece: dict[str, list[Part]] = {p.piece: [] for p in numbers}
-        for part in sorted(holding, key=lambda p: p.asked.seed):
-            if part.asked.piece in by_piece:
+        for part in found:
+            if part.asked.piece in by_piece and (seeds is None or part.asked.seed in seeds):
                 by_piece[part.asked.piece].append(part)
-                parts.append(part)
-        times |= guesses(out, table) | {part.asked: part.cpu_seconds for part in found if part not in stale}
+        parts += [part for own in by_piece.values() for part in own]
+        absent = [
+            Asked(table, piece, seed)
+            for piece, own in by_piece.items()
+            for seed in (every if seeds is None else seeds)
+            if seed not in {p.asked.seed for p in own}
+        ]
+        for asked, part in elsewhere(absent, lambda other: there[other][0]).items():
+            by_piece[asked.piece].append(part)
+        times |= guesses(out, table) | {part.asked: part.cpu_seconds for part in found}
         settings[table] = page.SETTING
-        lines[table] = [_line(table, p, by_piece[p.piece], failed or {}) for p in numbers]
-        for piece, holding in by_piece.items():
-            done = {p.asked.seed for p in holding}
+        lines[table] = [_line(table, p, _in_order(by_piece[p.piece]), failed or {}) for p in numbers]
+        for piece, own in by_piece.items():
+            done = {p.asked.seed for p in own}
             wanted = seeds if seeds is not None else ((0,) if not done else ())
             missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
     return Gathered(lines, settings, without, missing, parts, times, complaints)
+
+
+def _there(out: Path, table: str, before: Sequence[Part]) -> tuple[list[Part], list[str]]:
+    """A table's parts that hold, those in the folder before those published, and a line for each that is of no use."""
+    setting = import_module(TABLES[table]).SETTING
+    own, complaints = load(out, table)
+    held = {part.asked: part for part in own if part.holds(setting)}
+    rest = [part for part in (*own, *before) if part.asked.table == table and part.asked not in held]
+    held |= {part.asked: part for part in rest if part.holds(setting)}
+    told = {
+        part.asked: f"{part.asked.name} was measured by version {part.environment['fedarena']} or in another "
+        "setting; it counts as not measured"
+        for part in rest
+        if part.asked not in held
+    }
+    return _in_order(held.values()), [*complaints, *told.values()]
+
+
+def _in_order(parts: Iterable[Part]) -> list[Part]:
+    return sorted(parts, key=lambda part: part.asked.seed)
 
 
 def _line(table: str, published: Published, parts: Sequence[Part], failed: Mapping[Asked, str]) -> Line:

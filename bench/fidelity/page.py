@@ -178,7 +178,7 @@ def _rest(found: Gathered) -> list[str]:
         parts += [
             "## Where it was measured",
             f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, "
-            f"{words.duration(seconds)} of CPU time.",
+            f"{words.duration(seconds)} of CPU time. A run that stands in several tables is measured once.",
         ]
     else:
         parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]

@@ -50,6 +50,7 @@ class Part:
         rows: as the table's module gives them.
         cpu_seconds: of the process that measured it.
         environment: of the machine and the package, as in records.
+        run_of: name of the part of another table whose run it is (`fedarena.fidelity.shared`), "" where it is its own.
     """
 
     asked: Asked
@@ -57,6 +58,7 @@ class Part:
     rows: Sequence[dict[str, Any]]
     cpu_seconds: float
     environment: dict[str, Any]
+    run_of: str = ""
 
     def holds(self, setting: str) -> bool:
         """Whether it was measured by this version of the package, with this setting."""

@@ -6,6 +6,7 @@ MEASURED                            columns that are averaged over seeds when sh
 rows(piece, data_dir, seed, progress)   the rows of one part for one seed
 PUBLISHED                           where there are some: the papers' numbers, and where ours stand (`published`)
                                     (what of the papers no table holds is listed in `left_out`)
+RUNS                                where parts may be one run with those of other tables: piece -> `same_run.Run`
 draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
 compact(rows)                           likewise: all rows in the form in which they are printed, and notes below them
 """

@@ -16,6 +16,7 @@ from typing import Any
 from fedarena import compose, registry
 from fedarena.problem import ProblemSpec
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.same_run import Run
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Knowledge, Threat
@@ -96,6 +97,12 @@ class Cell:
         noise = "∞" if self.epsilon is None else f"{self.epsilon:g}"
         return f"{self.data}, ε = {noise}, {self.title}, {self.byzantine:.0%} Byzantine"
 
+    @property
+    def heading(self) -> dict[str, Any]:
+        """The columns of its row that are the table's, not the run's."""
+        share = f"{self.byzantine:.0%}"
+        return {"data": self.data, "ε": self.epsilon, "workers": self.title, "byzantine": share, "paper": self.paper}
+
 
 def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
     """The paper's accuracies."""
@@ -104,6 +111,11 @@ def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
         for c in cells
         if c.paper is not None
     )
+
+
+def runs(cells: Sequence[Cell]) -> dict[str, Run]:
+    """By name, what is trained for a cell, with all options in full."""
+    return {cell.name: Run(group(cell, 0, None), cell.heading) for cell in cells}
 
 
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Cell:
@@ -148,17 +160,10 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
 def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) -> dict[str, Any]:
     """The cell's row for one seed: the paper's accuracy beside ours, and what became of the uploads."""
     record = prepare(group(cell, seed, data_dir), progress)[0].record
-    row: dict[str, Any] = {
-        "data": cell.data,
-        "ε": cell.epsilon,
-        "workers": f"{cell.title}",
-        "byzantine": f"{cell.byzantine:.0%}",
-        "paper": cell.paper,
-    }
     metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
     if record["status"] != "ok":
-        return row | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
-    return row | {
+        return cell.heading | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
+    return cell.heading | {
         "accuracy": curve[-1][1],
         # Over the last three quarters, when every one of these federations has learned.
         "lowest": min(accuracy for rounds, accuracy, _ in curve if rounds >= curve[-1][0] / 4),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, reference
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, reference, runs
 
 SETTING = "test accuracy at ε = 2 under banked reputation, own data only; no paper tried it"
 
@@ -53,6 +53,7 @@ CELLS = [
 ]
 
 PIECES = tuple(cell.name for cell in CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "RUNS", "SETTING", "rows"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -70,6 +70,7 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

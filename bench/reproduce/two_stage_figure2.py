@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -34,6 +34,7 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, noise_alone, one, published
+from fedarena.reproduce.two_stage import MEASURED, noise_alone, one, published, runs
 
 SETTING = "test accuracy of DP alone, honest workers alone, by ε"
 
@@ -20,6 +20,7 @@ PAPER = {
 CELLS = noise_alone(PAPER)
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

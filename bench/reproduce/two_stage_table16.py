@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, noise_alone, one, published
+from fedarena.reproduce.two_stage import MEASURED, noise_alone, one, published, runs
 
 SETTING = "test accuracy of DP alone, honest workers alone, by ε, shards by Algorithm 4"
 
@@ -18,6 +18,7 @@ PAPER = {
 CELLS = noise_alone(PAPER, partition="algorithm4")
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
 
 SETTING = "test accuracy at ε = 2, auxiliary data from a foreign data set (paper: KMNIST)"
 
@@ -43,6 +43,7 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
 
 SETTING = "test accuracy on MNIST at ε = 0.125 under Gaussian attackers, by their share"
 
@@ -17,6 +17,7 @@ CELLS = [Cell("mnist", "gaussian", paper, share, 0.125, "gaussian") for share, p
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference
+from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference, runs
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -51,6 +51,7 @@ CELLS = PRINTED + TOWARDS_THE_CODE
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

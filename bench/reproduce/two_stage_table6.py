@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published
+from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, runs
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -54,6 +54,7 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

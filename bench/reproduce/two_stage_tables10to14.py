@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published
+from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
 
 SETTING = (
     "test accuracy by the share of workers that the server takes for honest, half of all are Byzantine; Tables 10 and "
@@ -103,6 +103,7 @@ CELLS = [
 
 PIECES = tuple(cell.name for cell in CELLS)
 PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
 rows = partial(one, CELLS)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
