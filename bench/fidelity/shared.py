@@ -49,7 +49,7 @@ def once(asked: Sequence[Asked]) -> list[Asked]:
 
 
 def _as(asked: Asked, part: Part) -> Part:
-    rows = [row | _runs(asked.table)[asked.piece].heading for row in part.rows]
+    rows = [{**row, **_runs(asked.table)[asked.piece].heading} for row in part.rows]
     setting = import_module(TABLES[asked.table]).SETTING
     return replace(part, asked=asked, setting=setting, rows=rows, run_of=part.asked.name)
 
