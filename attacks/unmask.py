@@ -14,9 +14,10 @@ columns is near γ. This takes no data.
 By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
 that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:
 
-    min over γ_t, γ_u   ‖(Ŵ_t s_t − γ_t r_a,t s_tᵀ) − (Ŵ_u s_u − γ_u r_a,u s_uᵀ)‖²
+    min over γ_t, γ_u   ‖(Ŵ_t s_t − γ_t r_a,t s_tᵀ) − (Ŵ_u s_u − γ_u r_a,u s_uᵀ)‖₁
 
-This takes no data either, and errs by one round's update alone.
+This takes no data either. Absolute deviations, since a round leaves the columns of units alone that none of its samples
+activates: least squares err by the update of the others, the least sum of absolutes hardly does.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class Masked:
 def gamma_from_labels(sent: Masked, wide: Widened, criterion: Criterion, x: Tensor, y: Tensor) -> float:
     """γ̂ by least squares over samples [n, ...] and their labels."""
     r_a = sent.r_a.double()
-    predicted, alpha = (t.double() for t in wide(sent.params, x))
+    params = {name: p.to(sent.r_a) for name, p in sent.params.items()}
+    predicted, alpha = (t.double() for t in wide(params, x.to(sent.r_a)))
     error = predicted - criterion.target(y, predicted)
     return float((alpha * (error @ r_a)).sum() / (r_a.square().sum() * alpha.square().sum()))
 
@@ -78,8 +80,25 @@ def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[flo
     """γ̂ of both broadcasts, the nearer to each other in time the better."""
     layers, masks = zip(*(_canonical_output(one, plan) for one in (sent, other)), strict=True)
     design = torch.stack([masks[0].flatten(), -masks[1].flatten()], 1)
-    found = torch.linalg.lstsq(design, (layers[0] - layers[1]).reshape(-1, 1)).solution.flatten()
+    found = least_absolute(design, (layers[0] - layers[1]).flatten())
     return float(found[0]), float(found[1])
+
+
+def least_absolute(design: Tensor, target: Tensor, steps: int = 50) -> Tensor:
+    """argmin_x ‖A x − b‖₁ by iteratively reweighted least squares, from the least-squares solution on.
+
+    Args:
+        design: A [n, k]. target: b [n]. steps: least-squares problems that are solved.
+    """
+    weight, found = torch.ones_like(target), torch.zeros_like(design[0])
+    for _ in range(steps):
+        root = weight.sqrt()[:, None]
+        found = torch.linalg.lstsq(design * root, target[:, None] * root).solution.flatten()
+        off = (design @ found - target).abs()
+        # A thousandth of the median: below, residuals count alike, or those that are 0 would be all that counts.
+        weight = 1 / off.clamp_min(max(float(off.median()) / 1000, torch.finfo(off.dtype).tiny ** 0.5))
+        weight = weight / weight.max()
+    return found
 
 
 def _canonical_output(sent: Masked, plan: ScalingPlan) -> tuple[Tensor, Tensor]:

@@ -47,6 +47,8 @@ from fedarena.view import Disclosure
 from fedarena.widened import Widened
 
 LOST = "digits lost"
+FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+"""A rounding of precision=float64, in roundings of the model."""
 
 
 class PBPFL(Defense):
@@ -82,6 +84,8 @@ class PBPFL(Defense):
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
         like = state.params[f"{self.output}.weight"]
         r_a = direction(self.options, like.shape[0], rng).to(like)
+        if self.options.precision == "float64":
+            r_a = r_a.double()  # and with it the layer that γ r_a is added to, where the model would drown
         gamma = coefficient(self.options, r_a.double().cpu(), rng).to(like)
         masks = [r.to(like.device) for r in channel_masks(self.options, self.plan.sizes, rng)]
         secret = {GAMMA: gamma} | {f"{MASK}{g}": r for g, r in enumerate(masks)}
@@ -91,8 +95,8 @@ class PBPFL(Defense):
         return Broadcast({**down, R_A: r_a}, secret)
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        params, r_a = self.open(down)
-        x, y, criterion = batch.x[0], batch.y[0], self.task.criterion
+        params, r_a = self.inside(down)
+        x, y, criterion = batch.x[0].to(r_a), batch.y[0], self.task.criterion
 
         def scalars(params: Tensors) -> tuple[Tensor, Tensor, Tensor]:
             predicted, alpha = self.wide(params, x)
@@ -107,13 +111,15 @@ class PBPFL(Defense):
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        params, r_a = self.open(down)
-        return named(three_gradients(self.task, self.wide, params, r_a, batches)), list(memories)
+        params, r_a = self.inside(down)
+        precise = [replace(batch, x=batch.x.to(r_a)) for batch in batches]
+        return named(three_gradients(self.task, self.wide, params, r_a, precise)), list(memories)
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         like = ups[UPLOADS[0] + self.additive[0]]
         rounding = 0.0 if self.secure is None else self.secure.rounding(len(cohort.clients), like.dtype)
-        gradients, lost = self.recover(sent, ups, rounding)
+        precise, lost = self.recover(sent, ups, rounding)
+        gradients = {name: g.to(state.params[name]) for name, g in precise.items()}
         found = self.combine(state, sent, gradients, cohort, rng)
         return replace(found, verdict={**found.verdict, LOST: lost})
 
@@ -154,6 +160,11 @@ class PBPFL(Defense):
         """What a client makes of the broadcast: Ŵ and r_a."""
         return {name: t for name, t in down.items() if name != R_A}, down[R_A]
 
+    def inside(self, down: Tensors) -> tuple[Tensors, Tensor]:
+        """The same, all of it in the precision in which a client calculates."""
+        params, r_a = self.open(down)
+        return {name: p.to(r_a) for name, p in params.items()}, r_a
+
     def factors(self, secret: Mapping[str, Tensor]) -> Tensors:
         """R of every parameter, in double precision."""
         return self.plan.factors([secret[f"{MASK}{g}"] for g in range(len(self.plan.sizes))])
@@ -168,14 +179,16 @@ class PBPFL(Defense):
 
         Lost to cancellation are log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖, in the
         layer where it is largest: by so much is the rounding error of the terms larger than that of their sum. Where a
-        secure sum has rounded each entry by `rounding`, it counts by as much as it exceeds ε/2.
+        secure sum has rounded each entry by `rounding`, it counts by as much as it exceeds ε/2. With
+        precision=float64 all that counts by as much as it exceeds a rounding of the model's, which is float32.
 
         Args:
             rounding: standard deviation of the error of each entry of `ups`.
         """
         gamma = float(sent.secret[GAMMA])
-        v = gamma**2 * float(sent.down[R_A].square().sum())
+        v = gamma**2 * float(sent.down[R_A].double().square().sum())
         noise = rounding * math.sqrt(1 + gamma**2 + v**2)
+        finer = FINER if self.options.precision == "float64" else 1.0
         r, gradients, lost = self.factors(sent.secret), {}, []
         for name in (n for n in sent.down if n != R_A):
             g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
@@ -184,15 +197,17 @@ class PBPFL(Defense):
             # In double precision: where r is wide, squares of these gradients overflow in float32.
             own, *sizes = ((t * factor).flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
             terms = sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]
-            error = terms + noise * float(factor.norm()) / (torch.finfo(found.dtype).eps / 2)
-            lost.append(torch.log10(error / own).where(error > 0, 0.0).nan_to_num(math.inf, math.inf))
+            unit = torch.finfo(found.dtype).eps / 2 / finer
+            error = terms * finer + noise * float(factor.norm()) / unit
+            lost.append(torch.log10(error / own).where(~(error <= own), 0.0).nan_to_num(math.inf, math.inf))
             gradients[name] = found.mul_(factor.to(found))
         return gradients, torch.stack(lost).amax(0)
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         assert state.auxiliary is not None
         own = self.noiseless(sent.down, *state.auxiliary.images())
-        return flatten({name: t[0] for name, t in self.recover(sent, {n: t[None] for n, t in own.items()})[0].items()})
+        found = self.recover(sent, {n: t[None] for n, t in own.items()})[0]
+        return flatten({name: t[0].to(state.params[name]) for name, t in found.items()})
 
 
 def named(parts: Sequence[Tensors]) -> Tensors:

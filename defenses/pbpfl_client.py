@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from fedarena.defense import Reading
-from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part
-from fedarena.defenses.pbpfl_wire import GRADIENT, R_A
+from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part, rounded
+from fedarena.defenses.pbpfl_wire import GRADIENT
 from fedarena.observe import PlainGradient, others_of, own_share, why_no_difference, without_own
 from fedarena.positive_scaling import ScalingPlan, canonical
 from fedarena.tensors import Tensors, combine, scale
@@ -51,10 +51,12 @@ def from_broadcasts(
 
 
 def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Observation:
-    others, (before, _), (then, _) = others_of(now, threat), defense.open(now.down), defense.open(after.down)
+    others = others_of(now, threat)
+    before, then = (rounded(defense, now, defense.open(one.down)[0]) for one in (now, after))
     total = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
     assert now.own_up is not None
-    target = without_own(total, part(now.own_up, GRADIENT), defense.mean_weights, now, threat)
+    own = rounded(defense, now, part(now.own_up, GRADIENT))
+    target = without_own(total, own, defense.mean_weights, now, threat)
     plain = PlainGradient(defense.task, before, others)
     return observation(defense, now, others, target, plain, defense.task.output_bias, target)
 
@@ -124,19 +126,16 @@ def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: in
     change = combine(1.0, c, -1.0, after)
     sizes = {layer: orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1) for layer in layers}
 
-    def rounded(tensors: Tensors) -> Tensors:
-        return {name: p.to(now.down[R_A]) for name, p in tensors.items()}
-
-    counted, here = defense.mean_weights, rounded(c)
+    counted, here = defense.mean_weights, rounded(defense, now, c)
     assert now.own_batch is not None
     share = own_share(counted, now, threat)
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
-    simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(sizes))
-    target, estimate = rounded(directions(change, c, layers, sizes)), rounded(hidden(defense, change))
+    simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(defense, now, sizes))
+    target, estimate = directions(change, c, layers, sizes), hidden(defense, change)
     found = observation(defense, now, others, target, simulate, None, estimate, "canonical update")
     bias = task.output_bias
     if bias is None:
         return found
     # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
-    total = rounded({bias: (models[0][bias] - models[1][bias]) / defense.step_size})
+    total = rounded(defense, now, {bias: (models[0][bias] - models[1][bias]) / defense.step_size})
     return replace(found, output_gradient=without_own(total, {bias: own[bias]}, counted, now, threat))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from fedarena.defenses.pbpfl_sight import coefficients, exact, observation, part
+from fedarena.defenses.pbpfl_sight import coefficients, exact, observation, part, rounded
 from fedarena.defenses.pbpfl_wire import BETA, GRADIENT, SIGMA, UPLOADS
 from fedarena.observe import PlainGradient, ThroughProtocol, victim
 from fedarena.tensors import Tensors, scale, shaped
@@ -99,7 +99,7 @@ def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: S
         assert now.secret is not None
         plain = {name: t * defense.factors(now.secret)[name].to(t) for name, t in plain.items()}
     found = observation(defense, now, (one,), target, simulate, None, None)
-    return replace(found, output_gradient=plain)
+    return replace(found, output_gradient=rounded(defense, now, plain))
 
 
 def cancelled(defense: PBPFL, threat: Threat, now: Seen) -> Observation:

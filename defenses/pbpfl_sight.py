@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def opened(defense: PBPFL, now: Seen) -> Masked:
-    """A round's broadcast."""
+    """A round's broadcast, as precise as it was sent."""
     return Masked(*defense.open(now.down), defense.additive)
 
 
@@ -44,7 +45,7 @@ def coefficients(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: 
         gamma = float(now.secret[GAMMA])
     else:
         gamma = estimate_gamma(defense, seen, now.index)
-    return gamma, gamma**2 * float(now.down[R_A].square().sum())
+    return gamma, gamma**2 * float(now.down[R_A].double().square().sum())
 
 
 def part(up: Tensors, kind: str) -> Tensors:
@@ -69,9 +70,20 @@ def observation(
     estimate: Tensors | None,
     of: str = "gradient",
 ) -> Observation:
-    """Of the samples behind these clients' uploads of a round; the rest as in `Observation`."""
+    """Of the samples behind these clients' uploads of a round; the rest as in `Observation`.
+
+    Targets and estimates are rounded to the precision of the model: messages may have a higher one.
+    """
     images = sum(images_behind(defense.task, c) for c in clients)
-    return Observation(now.index, clients, images, target, simulate, bias, estimate, of)
+    seen, found = (None if t is None else rounded(defense, now, t) for t in (target, estimate))
+    assert seen is not None
+    return Observation(now.index, clients, images, seen, simulate, bias, found, of)
+
+
+def rounded(defense: PBPFL, now: Seen, tensors: Tensors) -> Tensors:
+    """In the precision of the model, which is the broadcast's where that has no higher one."""
+    dtype = torch.float32 if defense.options.precision == "float64" else now.down[R_A].dtype
+    return {name: t.to(dtype) for name, t in tensors.items()}
 
 
 def residual_of_one(defense: PBPFL, now: Seen, up: Tensors) -> Tensor:
@@ -80,7 +92,8 @@ def residual_of_one(defense: PBPFL, now: Seen, up: Tensors) -> Tensor:
     σ of the output layer is α r_a hᵀ with h the masked features and α their sum, so that r_aᵀσ/‖r_a‖² = α h and its sum
     is α². The server knows γ, and with it (y − ȳ) hᵀ.
     """
-    name, r_a = defense.additive[0], now.down[R_A]
+    name = defense.additive[0]
+    r_a = now.down[R_A]
     assert now.secret is not None
     scaled = r_a @ up[SIGMA + name] / r_a.square().sum()
     h = scaled / scaled.sum().sqrt()

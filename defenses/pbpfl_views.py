@@ -37,6 +37,7 @@ from fedarena.defenses.pbpfl_sight import (
     opened,
     part,
     residual_of_one,
+    rounded,
 )
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, UPLOADS
 from fedarena.observe import PlainGradient, ThroughProtocol, uploads_seen
@@ -83,10 +84,11 @@ def disclosures(
     for t in (t for t in rounds if t in seen):
         sent = opened(defense, seen[t])
         if threat.form == "paper":
-            found.append(Disclosure(t, sent.params))
+            found.append(Disclosure(t, rounded(defense, seen[t], sent.params)))
         else:
             gamma = estimate_gamma(defense, seen, t)
-            found.append(Disclosure(t, sent.without(gamma), {GAMMA: torch.tensor([gamma])}))
+            freed = rounded(defense, seen[t], sent.without(gamma))
+            found.append(Disclosure(t, freed, {GAMMA: torch.tensor([gamma])}))
     return found or UNSEEN
 
 
@@ -94,7 +96,9 @@ def _as_gradient(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
     """What the paper's attacker reads as a gradient, matched with the model that it takes for the plain one."""
     clients, up = uploads_seen(now, threat)
     server = threat.party == "server"
-    at, target = (now.params, exact(defense, now, up)) if server else (defense.open(now.down)[0], part(up, GRADIENT))
+    at, target = now.params, exact(defense, now, up) if server else part(up, GRADIENT)
+    if not server:
+        at = rounded(defense, now, defense.open(now.down)[0])
     assert at is not None
     plain = PlainGradient(defense.task, at, clients)
     return observation(defense, now, clients, target, plain, defense.task.output_bias, target)
@@ -113,7 +117,8 @@ def _through_the_step(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], 
     found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate)
     if not server or bias or found.images > 1:
         return found
-    return replace(found, output_gradient={f"{defense.output}.bias": residual_of_one(defense, now, up)})
+    residual = {f"{defense.output}.bias": residual_of_one(defense, now, up)}
+    return replace(found, output_gradient=rounded(defense, now, residual))
 
 
 @dataclass(frozen=True)

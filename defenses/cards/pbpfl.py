@@ -24,6 +24,12 @@ class Options:
         choices=("uniform", "normal", "cancelling"),
     )
     gamma_scale: float = option(1.0, "factor on gamma=uniform and normal", above=0, high=1e6)
+    precision: str = option(
+        "float32",
+        "of the clients' passes, uploads and the broadcast's last layer; float64: twice the bytes up, and gradients "
+        "are recovered to about the rounding of the model",
+        choices=("float32", "float64"),
+    )
     digits: float = option(
         5.0, "decimal digits of a recovered gradient that may be lost to rounding before the run is marked", above=0
     )
@@ -69,4 +75,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
+    version=2,
 )

@@ -9,13 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pbpfl_play import SIZES, cnn, drawn, make, mean_gradient, mlp, play, relative, start
+from pbpfl_play import MODELS, SIZES, cnn, drawn, make, mean_gradient, mlp, play, relative, start
 from scaling_play import networks
 from torch import nn
 from torch.func import functional_call
 
 from fedarena.criterion import Criterion
-from fedarena.defense import Cohort, State
+from fedarena.defense import Broadcast, Cohort, State
 from fedarena.defenses.pbpfl_wire import GAMMA, MASK, R_A, UPLOADS
 from fedarena.errors import UserError
 from fedarena.rng import Rng
@@ -305,3 +305,41 @@ def test_regression_of_classes_has_one_output():
     defense = make(nn.Sequential(nn.Linear(12, 4), nn.ReLU(), nn.Linear(4, 1)), schedule={"loss": "regression"})
     assert defense.task.criterion == Criterion("regression", 3)
     assert relative(*recovered(defense, start(defense), drawn(defense, 1))) <= 1e-9
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_clients_in_double_precision_train_as_fedavg_does(model, shape):
+    """In single precision the additive mask costs digits, in double it costs none."""
+    errors, sizes = {}, (8, 12)
+    plain_rounds, plain = play(make(model(), shape, sizes, name="fedavg"), 12, dtype=torch.float32)
+    for precision in ("float32", "float64"):
+        defense = make(model(), shape, sizes, precision=precision, gamma_scale=30)
+        rounds, after = play(defense, 12, dtype=torch.float32)
+        assert all(p.dtype == torch.float32 for p in after.params.values())
+        assert {t.dtype for t in rounds[0].ups.values()} == {getattr(torch, precision)}
+        for r, p in zip(rounds, plain_rounds, strict=True):
+            assert all(torch.equal(a.x, b.x) for a, b in zip(r.batches, p.batches, strict=True))
+        errors[precision] = relative(after.params, plain.params)
+    assert errors["float64"] <= 1e-6
+    assert errors["float32"] > 30 * errors["float64"]
+
+
+def test_digits_lost_in_double_precision_count_from_those_of_single():
+    """They predict the error, 2^-24 · 10^lost, also where clients have 29 bits more."""
+
+    def lost_and_error(scale):
+        defense = make(precision="float64", gamma_scale=scale)
+        (r,), after = play(defense, 1, dtype=torch.float32)
+        doubles = {n: p.double() for n, p in r.params.items()}
+        exact = mean_gradient(defense, doubles, [replace(b, x=b.x.double()) for b in r.batches])
+        recovered = defense.recover(Broadcast(r.down, r.secret), r.ups)[0]
+        sums = {n: sum(s * g for s, g in zip(SIZES, recovered[n], strict=True)) for n in exact}
+        errors = [relative({n: sums[n] / sum(SIZES)}, {n: exact[n]}) for n in exact]
+        return float(after.verdict["digits lost"].max()), max(errors)
+
+    lost, error = lost_and_error(1.0)
+    assert lost == 0.0
+    assert error <= 1e-6
+    lost, error = lost_and_error(1e6)
+    assert error > 1e-5
+    assert 2.0**-24 * 10**lost / 30 < error < 2.0**-24 * 10**lost * 3

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from pbpfl_play import MODELS, cosine, make, mlp, one_hot, play, relative, views
+from pbpfl_play import MODELS, cnn, cosine, make, mlp, one_hot, play, relative, shard, views
 from torch import nn
 
 from fedarena.defenses.pbpfl_wire import GRADIENT, R_A, UPLOADS
 from fedarena.tensors import flatten, row
+from fedarena.threat import Threat
+from fedarena.transcript import cut
 
 
 @pytest.mark.parametrize(("model", "shape"), MODELS)
@@ -94,3 +98,26 @@ def test_one_sample_shows_the_server_its_features_and_label():
 class Sent:
     def __init__(self, r):
         self.down, self.secret = r.down, r.secret
+
+
+@pytest.mark.parametrize("form", ["paper", "adaptive"])
+@pytest.mark.parametrize("party", ["server", "client", "eavesdropper"])
+@pytest.mark.parametrize("model", [mlp, cnn, lambda: mlp(bias=False)])
+def test_parties_get_the_precision_of_the_model_where_messages_have_a_higher_one(model, party, form):
+    shape = (1, 8, 8) if model is cnn else (12,)
+    batch = {"schedule": {"batch_size": 1}, "sizes": (1, 1)} if model not in (mlp, cnn) else {"sizes": (8, 12)}
+    defense = make(model(), shape, precision="float64", **batch)
+    rounds, _ = play(defense, 2, dtype=torch.float32)
+    (reading,) = views(defense, rounds, party, form, victims=[0])
+    (o,) = reading.observations
+    given = [o.target, *(t for t in (o.estimate, o.output_gradient) if t)]
+    assert {t.dtype for tensors in given for t in tensors.values()} == {torch.float32}
+    found = o.simulate(*(t.float() for t in one_hot(rounds[0].batches[1])))
+    assert set(found) == set(o.target)
+    if (party, form) != ("client", "paper"):  # which is matched with the wrong model
+        assert relative(found, o.target) <= 1e-3
+    threat = Threat(party, form)
+    seen = cut(rounds, threat, replace(shard(defense), x=torch.rand(1, 300, *shape)) if party == "client" else None)
+    disclosed = defense.disclosures(threat, seen, [0])
+    if party != "server":
+        assert {p.dtype for p in disclosed[0].params.values()} == {torch.float32}
