@@ -89,7 +89,7 @@ class Aggregator(ABC):
 
     @property
     def auxiliary_option(self) -> str:
-        """Which option says how many these are."""
+        """Which option says how many these are; "" where none does."""
         return ""
 
     def check(self, n: int, f: int) -> None:

@@ -91,10 +91,9 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
     generator, chosen = rng.numpy(), []
     counts = np.bincount(source.y_train, minlength=source.n_classes)
     if counts.min() < wanted.per_class:
-        raise UserError(
-            f"option '{wanted.option}' is {wanted.per_class}, samples of each class that the server is to hold, "
-            f"allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has"
-        )
+        number = f"{wanted.per_class}, samples of each class that the server is to hold"
+        asked = f"option '{wanted.option}' is {number}" if wanted.option else f"the rule asks for {number}"
+        raise UserError(f"{asked}, allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has")
     for k in range(source.n_classes):
         members = np.flatnonzero(source.y_train == k)
         chosen.append(generator.permutation(members)[: wanted.per_class])

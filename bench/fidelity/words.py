@@ -21,13 +21,16 @@ def number(line: Line) -> str:
 
 
 def interval(line: Line) -> str:
-    """The 95 % interval over seeds, where there are several."""
+    """The 95 % interval over seeds, where there are several; of a share what of it lies in [0, 1]."""
     found, decimals = line.found, places(line)
     if not isinstance(found, Mean):
         return "-"
     if found.half is None:
         return "one seed"
-    return f"{found.value - found.half:.{decimals}f} to {found.value + found.half:.{decimals}f}"
+    low, high = found.value - found.half, found.value + found.half
+    if line.published.share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return f"{low:.{decimals}f} to {high:.{decimals}f}"
 
 
 def difference(line: Line) -> str:

@@ -150,3 +150,14 @@ def test_a_foreign_table_is_no_picture(data, other, monkeypatch) -> None:
     monkeypatch.setattr(registry, "find", lambda kind, name: Card(name))
     with pytest.raises(UserError, match=f"option 'aux_dataset' is {other}, whose inputs have shape"):
         hold(sets[data], Auxiliary(2, other), Rng(0), None)
+
+
+@pytest.mark.parametrize(
+    ("option", "told"), [("root", "option 'root' is 500, samples"), ("", "the rule asks for 500, samples")]
+)
+def test_more_samples_than_there_are_of_a_class_are_refused(option, told):
+    from fedarena import registry
+    from fedarena.division import hold
+
+    with pytest.raises(UserError, match=f"^{told} of each class .* allowed with digits: 1 to [0-9]+"):
+        hold(registry.find("dataset", "digits").load()(None), Auxiliary(500, option=option), Rng(0), None)

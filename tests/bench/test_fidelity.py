@@ -105,6 +105,14 @@ def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Pat
     assert (third.verdict, third.found, third.seeds) == ("not measured", None, ())
 
 
+def test_the_interval_of_a_share_stays_among_shares(toy: str, tmp_path: Path) -> None:
+    put(tmp_path, *(part(seed=s, accuracy=a) for s, a in enumerate((0.05, 0.95, 0.7))))
+    line = gather(tmp_path, tmp_path).lines[toy][0]
+    assert words.interval(line) == "0.0000 to 1.0000"
+    counted = replace(line, published=replace(line.published, share=False))
+    assert words.interval(counted).startswith("-0.")
+
+
 def test_missing_are_the_seeds_that_are_asked_for(toy: str, tmp_path: Path) -> None:
     put(tmp_path, part(seed=1))
     blue, two = Asked(toy, "blue, three", 0), Asked(toy, "red, two", 0)

@@ -138,7 +138,7 @@ def test_dirichlet_keeps_its_smallest_size() -> None:
 def test_dirichlet_gives_up_in_one_line() -> None:
     with pytest.raises(UserError, match=r"option 'alpha' is 0.001.*each of 9 clients"):
         dirichlet(np.zeros(10, np.int64), 9, np.random.default_rng(0), DirichletOptions(alpha=0.001))
-    with pytest.raises(UserError, match="10 training samples allow 1 to 3 clients of at least 3 each"):
+    with pytest.raises(UserError, match="'min_size' is 3, allowed with 10 samples for 4 clients: 1 to 2"):
         dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(min_size=3))
     with pytest.raises(UserError, match="alpha"):
         dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(alpha=1e308))
