@@ -32,6 +32,9 @@ from fedarena.positive_scaling import ScalingPlan, scales
 from fedarena.tensors import Tensors
 from fedarena.widened import Widened
 
+PARALLEL = 1e-3
+"""sin² of the angle below which two masks cannot be told apart."""
+
 
 @dataclass(frozen=True)
 class Masked:
@@ -76,10 +79,16 @@ def gamma_from_columns(sent: Masked) -> float:
     return float((r_a @ sent.columns() / r_a.square().sum()).median())
 
 
-def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[float, float]:
-    """γ̂ of both broadcasts, the nearer to each other in time the better."""
+def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[float, float] | None:
+    """γ̂ of both broadcasts, the nearer to each other in time the better.
+
+    None where r_a,t s_tᵀ and r_a,u s_uᵀ are nearly parallel, as with one output and r constant: then only what
+    is between the two γ can be told.
+    """
     layers, masks = zip(*(_canonical_output(one, plan) for one in (sent, other)), strict=True)
     design = torch.stack([masks[0].flatten(), -masks[1].flatten()], 1)
+    if 1 - float(torch.cosine_similarity(design[:, 0], design[:, 1], dim=0)) ** 2 < PARALLEL:
+        return None
     found = least_absolute(design, (layers[0] - layers[1]).flatten())
     return float(found[0]), float(found[1])
 

@@ -27,11 +27,13 @@ def opened(defense: PBPFL, now: Seen) -> Masked:
 
 
 def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
-    """γ̂ of round t by the broadcast after it or before it; of a party that saw neither by its labels, if it has any."""
+    """γ̂ of round t by the broadcast after it or before it; where neither is seen or tells, by labels, if it has any."""
     now = opened(defense, seen[t])
     for other in (t + 1, t - 1):
         if other in seen:
-            return gammas_from_two(now, opened(defense, seen[other]), defense.plan)[0]
+            found = gammas_from_two(now, opened(defense, seen[other]), defense.plan)
+            if found is not None:
+                return found[0]
     own = seen[t].own_data
     if own is None:
         return gamma_from_columns(now)

@@ -57,7 +57,8 @@ class Gathered:
     Attributes:
         lines: by table. settings: of the tables that have lines. without: tables that have none.
         missing: parts that a line needs and that are not there, in the order of the tables.
-        parts: those that are there and hold; of tables with lines. What is made of another table's is not among them.
+        parts: those that are there and hold, of tables with lines; in place of what is made of another table's part,
+            that part.
         times: CPU seconds of these, and of parts that were given up how many they are expected to take.
         complaints: a line for every file that could not be used.
     """
@@ -118,8 +119,11 @@ def gather(
             for seed in (every if seeds is None else seeds)
             if seed not in {p.asked.seed for p in own}
         ]
-        for asked, part in elsewhere(absent, lambda other: there[other][0]).items():
+        lent = elsewhere(absent, lambda other: there[other][0])
+        for asked, part in lent.items():
             by_piece[asked.piece].append(part)
+        lenders = {part.run_of for part in lent.values()}
+        parts += [part for others, _ in there.values() for part in others if part.asked.name in lenders]
         times |= guesses(out, table) | {part.asked: part.cpu_seconds for part in found}
         settings[table] = page.SETTING
         lines[table] = [_line(table, p, _in_order(by_piece[p.piece]), failed or {}) for p in numbers]
@@ -127,7 +131,8 @@ def gather(
             done = {p.asked.seed for p in own}
             wanted = seeds if seeds is not None else ((0,) if not done else ())
             missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
-    return Gathered(lines, settings, without, missing, parts, times, complaints)
+    own_parts = list({part.asked: part for part in parts}.values())
+    return Gathered(lines, settings, without, missing, own_parts, times, complaints)
 
 
 def _there(out: Path, table: str, before: Sequence[Part]) -> tuple[list[Part], list[str]]:

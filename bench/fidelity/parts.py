@@ -177,9 +177,11 @@ def _read(path: Path) -> Part:
 
 def _parse(text: str, where: str) -> Part:
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_no_number)
         if content["part"] != SCHEMA:
             raise UserError(f"{where} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+        if not content["rows"] or not all(content["rows"]):
+            raise ValueError("rows without a column")
         return Part(
             Asked(content["table"], content["piece"], int(content["seed"])),
             content["setting"],
@@ -189,6 +191,10 @@ def _parse(text: str, where: str) -> Part:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(where, error) from None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
 
 
 def _damaged(where: str, error: Exception) -> UserError:

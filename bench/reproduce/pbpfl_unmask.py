@@ -75,7 +75,9 @@ def _look(defense: PBPFL, problem: Problem, now: Round, after: Round) -> dict[st
     truth = float(now.secret[GAMMA])
     own = problem.data_of(Threat("client", "adaptive"))
     assert own is not None
-    gamma, gamma_after = gammas_from_two(sent, then, defense.plan)
+    both = gammas_from_two(sent, then, defense.plan)
+    assert both is not None  # ten outputs, whose masks are far from parallel
+    gamma, gamma_after = both
     freed, freed_after = sent.without(gamma), then.without(gamma_after)
     plain, masked, unmasked = (problem.predictions(p) for p in (now.params, sent.params, freed))
     released = defense.release(State(now.params), Rng(now.index).child("release"))

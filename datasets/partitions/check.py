@@ -6,18 +6,27 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.errors import UserError
+from fedarena.plural import plural
 
 Labels = npt.NDArray[np.int64 | np.float32]
 Shards = list[npt.NDArray[np.int64]]
 
 
-def check_clients(labels: Labels, n_clients: int, min_size: int = 1) -> None:
-    """Refuse more clients than `labels` [N] has samples for. Raises UserError."""
-    most = len(labels) // min_size
-    if not 1 <= n_clients <= most:
-        each = f" of at least {min_size} each" if min_size > 1 else ""
+def check_clients(labels: Labels, n_clients: int, each: int = 1, option: str = "") -> None:
+    """Refuse more clients than `labels` [N] has samples for, or more samples for `each`. Raises UserError.
+
+    Args:
+        option: of the partition, which says how many samples each client is to have.
+    """
+    if not 1 <= n_clients <= len(labels):
         raise UserError(
-            f"option 'clients' is {n_clients}, but {len(labels)} training samples allow 1 to {most} clients{each}"
+            f"option 'clients' is {n_clients}, but {len(labels)} training samples allow 1 to {len(labels)} clients"
+        )
+    most = len(labels) // n_clients
+    if each > most:
+        raise UserError(
+            f"option 'partition.{option}' is {each}, allowed with {len(labels)} training samples for "
+            f"{plural(n_clients, 'client')}: 1 to {most}"
         )
 
 

@@ -23,12 +23,7 @@ def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: Dir
             `min_size` samples.
     """
     check_classes(labels, "dirichlet")
-    check_clients(labels, n_clients)
-    if options.min_size > (most := len(labels) // n_clients):
-        raise UserError(
-            f"partition dirichlet: option 'min_size' is {options.min_size}, allowed with {len(labels)} samples "
-            f"for {n_clients} clients: 1 to {most}"
-        )
+    check_clients(labels, n_clients, options.min_size, "min_size")
     classes, sizes = np.unique(labels, return_counts=True)
     for _ in range(DRAWS):
         cuts = [_cuts(int(size), n_clients, options.alpha, rng) for size in sizes]

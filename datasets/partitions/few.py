@@ -14,5 +14,5 @@ def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: Few
     Raises:
         UserError: fewer than n·s samples.
     """
-    check_clients(labels, n_clients, options.samples)
+    check_clients(labels, n_clients, options.samples, "samples")
     return np.split(rng.permutation(len(labels))[: n_clients * options.samples], n_clients)

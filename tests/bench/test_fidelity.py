@@ -143,7 +143,7 @@ def test_a_number_that_two_rows_answer_to_is_none(toy: str, tmp_path: Path) -> N
     [
         ("{", "is damaged (JSONDecodeError"),
         ("[]", "is damaged (TypeError"),
-        ('{"part": 1}', "is damaged (KeyError: 'table')"),
+        ('{"part": 1}', "is damaged (KeyError: 'rows')"),
         ('{"part": 99}', "has layout 99"),
     ],
 )

@@ -86,6 +86,36 @@ def test_the_page_has_a_run_in_every_table_and_measures_it_once(log: Path, capsy
     capsys.readouterr()
 
 
+def test_a_page_of_one_table_keeps_the_runs_of_others_that_it_is_made_of(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", TABLE, "--only=red", "--jobs=1", "--quiet"]) == 0
+    page = ["reproduce", "--all", "--report=report", "--quiet", "--only", f"{OTHER}: crimson"]
+    assert main(page) == 0
+    (line,) = Path("report/parts.jsonl").read_text().splitlines()
+    assert (json.loads(line)["table"], json.loads(line)["piece"]) == (TABLE, "red, one")
+    assert main([*page, "--out=nowhere"]) == 0
+    assert gather(Path("nowhere"), Path("report"), only=OTHER).lines[OTHER][0].verdict == "held"
+    log.unlink()
+    assert main([*page, "--measure", "--fresh", "--jobs=1"]) == 0
+    assert log.read_text() == "red, one 0\n"  # the run is measured anew under its own name
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("content", ['{"accuracy": NaN}', "{}", ""])
+def test_a_damaged_part_of_another_table_is_not_taken(
+    log: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    assert main(["reproduce", TABLE, "--only=red, one", "--jobs=1", "--quiet"]) == 0
+    (path,) = Path("runs/parts/dbcl-toy").glob("*.json")
+    part = json.loads(path.read_text())
+    path.write_text(json.dumps(part | {"rows": ["HERE"]}).replace('"HERE"', content))
+    log.unlink()
+    assert main(["reproduce", OTHER, "--only=crimson", "--jobs=1", "--quiet", "--json"]) == 0
+    assert log.read_text() == "crimson 0\n"
+    capsys.readouterr()
+
+
 def test_a_part_of_its_own_comes_before_what_is_made_of_another(log: Path) -> None:
     def part(table: str, piece: str, accuracy: float, seed: int = 0) -> Part:
         return Part(Asked(table, piece, seed), "", [{"accuracy": accuracy}], 1.0, {"fedarena": "0"})

@@ -138,7 +138,9 @@ def test_dirichlet_keeps_its_smallest_size() -> None:
 def test_dirichlet_gives_up_in_one_line() -> None:
     with pytest.raises(UserError, match=r"option 'alpha' is 0.001.*each of 9 clients"):
         dirichlet(np.zeros(10, np.int64), 9, np.random.default_rng(0), DirichletOptions(alpha=0.001))
-    with pytest.raises(UserError, match="'min_size' is 3, allowed with 10 samples for 4 clients: 1 to 2"):
+    with pytest.raises(
+        UserError, match=r"'partition\.min_size' is 3, allowed with 10 training samples for 4 clients: 1 to 2"
+    ):
         dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(min_size=3))
     with pytest.raises(UserError, match="alpha"):
         dirichlet(np.zeros(10, np.int64), 4, np.random.default_rng(0), DirichletOptions(alpha=1e308))
@@ -186,6 +188,6 @@ def test_few_gives_each_client_so_many_and_no_sample_twice() -> None:
     assert len(np.unique(np.concatenate(shards))) == 140
     assert not np.array_equal(shards[0], split("few", labels, 7, 1, FewOptions(samples=20))[0])
     with pytest.raises(
-        UserError, match="'clients' is 51, but 1000 training samples allow 1 to 50 clients of at least 20"
+        UserError, match=r"'partition\.samples' is 20, allowed with 1000 training samples for 51 clients: 1 to 19"
     ):
         split("few", labels, 51, options=FewOptions(samples=20))
