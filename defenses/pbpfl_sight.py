@@ -94,8 +94,7 @@ def residual_of_one(defense: PBPFL, now: Seen, up: Tensors) -> Tensor:
     σ of the output layer is α r_a hᵀ with h the masked features and α their sum, so that r_aᵀσ/‖r_a‖² = α h and its sum
     is α². The server knows γ, and with it (y − ȳ) hᵀ.
     """
-    name = defense.additive[0]
-    r_a = now.down[R_A]
+    name, r_a = defense.additive[0], now.down[R_A]
     assert now.secret is not None
     scaled = r_a @ up[SIGMA + name] / r_a.square().sum()
     h = scaled / scaled.sum().sqrt()

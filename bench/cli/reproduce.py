@@ -138,17 +138,11 @@ def _told(failed: Mapping[Asked, str], wanted: int) -> str:
 
 def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
     """Those of the wanted parts of a table that are there and hold, or whose run is there for another table."""
-    from importlib import import_module
-
-    from fedarena.fidelity import parts
+    from fedarena.fidelity.gather import holding
     from fedarena.fidelity.shared import elsewhere
 
-    def holding(table: str) -> list[Part]:
-        setting = import_module(TABLES[table]).SETTING
-        return [part for part in parts.load(out, table)[0] if part.holds(setting)]
-
-    found = {part.asked: part for part in holding(wanted[0].table) if part.asked in wanted}
-    return found | elsewhere([one for one in wanted if one not in found], holding)
+    found = {part.asked: part for part in holding(out, wanted[0].table)[0] if part.asked in wanted}
+    return found | elsewhere([one for one in wanted if one not in found], lambda table: holding(out, table)[0])
 
 
 def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:

@@ -97,7 +97,7 @@ def gather(
     times: dict[Asked, float] = {}
     before, complaints = published(report)
     without, missing, parts = [], [], []
-    there = {table: _there(out, table, before) for table in TABLES}
+    there = {table: holding(out, table, before) for table in TABLES}
     every = {part.asked.seed for found, _ in there.values() for part in found}
     for table, module in TABLES.items():
         # By its attributes, since a table is a module.
@@ -131,11 +131,11 @@ def gather(
             done = {p.asked.seed for p in own}
             wanted = seeds if seeds is not None else ((0,) if not done else ())
             missing += [Asked(table, piece, seed) for seed in wanted if seed not in done]
-    own_parts = list({part.asked: part for part in parts}.values())
-    return Gathered(lines, settings, without, missing, own_parts, times, complaints)
+    once = list({part.asked: part for part in parts}.values())  # one may be lent to several tables
+    return Gathered(lines, settings, without, missing, once, times, complaints)
 
 
-def _there(out: Path, table: str, before: Sequence[Part]) -> tuple[list[Part], list[str]]:
+def holding(out: Path, table: str, before: Sequence[Part] = ()) -> tuple[list[Part], list[str]]:
     """A table's parts that hold, those in the folder before those published, and a line for each that is of no use."""
     setting = import_module(TABLES[table]).SETTING
     own, complaints = load(out, table)
