@@ -96,6 +96,15 @@ def find(browser: Any, selector: str) -> Any:
     return browser.find_element("css selector", selector)
 
 
+def until(browser: Any, told: Callable[[], object]) -> None:
+    """Waits for what the page says: a new address is answered by an event, after the call that caused it has returned."""
+    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    passing = (NoSuchElementException, StaleElementReferenceException)  # while the page is drawn anew
+    WebDriverWait(browser, 60, ignored_exceptions=passing).until(lambda _: told())
+
+
 def rows(browser: Any) -> list[list[str]]:
     """Text of the visible cells of the visible rows."""
     script = """return [...document.querySelectorAll("#board tbody tr")].filter((r) => !r.hidden).map(
@@ -250,7 +259,7 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
     find(
         browser, f"#board tbody tr:nth-child({1 + [r.defense for r in standings(board)].index('dbcl')}) button"
     ).click()
-    assert find(browser, "#detail-title").text == "dbcl"
+    until(browser, lambda: find(browser, "#detail-title").text == "dbcl")
     assert browser.switch_to.active_element == find(browser, "#detail-title")
     assert not find(browser, "#cell").is_displayed()
     heat = browser.find_elements("css selector", "#detail .heat button")
@@ -261,7 +270,7 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
     )
     assert any(name.startswith("dlg as client, paper: n/a") for name in names)
     heat[next(i for i, name in enumerate(names) if name.startswith("dlg as server, paper"))].send_keys(Keys.ENTER)
-    assert find(browser, "#cell-title").text == "dlg against dbcl"
+    until(browser, lambda: find(browser, "#cell-title").text == "dlg against dbcl")
     told = find(browser, "#cell").text
     for key in chosen.keys.values():
         assert key in told
@@ -277,12 +286,11 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
     ]
     assert all(browser.execute_script("return arguments[0].naturalWidth", p) == 3 * 8 + 2 * 2 for p in pictures)
     find(browser, "#cell .copy").click()
-    copied = find(browser, "#cell .copy + span")
-    assert copied.text in ("copied", "selected: press Ctrl+C")
+    until(browser, lambda: find(browser, "#cell .copy + span").text in ("copied", "selected: press Ctrl+C"))
     browser.back()
-    assert not find(browser, "#cell").is_displayed()
+    until(browser, lambda: not find(browser, "#cell").is_displayed())
     browser.back()
-    assert not find(browser, "#detail").is_displayed()
+    until(browser, lambda: not find(browser, "#detail").is_displayed())
 
 
 def test_curves_are_drawn_and_told(board: Board, text: str, show: Open) -> None:
@@ -376,6 +384,7 @@ def test_boards_with_little_on_them(little: Board, show: Open) -> None:
     assert [line[1].split("no rank")[0] for line in rows(browser)] == [r.defense for r in standings(little, cut)]
     for i, c in enumerate(little.cells):
         browser.execute_script("location.hash = arguments[0]", f"defense-{little.defenses.index(c.defense)}-{i}")
-        assert find(browser, "#cell-title").text == f"{c.attack} against {c.defense}"
+        title = f"{c.attack} against {c.defense}"
+        until(browser, lambda title=title: find(browser, "#cell-title").text == title)
     browser.execute_script("location.hash = 'defense-99-99'")
-    assert not find(browser, "#detail").is_displayed()
+    until(browser, lambda: not find(browser, "#detail").is_displayed())
