@@ -24,6 +24,8 @@ Progress = Callable[[float, str], None]
 
 FEDAVG, MASKED, TRIVIAL = "fedavg", "pbpfl", "trivial"
 """The methods; `trivial` is the best constant prediction."""
+LAST_BITS = "last bits"
+"""What a method is called beside its name when its first parameters are those of `nudge`."""
 PARTITIONS = {"whole": "iid", "disjoint": "iid", "copies": "copies"}
 """What the shards are called here, and the partition that makes them. With one client there is one shard, the whole."""
 
@@ -56,6 +58,11 @@ def train(method: str, problem: Problem, seed: int, report: Callable[[float], No
     """A whole federation under `fedavg` or `pbpfl` with its usual options."""
     defense = make_defense(parse_defense(method), problem.task)
     return federation.run(defense, problem, Rng(seed).child("federation"), progress=report)
+
+
+def nudge(problem: Problem) -> Problem:
+    """Every initial parameter larger by 2⁻²² of itself, one or two units in the last place."""
+    return replace(problem, init={name: p * (1 + 2**-22) for name, p in problem.init.items()})
 
 
 def apart(a: Run, b: Run, value: Callable[[Point], float]) -> float:

@@ -17,13 +17,25 @@ APTOS, the table's other data set, is not among those here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedarena.federation import Point, Run
 from fedarena.problem import Problem
-from fedarena.reproduce.pbpfl import FEDAVG, MASKED, TRIVIAL, Progress, apart, digits_lost, in_epochs, spec, train
+from fedarena.reproduce.pbpfl import (
+    FEDAVG,
+    LAST_BITS,
+    MASKED,
+    TRIVIAL,
+    Progress,
+    apart,
+    digits_lost,
+    in_epochs,
+    nudge,
+    spec,
+    train,
+)
 from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 
@@ -34,7 +46,7 @@ SETTING = (
 )
 MEASURED = ("mse", "best", "apart", "digits_lost", "cpu_seconds")
 
-NUDGED = "fedavg, last bits"
+NUDGED = f"{FEDAVG}, {LAST_BITS}"
 WIDTH = 50
 HIDDEN = {"MLP-3": 2, "MLP-5": 4, "MLP-7": 6, "MLP-3 (code)": 3}
 CLIENTS = (1, 5, 10)
@@ -126,11 +138,6 @@ def measure(cell: Cell, data_dir: Path | None, seed: int, progress: Progress) ->
 def mse(point: Point) -> float:
     """The loss is half of it (Eq. 3)."""
     return 2 * point.loss
-
-
-def nudge(problem: Problem) -> Problem:
-    """Every initial parameter larger by 2⁻²² of itself, one or two units in the last place."""
-    return replace(problem, init={name: p * (1 + 2**-22) for name, p in problem.init.items()})
 
 
 def trivial(problem: Problem) -> float:

@@ -98,11 +98,13 @@ def test_table_2_names_its_federations():
 def test_table_2_in_small(skip):
     cell = pbpfl_table2.Cell(5, 1, skip, data="digits", batch=128, rate=1e-3)
     found = pbpfl_table2.measure(cell, None, 0, silent)
-    assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "trivial"]
-    assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None]
-    entropy, plain, masked, constant = found
+    assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
+    assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
+    entropy, plain, masked, nudged, constant = found
     assert plain["rounds"] == 3  # 287 samples a client
     assert masked["apart"] == abs(masked["accuracy"] - plain["accuracy"]) <= 0.02
+    assert nudged["apart"] == abs(nudged["accuracy"] - plain["accuracy"]) <= 0.02
+    assert entropy["apart"] is plain["apart"] is constant["apart"] is None
     assert entropy["accuracy"] != plain["accuracy"]
     assert 0.1 <= constant["accuracy"] < 0.12
     assert masked["digits_lost"] > 0
