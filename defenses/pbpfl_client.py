@@ -1,33 +1,38 @@
 """What a client of PBPFL makes of two consecutive broadcasts.
 
 The client finds γ̂ by two broadcasts (`fedarena.attacks.unmask`), takes γ̂ r_a off the output layer and brings what
-is left into the canonical form C(W), with incoming weights of length 1 (`fedarena.positive_scaling`). From round to
-round C changes by the update of the hidden layers alone. Row i of a layer that reads the input moves from c along
-−∂L/∂c_i, by a length that depends on the unknown ‖w_i‖: so what is matched is the direction of each row's change,
-orthogonal to c.
+is left into the canonical form C(W), with incoming weights of length 1 (`fedarena.positive_scaling`). C changes by the
+update, seen up to the units' unknown lengths. There are two ways around those:
+
+    `first layer`   the directions in which the rows of layers that read the input go (`fedarena.defenses.pbpfl_rows`)
+    `every layer`   all of C, with the lengths that a candidate implies (`fedarena.defenses.pbpfl_every_layer`)
+
+Of one sample a dense first layer shows everything, and is easily descended; a convolution's shows too little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 from fedarena.defense import Reading
+from fedarena.defenses.pbpfl_every_layer import EveryLayer, sized, sizes_of
+from fedarena.defenses.pbpfl_rows import RowDirections, directions, lengths, reading_the_input
 from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part, rounded
 from fedarena.defenses.pbpfl_wire import GRADIENT
 from fedarena.observe import PlainGradient, others_of, own_share, why_no_difference, without_own
-from fedarena.positive_scaling import ScalingPlan, canonical
+from fedarena.positive_scaling import canonical
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
-from fedarena.view import Observation
+from fedarena.view import Observation, Simulator
 
 if TYPE_CHECKING:
     from fedarena.defenses.pbpfl import PBPFL
+
+EVERY, FIRST = "every layer", "first layer"
+"""The readings in the adaptive form."""
 
 
 def from_broadcasts(
@@ -45,9 +50,8 @@ def from_broadcasts(
         return NotApplicable(why_no_difference(defense.task))
     if threat.form == "paper":
         return [Reading("difference", tuple(_difference(defense, threat, seen[t], seen[t + 1]) for t in rounds))]
-    if not reading_the_input(defense.plan):
-        return NotApplicable("no layer with units of its own reads the input")
-    return [Reading("first layer", tuple(_first_layer(defense, threat, seen, t) for t in rounds))]
+    found = [_canonical(defense, threat, seen, t) for t in rounds]
+    return [Reading(name, tuple(of_round[name] for of_round in found)) for name in found[0]]
 
 
 def _difference(defense: PBPFL, threat: Threat, now: Seen, after: Seen) -> Observation:
@@ -67,75 +71,40 @@ def freed(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> Tensors:
     return {name: p.double() for name, p in found.items()}
 
 
-@dataclass(frozen=True)
-class RowDirections:
-    """Simulator: where the rows of the layers that read the input go, when the others hold a candidate batch.
-
-    Attributes:
-        others: the plain gradient of the others' samples at C(W_t).
-        own: the party's own gradient there. share: its part N_a/N of the mean.
-        layers: names of the layers. sizes: how long each row's direction counts.
-    """
-
-    others: PlainGradient
-    own: Tensors
-    share: float
-    layers: tuple[str, ...]
-    sizes: Tensors
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        gradient = combine(1 - self.share, self.others(x, y), self.share, self.own)
-        return directions(gradient, self.others.params, self.layers, self.sizes)
-
-
-def directions(change: Tensors, c: Tensors, layers: Sequence[str], sizes: Tensors) -> Tensors:
-    """Each row of `change`, its bias included, orthogonal to the row of `c`, brought to the length in `sizes`."""
-    found = {}
-    for layer in layers:
-        along = orthogonal(rows_of(change, layer), rows_of(c, layer))
-        length = (along.square().sum(1) + torch.finfo(along.dtype).tiny).sqrt()
-        found[layer] = along * (sizes[layer].to(along) / length)[:, None]
-    return found
-
-
-def orthogonal(rows: Tensor, unit: Tensor) -> Tensor:
-    """Each row less its part along the row of length 1 in `unit`."""
-    return rows - (rows * unit).sum(1, keepdim=True) * unit
-
-
-def rows_of(tensors: Tensors, layer: str) -> Tensor:
-    """The incoming weights of each unit, and its bias as one more: [units, d]."""
-    weight, bias = tensors[f"{layer}.weight"].flatten(1), tensors.get(f"{layer}.bias")
-    return weight if bias is None else torch.cat([weight, bias[:, None]], 1)
-
-
-def reading_the_input(plan: ScalingPlan) -> tuple[str, ...]:
-    """The hidden layers that read nothing but the network's input."""
-    return tuple(layer.name for layer in plan.layers[:-1] if all(run.group is None for run in layer.columns))
-
-
 def hidden(defense: PBPFL, tensors: Tensors) -> Tensors:
     """Without the output layer."""
     return {name: t for name, t in tensors.items() if name not in defense.additive}
 
 
-def _first_layer(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation:
-    task, now, layers = defense.task, seen[t], reading_the_input(defense.plan)
+def _canonical(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int) -> dict[str, Observation]:
+    """What C(W_t) − C(W_{t+1}) tells of the others' samples, by the name of the reading."""
+    task, now, plan = defense.task, seen[t], defense.plan
     others, models = others_of(now, threat), (freed(defense, seen, t), freed(defense, seen, t + 1))
-    c, after = (canonical(defense.plan, model) for model in models)
-    change = combine(1.0, c, -1.0, after)
-    sizes = {layer: orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1) for layer in layers}
+    c, after = (canonical(plan, model) for model in models)
+    moved = combine(1.0, c, -1.0, after)
 
     counted, here = defense.mean_weights, rounded(defense, now, c)
     assert now.own_batch is not None
-    share = own_share(counted, now, threat)
+    plain, share = PlainGradient(task, here, others), own_share(counted, now, threat)
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
-    simulate = RowDirections(PlainGradient(task, here, others), own, share, layers, rounded(defense, now, sizes))
-    target, estimate = directions(change, c, layers, sizes), hidden(defense, change)
-    found = observation(defense, now, others, target, simulate, None, estimate, "canonical update")
-    bias = task.output_bias
-    if bias is None:
-        return found
-    # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
-    total = rounded(defense, now, {bias: (models[0][bias] - models[1][bias]) / defense.step_size})
-    return replace(found, output_gradient=without_own(total, {bias: own[bias]}, counted, now, threat))
+    told = None
+    if bias := task.output_bias:
+        # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
+        total = rounded(defense, now, {bias: (models[0][bias] - models[1][bias]) / defense.step_size})
+        told = without_own(total, {bias: own[bias]}, counted, now, threat)
+
+    sizes = sizes_of(plan, moved)
+    whole = EveryLayer(plain, own, share, plan, defense.step_size, rounded(defense, now, after), sizes)
+    found: dict[str, tuple[Tensors, Simulator]] = {EVERY: (sized(moved, sizes), whole)}
+    if layers := reading_the_input(plan):
+        units = lengths(moved, c, layers)
+        rows = RowDirections(plain, own, share, layers, rounded(defense, now, units))
+        found[FIRST] = directions(moved, c, layers, units), rows
+    estimate = hidden(defense, moved) or None
+    return {
+        name: replace(
+            observation(defense, now, others, target, simulate, None, estimate, "canonical update"),
+            output_gradient=told,
+        )
+        for name, (target, simulate) in found.items()
+    }

@@ -10,7 +10,7 @@ The adaptive ones know that the masked model is a network like any other, and th
 positive scaling of ReLU units, which no function depends on:
 
     server, eavesdropper   `upload`      Eq. 19 with γ or γ̂, σ and β; matched through the client step at Ŵ
-    client                 `first layer` the others' update of the layers that read the input
+    client                 `first layer`, `every layer`   the others' update in canonical form
 
 Where uploads are summed securely, single messages show more: `fedarena.defenses.pbpfl_messages`. How
 the client does it: `fedarena.defenses.pbpfl_client`.

@@ -75,5 +75,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
-    version=2,
+    version=3,
 )

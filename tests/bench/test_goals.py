@@ -183,8 +183,8 @@ def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_m
     made = groups("last-layer-label", f"{base}+{rule}", parties=("client",), forms=(form,), **more)
     plain = groups("last-layer-label", base, parties=("client",), forms=(form,), **more)
     problem = replace(made[0].problem, clients=5, belief=0)
-    (ruled,) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
-    (bare,) = run_groups([replace(g, problem=problem) for g in (*plain, made[1])], 1)[0].records
+    (ruled, *_) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records  # readings of one estimate
+    (bare, *_) = run_groups([replace(g, problem=problem) for g in (*plain, made[1])], 1)[0].records
     assert ruled["status"] == bare["status"]
     assert ruled["scores"] == pytest.approx(bare["scores"], abs=0.05)
     assert ruled["reason"] == bare["reason"]
@@ -201,7 +201,7 @@ def test_krum_gives_every_client_what_one_other_sent(base: str, form: Form) -> N
     more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
     made = groups("last-layer-label", f"{base}+krum", parties=("client",), forms=(form,), **more)
     problem = replace(made[0].problem, clients=5, belief=1)
-    (record,) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
+    (record, *_) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
     assert record["status"] == "ok", record["reason"]
     batches, left = divmod(record["metrics"]["labels"], problem.schedule.batch_size)
     assert left == 0

@@ -97,7 +97,7 @@ def find(browser: Any, selector: str) -> Any:
 
 
 def until(browser: Any, told: Callable[[], object]) -> None:
-    """Waits for what the page says: a new address is answered by an event, after the call that caused it has returned."""
+    """Waits for what the page says: a new address is answered by an event, after the call that caused it."""
     from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
     from selenium.webdriver.support.wait import WebDriverWait
 

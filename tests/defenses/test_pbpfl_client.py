@@ -15,8 +15,10 @@ from torch import nn
 from torch.func import vmap
 
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two, least_absolute
-from fedarena.defenses import pbpfl_client, pbpfl_sight
-from fedarena.defenses.pbpfl_client import directions, hidden, reading_the_input
+from fedarena.defenses import pbpfl_client, pbpfl_every_layer, pbpfl_sight
+from fedarena.defenses.pbpfl_client import EVERY, FIRST, hidden
+from fedarena.defenses.pbpfl_every_layer import change
+from fedarena.defenses.pbpfl_rows import directions, reading_the_input
 from fedarena.defenses.pbpfl_wire import GAMMA
 from fedarena.positive_scaling import canonical
 from fedarena.rng import Rng
@@ -157,8 +159,11 @@ def test_disclosures(model, shape, history, party):
 def test_the_canonical_form_shows_the_update_of_the_hidden_layers(model, shape):
     defense = make(model(), shape, sizes=(8, 12))
     rounds, _ = play(defense, 4)
-    (reading,) = views(defense, rounds, "client")
-    assert (reading.name, len(reading.observations)) == ("first layer", 3)
+    reading, same = views(defense, rounds, "client")
+    assert [(one.name, len(one.observations)) for one in (reading, same)] == [(EVERY, 3), (FIRST, 3)]
+    assert all(
+        cosine(a.estimate, b.estimate) > 1 - 1e-9 for a, b in zip(reading.observations, same.observations, strict=True)
+    )
     for o, r in zip(reading.observations, rounds, strict=False):
         before, after = (canonical(defense.plan, p) for p in (r.params, r.after))
         truth = hidden(defense, combine(1.0, before, -1.0, after))
@@ -170,15 +175,16 @@ def test_the_canonical_form_shows_the_update_of_the_hidden_layers(model, shape):
     assert cosine(naive.observations[0].estimate, plain) < 0.5
 
 
+@pytest.mark.parametrize("which", [0, 1], ids=[EVERY, FIRST])
 @pytest.mark.parametrize("sizes", [(8, 8), (8, 12), (8, 12, 20)])
 @pytest.mark.parametrize(("model", "shape"), MODELS)
-def test_row_directions_are_those_of_the_true_samples(model, shape, sizes, monkeypatch):
-    """Up to the error of γ̂, which is put out of the way."""
+def test_the_canonical_form_moves_as_the_true_samples_say(model, shape, sizes, which, monkeypatch):
+    """Up to the error of γ̂, which is put out of the way, as is what units that no sample activates get."""
     defense = make(model(), shape, sizes=sizes)
     rounds, _ = play(defense, 2)
     monkeypatch.setattr(pbpfl_client, "estimate_gamma", lambda defense, seen, t: float(rounds[t].secret[GAMMA]))
-    (reading,) = views(defense, rounds, "client")
-    (o,) = reading.observations
+    monkeypatch.setattr(pbpfl_every_layer, "FAINT", 1e-12)
+    (o,) = views(defense, rounds, "client")[which].observations
     assert o.clients == tuple(range(1, len(sizes)))
     share = torch.tensor(sizes[1:]).double() / sum(sizes[1:])
     each = [torch.func.grad(defense.task.loss)(rounds[0].params, *b.images()) for b in rounds[0].batches[1:]]
@@ -189,7 +195,35 @@ def test_row_directions_are_those_of_the_true_samples(model, shape, sizes, monke
     assert relative(o.simulate(x, y), o.target) <= 1e-6
     assert relative(o.simulate(x.flip(-1), y), o.target) > 0.01
     found = vmap(o.simulate)(torch.stack([x, x]), torch.stack([y, y]))
-    assert torch.allclose(found["0"][0], found["0"][1])
+    assert all(torch.allclose(*both) for both in found.values())
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+def test_lengths_of_units_need_not_be_known(model, shape, monkeypatch):
+    """However the hidden units were scaled, the true gradient moves C as it moved."""
+    monkeypatch.setattr(pbpfl_every_layer, "FAINT", 1e-12)
+    defense = make(model(), shape)
+    state, data = start(defense), shard(defense)
+    x, y = data.images()[0], one_hot(data)[1]
+    for spread in (1.0, 1.6):
+        g = torch.Generator().manual_seed(0)
+        factors = defense.plan.factors([spread ** torch.randn(n, generator=g).double() for n in defense.plan.sizes])
+        params = {name: p * factors[name] for name, p in state.params.items()}
+        gradient = torch.func.grad(defense.task.loss)(params, x, y)
+        c, after = (canonical(defense.plan, p) for p in (params, combine(1.0, params, -0.01, gradient)))
+        at_c = torch.func.grad(defense.task.loss)(c, x, y)
+        moved = combine(1.0, c, -1.0, after)
+        assert relative(change(defense.plan, c, at_c, 0.01, after), moved) <= 1e-6
+        wrong = torch.func.grad(defense.task.loss)(c, x.flip(-1), y)
+        assert relative(change(defense.plan, c, wrong, 0.01, after), moved) > 1e-3
+
+
+def test_a_unit_that_no_sample_activates_gets_its_layers_ratio():
+    rows = torch.tensor([[3.0, 0.0], [2.0, 0.0], [0.0, 0.0]]).double()
+    found = pbpfl_every_layer.ratios(2 * rows, rows, torch.tensor([[0.0, 1.0]]).double())
+    assert found.tolist() == pytest.approx([2.0, 2.0, 2.0])
+    still = pbpfl_every_layer.ratios(0 * rows, 0 * rows, torch.tensor([[0.0, 1.0]]).double())
+    assert still.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_directions_forget_length_and_what_lies_along_the_row():
@@ -215,4 +249,5 @@ def test_which_layers_read_the_input():
     assert reading_the_input(make().plan) == ("0",)
     single = make(nn.Sequential(nn.Linear(12, 3)), sizes=(8, 12))
     assert reading_the_input(single.plan) == ()
-    assert "no layer" in views(single, play(single, 2)[0], "client").reason
+    (only,) = views(single, play(single, 2)[0], "client")
+    assert (only.name, only.observations[0].estimate) == (EVERY, None)

@@ -9,6 +9,7 @@ import torch
 from pbpfl_play import MODELS, cnn, cosine, make, mlp, one_hot, play, relative, shard, views
 from torch import nn
 
+from fedarena.defenses.pbpfl_client import EVERY
 from fedarena.defenses.pbpfl_wire import GRADIENT, R_A, UPLOADS
 from fedarena.tensors import flatten, row
 from fedarena.threat import Threat
@@ -108,14 +109,15 @@ def test_parties_get_the_precision_of_the_model_where_messages_have_a_higher_one
     batch = {"schedule": {"batch_size": 1}, "sizes": (1, 1)} if model not in (mlp, cnn) else {"sizes": (8, 12)}
     defense = make(model(), shape, precision="float64", **batch)
     rounds, _ = play(defense, 2, dtype=torch.float32)
-    (reading,) = views(defense, rounds, party, form, victims=[0])
-    (o,) = reading.observations
-    given = [o.target, *(t for t in (o.estimate, o.output_gradient) if t)]
-    assert {t.dtype for tensors in given for t in tensors.values()} == {torch.float32}
-    found = o.simulate(*(t.float() for t in one_hot(rounds[0].batches[1])))
-    assert set(found) == set(o.target)
-    if (party, form) != ("client", "paper"):  # which is matched with the wrong model
-        assert relative(found, o.target) <= 1e-3
+    for reading in views(defense, rounds, party, form, victims=[0]):
+        (o,) = reading.observations
+        given = [o.target, *(t for t in (o.estimate, o.output_gradient) if t)]
+        assert {t.dtype for tensors in given for t in tensors.values()} == {torch.float32}
+        found = o.simulate(*(t.float() for t in one_hot(rounds[0].batches[1])))
+        assert set(found) == set(o.target)
+        if (party, form) != ("client", "paper"):  # which is matched with the wrong model
+            # The output layer, which the first layer's reading leaves out, has γ̂'s error.
+            assert relative(found, o.target) <= (0.05 if reading.name == EVERY else 1e-3)
     threat = Threat(party, form)
     seen = cut(rounds, threat, replace(shard(defense), x=torch.rand(1, 300, *shape)) if party == "client" else None)
     disclosed = defense.disclosures(threat, seen, [0])
