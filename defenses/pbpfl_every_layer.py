@@ -11,7 +11,7 @@ From the input to the output λ_i is what takes p_i as far as it has to go,
 
     λ_i = ‖p_i⊥‖/‖q_i⊥‖,    ⊥: the part orthogonal to C(W_{t+1})_i
 
-which is right for the true batch. So nothing is left to be searched for but the batch.
+which is right for the true batch, but for `FAINT`. So nothing is left to be searched for but the batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from fedarena.tensors import Tensors, combine
 
 FAINT = 1e-4
 """This part of the mean over a layer's rows is added to ‖p_i⊥‖² and ‖q_i⊥‖²: a unit that no sample activates shows no λ
-of its own, and gets the layer's."""
+of its own, and gets the layer's. Where an addition ties units of several layers, a unit that is silent in the first of
+them has that λ in the others, too, in which it may not be silent."""
 
 
 @dataclass(frozen=True)
