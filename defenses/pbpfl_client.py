@@ -93,7 +93,7 @@ def _canonical(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int)
         total = rounded(defense, now, {bias: (models[0][bias] - models[1][bias]) / defense.step_size})
         told = without_own(total, {bias: own[bias]}, counted, now, threat)
 
-    sizes = sizes_of(plan, moved)
+    sizes = sizes_of(plan, moved, c)
     whole = EveryLayer(plain, own, share, plan, defense.step_size, rounded(defense, now, after), sizes)
     found: dict[str, tuple[Tensors, Simulator]] = {EVERY: (sized(moved, sizes), whole)}
     if layers := reading_the_input(plan):

@@ -32,6 +32,9 @@ FAINT = 1e-4
 of its own, and gets the layer's. Where an addition ties units of several layers, a unit that is silent in the first of
 them has that λ in the others, too, in which it may not be silent."""
 
+STILL = 1e-5
+"""A layer that moves by less than this part of its length counts less: what moved is rounding in part, 1e-7 of it."""
+
 
 @dataclass(frozen=True)
 class EveryLayer:
@@ -78,10 +81,10 @@ def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after:
                 assert run.group is not None
                 if not len(squares[run.group]):  # of layers that write to the same units the first one tells
                     ratio = ratios(pr, qr, sr)
-                    squares[run.group], growths[run.group] = step / ratio, (pr - ratio[:, None] * qr).norm(dim=1)
+                    squares[run.group], growths[run.group] = step / ratio, norms(pr - ratio[:, None] * qr)
                 ratio = step / squares[run.group]
                 parts.append((pr - ratio[:, None] * qr) / growths[run.group][:, None])
-            moved = torch.cat(parts)
+            moved = torch.cat([part.reshape(-1, p.shape[1]) for part in parts])
         found |= named(was - moved, layer, weight.shape)
     return found
 
@@ -89,8 +92,14 @@ def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after:
 def ratios(p: Tensor, q: Tensor, seen: Tensor) -> Tensor:
     """λ [rows]; see the module's docstring and `FAINT`."""
     squares = (orthogonal(t, seen).square().sum(1) for t in (p, q))
-    away, moves = (t + FAINT * t.mean() + torch.finfo(t.dtype).eps ** 4 for t in squares)
+    away, moves = (t + FAINT * t.mean() + torch.finfo(t.dtype).eps ** 2 for t in squares)
     return (away / moves).sqrt()
+
+
+def norms(rows: Tensor) -> Tensor:
+    """Lengths [rows]; 1 for a dead unit's, as `fedarena.positive_scaling.scales` has it."""
+    squares = rows.square().sum(1)
+    return squares.where(squares > 0, 1.0).sqrt()
 
 
 def sized(tensors: Tensors, sizes: Mapping[str, float]) -> Tensors:
@@ -98,9 +107,12 @@ def sized(tensors: Tensors, sizes: Mapping[str, float]) -> Tensors:
     return {name: t / sizes[name.rpartition(".")[0]] for name, t in tensors.items()}
 
 
-def sizes_of(plan: ScalingPlan, tensors: Tensors) -> dict[str, float]:
-    """The length of every layer's parameters; 1 where they are 0."""
-    return {layer.name: float(rows_of(tensors, layer.name).norm()) or 1.0 for layer in plan.layers}
+def sizes_of(plan: ScalingPlan, moved: Tensors, c: Tensors) -> dict[str, float]:
+    """The length of every layer's change, but at least `STILL` of the layer's own."""
+    return {
+        x.name: max(float(rows_of(moved, x.name).norm()), STILL * float(rows_of(c, x.name).norm())) or 1.0
+        for x in plan.layers
+    }
 
 
 def columns(layer: ScaledLayer, of: Sequence[Tensor], weight: Tensor) -> Tensor:
@@ -110,9 +122,9 @@ def columns(layer: ScaledLayer, of: Sequence[Tensor], weight: Tensor) -> Tensor:
 
 
 def split(layer: ScaledLayer, rows: Tensor) -> Sequence[Tensor]:
-    """Rows by runs."""
-    found: tuple[Tensor, ...] = rows.split([run.channels * run.spatial for run in layer.rows])
-    return found
+    """Rows by runs, [channels, spatial·d]: what has one factor is one row."""
+    parts: tuple[Tensor, ...] = rows.split([run.channels * run.spatial for run in layer.rows])
+    return [part.reshape(run.channels, -1) for run, part in zip(layer.rows, parts, strict=True)]
 
 
 def named(rows: Tensor, layer: ScaledLayer, shape: torch.Size) -> Tensors:

@@ -218,6 +218,56 @@ def test_lengths_of_units_need_not_be_known(model, shape, monkeypatch):
         assert relative(change(defense.plan, c, wrong, 0.01, after), moved) > 1e-3
 
 
+class Joined(nn.Module):
+    """A dense layer added to a flattened convolution: 4 rows of the one have the factor of one channel of the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.o = nn.Conv2d(1, 5, 7), nn.Linear(64, 20), nn.Linear(20, 3)
+
+    def forward(self, x):
+        return self.o(torch.relu(self.a(x).flatten(1) + self.b(x.flatten(1))))
+
+
+def test_rows_that_have_one_factor_are_one_unit():
+    defense = make(Joined(), (1, 8, 8), sizes=(8, 8), schedule={"lr": 0.01})
+    rounds, _ = play(defense, 2)
+    (params, after), x, y = (
+        [canonical(defense.plan, p) for p in (rounds[0].params, rounds[0].after)],
+        *one_hot(rounds[0].batches[0]),
+    )
+    other = one_hot(rounds[0].batches[1])
+    plain = [torch.func.grad(defense.task.loss)(params, *batch) for batch in ((x, y), other)]
+    found = change(defense.plan, params, combine(0.5, plain[0], 0.5, plain[1]), 0.01, after)
+    assert relative(found, combine(1.0, params, -1.0, after)) <= 0.05
+    assert set(views(defense, rounds, "client")[0].observations[0].simulate(x, y)) == set(params)
+
+
+@pytest.mark.parametrize("which", ["dead", "silent"])
+def test_units_that_show_nothing_leave_values_and_gradients_finite(which):
+    defense = make(mlp(), sizes=(1, 1), schedule={"batch_size": 1})
+    state = start(defense, dtype=torch.float32)
+    params = {name: p.clone() for name, p in state.params.items()}
+    if which == "dead":
+        params["0.weight"][3], params["0.bias"][3] = 0, 0
+    else:
+        params["2.bias"] -= 50
+    rounds, _ = play(defense, 2, dtype=torch.float32, state=replace(state, params=params))
+    simulate = views(defense, rounds, "client")[0].observations[0].simulate
+    x = torch.rand(3, 1, 12).requires_grad_()
+    found = vmap(simulate)(x, torch.eye(3)[:, None])
+    (gradient,) = torch.autograd.grad(sum(t.square().sum() for t in found.values()), x)
+    assert all(torch.isfinite(t).all() for t in (gradient, *found.values()))
+
+
+def test_a_layer_that_only_rounding_moved_counts_next_to_nothing():
+    plan, c = make().plan, start(make()).params
+    sizes = pbpfl_every_layer.sizes_of(plan, {name: 1e-9 * p for name, p in c.items()}, c)
+    assert all(
+        size == pytest.approx(1e-5 * float(pbpfl_every_layer.rows_of(c, name).norm())) for name, size in sizes.items()
+    )
+
+
 def test_a_unit_that_no_sample_activates_gets_its_layers_ratio():
     rows = torch.tensor([[3.0, 0.0], [2.0, 0.0], [0.0, 0.0]]).double()
     found = pbpfl_every_layer.ratios(2 * rows, rows, torch.tensor([[0.0, 1.0]]).double())
