@@ -50,6 +50,22 @@ class PlainGradient:
 
 
 @dataclass(frozen=True)
+class WithOwn:
+    """Simulator: the mean gradient of all clients when the others hold a candidate batch and the party its own.
+
+    Attributes:
+        others: the others' plain gradient. own: the party's, at the same parameters. share: its part N_a/N of the mean.
+    """
+
+    others: PlainGradient
+    own: Tensors
+    share: float
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return combine(1 - self.share, self.others(x, y), self.share, self.own)
+
+
+@dataclass(frozen=True)
 class ThroughProtocol:
     """Simulator of the adaptive form: the upload that a candidate batch gives through the client step.
 

@@ -21,7 +21,7 @@ from fedarena.defenses.pbpfl_every_layer import EveryLayer, sized, sizes_of
 from fedarena.defenses.pbpfl_rows import RowDirections, directions, lengths, reading_the_input
 from fedarena.defenses.pbpfl_sight import estimate_gamma, observation, opened, part, rounded
 from fedarena.defenses.pbpfl_wire import GRADIENT
-from fedarena.observe import PlainGradient, others_of, own_share, why_no_difference, without_own
+from fedarena.observe import PlainGradient, WithOwn, others_of, own_share, why_no_difference, without_own
 from fedarena.positive_scaling import canonical
 from fedarena.tensors import Tensors, combine, scale
 from fedarena.threat import NotApplicable, Threat
@@ -85,8 +85,8 @@ def _canonical(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int)
 
     counted, here = defense.mean_weights, rounded(defense, now, c)
     assert now.own_batch is not None
-    plain, share = PlainGradient(task, here, others), own_share(counted, now, threat)
     own = PlainGradient(task, here, (threat.client,))(*now.own_batch.images())
+    mean = WithOwn(PlainGradient(task, here, others), own, own_share(counted, now, threat))
     told = None
     if bias := task.output_bias:
         # γ r_a alone masks the output bias, so that its step is the clients' mean gradient.
@@ -94,11 +94,11 @@ def _canonical(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int)
         told = without_own(total, {bias: own[bias]}, counted, now, threat)
 
     sizes = sizes_of(plan, moved, c)
-    whole = EveryLayer(plain, own, share, plan, defense.step_size, rounded(defense, now, after), sizes)
+    whole = EveryLayer(mean, plan, defense.step_size, rounded(defense, now, after), sizes)
     found: dict[str, tuple[Tensors, Simulator]] = {EVERY: (sized(moved, sizes), whole)}
     if layers := reading_the_input(plan):
         units = lengths(moved, c, layers)
-        rows = RowDirections(plain, own, share, layers, rounded(defense, now, units))
+        rows = RowDirections(mean, layers, rounded(defense, now, units))
         found[FIRST] = directions(moved, c, layers, units), rows
     estimate = hidden(defense, moved) or None
     return {

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from fedarena.defenses.pbpfl_rows import orthogonal, rows_of
-from fedarena.observe import PlainGradient
+from fedarena.observe import WithOwn
 from fedarena.scaling_plan import ScaledLayer, ScalingPlan, spread
-from fedarena.tensors import Tensors, combine
+from fedarena.tensors import Tensors
 
 FAINT = 1e-4
 """This part of the mean over a layer's rows is added to ‖p_i⊥‖² and ‖q_i⊥‖²: a unit that no sample activates shows no λ
@@ -41,23 +41,20 @@ class EveryLayer:
     """Simulator: C(W_t) − C(W_{t+1}) when the others hold a candidate batch, each layer divided by its size.
 
     Attributes:
-        others: the plain gradient of the others' samples at C(W_t).
-        own: the party's own gradient there. share: its part N_a/N of the mean.
+        mean: the clients' gradient at C(W_t).
         plan: the network. step: η. after: C(W_{t+1}).
         sizes: of each layer's change; as it is, layers whose units are short would drown the others.
     """
 
-    others: PlainGradient
-    own: Tensors
-    share: float
+    mean: WithOwn
     plan: ScalingPlan
     step: float
     after: Tensors
     sizes: Mapping[str, float]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        gradient = combine(1 - self.share, self.others(x, y), self.share, self.own)
-        return sized(change(self.plan, self.others.params, gradient, self.step, self.after), self.sizes)
+        found = change(self.plan, self.mean.others.params, self.mean(x, y), self.step, self.after)
+        return sized(found, self.sizes)
 
 
 def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after: Tensors) -> Tensors:

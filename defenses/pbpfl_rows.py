@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedarena.observe import PlainGradient
+from fedarena.observe import WithOwn
 from fedarena.scaling_plan import ScalingPlan
-from fedarena.tensors import Tensors, combine
+from fedarena.tensors import Tensors
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,16 @@ class RowDirections:
     """Simulator: where the rows of the layers that read the input go, when the others hold a candidate batch.
 
     Attributes:
-        others: the plain gradient of the others' samples at C(W_t).
-        own: the party's own gradient there. share: its part N_a/N of the mean.
+        mean: the clients' gradient at C(W_t).
         layers: names of the layers. sizes: how long each row's direction counts.
     """
 
-    others: PlainGradient
-    own: Tensors
-    share: float
+    mean: WithOwn
     layers: tuple[str, ...]
     sizes: Tensors
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        gradient = combine(1 - self.share, self.others(x, y), self.share, self.own)
-        return directions(gradient, self.others.params, self.layers, self.sizes)
+        return directions(self.mean(x, y), self.mean.others.params, self.layers, self.sizes)
 
 
 def directions(change: Tensors, c: Tensors, layers: Sequence[str], sizes: Tensors) -> Tensors:

@@ -198,7 +198,7 @@ def test_the_canonical_form_moves_as_the_true_samples_say(model, shape, sizes, w
     assert all(torch.allclose(*both) for both in found.values())
 
 
-@pytest.mark.parametrize(("model", "shape"), MODELS)
+@pytest.mark.parametrize(("model", "shape"), [*MODELS, (lambda: mlp(False), (12,))])
 def test_lengths_of_units_need_not_be_known(model, shape, monkeypatch):
     """However the hidden units were scaled, the true gradient moves C as it moved."""
     monkeypatch.setattr(pbpfl_every_layer, "FAINT", 1e-12)
