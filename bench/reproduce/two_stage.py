@@ -70,6 +70,7 @@ class Cell:
         rounds: fewer than the paper's, for cuts.
         partition: how the honest share the data out.
         model: options of the model beside those of its federation.
+        participation: share of the workers drawn in each round. The noise of an upload stays what it is without.
         source: of the paper's accuracy, where that is not the paper. apart: why ours cannot be held against it.
         decimals: that the paper prints.
     """
@@ -87,6 +88,7 @@ class Cell:
     rounds: int | None = None
     partition: str = "iid"
     model: tuple[tuple[str, str], ...] = ()
+    participation: float = 1.0
     source: str = ""
     apart: str = ""
     decimals: int = 2
@@ -139,7 +141,13 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
     corrupted = int(federation.honest * cell.byzantine / (1 - cell.byzantine) + 1e-9)
     clients = federation.honest + corrupted
     rounds = cell.rounds or math.ceil(federation.epochs * (federation.samples // federation.honest) / 16)
-    schedule = Schedule(rounds=rounds, batch_size=16, lr=0.2, eval_every=max(1, rounds // EVALUATIONS))
+    schedule = Schedule(
+        rounds=rounds,
+        batch_size=16,
+        lr=0.2,
+        participation=cell.participation,
+        eval_every=max(1, rounds // EVALUATIONS),
+    )
     dp = {"epsilon": "none" if cell.epsilon is None else f"{cell.epsilon:g}", "base_epsilon": "2"}
     if cell.epsilon is None:
         dp = {"epsilon": "none"}

@@ -2,14 +2,17 @@
 
 γ is the share of workers that the server takes for honest. A small γ divides the sum of few uploads by all workers; the
 rows with divisor=selected divide it by the number selected and change nothing else. `released code` is the one-sample
-label flip against the rule of the code; on USPS once more with the authors' copy of the data and their network."""
+label flip against the rule of the code; on USPS once more with the authors' copy of the data and their network.
+
+What a small γ costs without any attacker is the control `as many honest uploads alone`: nobody attacks, nobody filters,
+and of the h honest workers (half of all) as many as γ selects, 2γh, are drawn anew in each round and averaged."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, runs
+from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference, runs
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -49,6 +52,11 @@ CELLS = [
         attacked(*cell, ", released code, blur=0.75, activation=relu", model=(BLUR, RELU), **CODE)
         for cell in EACH
         if cell[0] == "usps"
+    ),
+    *(
+        reference(data, f"γ = {gamma:.0%}, as many honest uploads alone", None, epsilon, participation=2 * gamma)
+        for data, epsilon, gamma, _ in EACH
+        if 2 * gamma < 1
     ),
 ]
 
