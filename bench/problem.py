@@ -134,8 +134,8 @@ class Problem:
     dataset: str = ""
 
     def inputs(self, index: Tensor) -> Tensor:
-        """Training inputs in [0, 1]."""
-        return self.x[index].float() / self.scale
+        """Training inputs in [0, 1], in the precision of the initial parameters."""
+        return self.x[index].to(next(iter(self.init.values())).dtype) / self.scale
 
     def data_of(self, threat: Threat) -> Batch | None:
         """All samples of the party [1, N_c, ...], when it is a client."""

@@ -71,7 +71,11 @@ class Task:
 
     @torch.no_grad()
     def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
-        """Outputs for inputs as stored [N, *input_shape], whose value `scale` means 1.0; some samples at a time."""
+        """Outputs for inputs as stored [N, *input_shape], whose value `scale` means 1.0; some samples at a time.
+
+        In the precision of the parameters.
+        """
         # Convolutions' activations of more samples fall out of the cache; dense layers gain by fewer calls.
         at_once = 128 if any(isinstance(layer, nn.Conv2d) for _, layer in self.layers) else 1000
-        return torch.cat([self.outputs(params, part.float() / scale) for part in x.split(at_once)])
+        kind = next(iter(params.values())).dtype
+        return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])

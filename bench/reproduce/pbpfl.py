@@ -26,6 +26,8 @@ FEDAVG, MASKED, TRIVIAL = "fedavg", "pbpfl", "trivial"
 """The methods; `trivial` is the best constant prediction."""
 LAST_BITS = "last bits"
 """What a method is called beside its name when its first parameters are those of `nudge`."""
+DOUBLE = "double precision"
+"""What a federation is called beside its name when all of it is that of `in_double`."""
 PARTITIONS = {"whole": "iid", "disjoint": "iid", "copies": "copies"}
 """What the shards are called here, and the partition that makes them. With one client there is one shard, the whole."""
 
@@ -63,6 +65,11 @@ def train(method: str, problem: Problem, seed: int, report: Callable[[float], No
 def nudge(problem: Problem) -> Problem:
     """Every initial parameter larger by 2⁻²² of itself, one or two units in the last place."""
     return replace(problem, init={name: p * (1 + 2**-22) for name, p in problem.init.items()})
+
+
+def in_double(problem: Problem) -> Problem:
+    """The same initial parameters in double precision: clients and server then train in it throughout."""
+    return replace(problem, init={name: p.double() for name, p in problem.init.items()})
 
 
 def apart(a: Run, b: Run, value: Callable[[Point], float]) -> float:

@@ -33,7 +33,8 @@ def test_table_1_names_its_federations():
     assert "bank-marketing, MLP-3, k = 1, whole" in names
     assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
     assert not [n for n in names if "k = 1," in n and "copies" in n]
-    assert len(names) == 4 * 5
+    assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
+    assert len(names) == 2 * 4 * 5
     cells = {cell.name: cell for cell in pbpfl_table1.CELLS}
     deepest = cells["bank-marketing, MLP-7, k = 10, disjoint"]
     assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
@@ -63,6 +64,20 @@ def test_table_1_in_small(model, layers):
     assert set(pbpfl_table1.MEASURED) < set(plain)
 
 
+@pytest.mark.parametrize("shards", ["disjoint", "copies"])
+def test_in_double_precision_the_training_curves_are_fedavgs(shards):
+    cell = pbpfl_table1.Cell("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
+    masked = pbpfl_table1.measure(cell, None, 0, silent)[1]
+    found = pbpfl_table1.measure(replace(cell, double=True), None, 0, silent)
+    plain, exact, constant = found
+    assert [r["method"] for r in found] == ["fedavg", "pbpfl", "trivial"]
+    assert plain["precision"] == "double"
+    assert plain["rounds"] == 300
+    assert exact["apart"] < 1e-12 < 1e-8 < masked["apart"]
+    assert exact["digits_lost"] > 0
+    assert plain["mse"] < 0.5 * constant["mse"]
+
+
 def test_shards_that_are_copies_train_another_model():
     cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
     one, other = (pbpfl_table1.measure(c, None, 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
@@ -77,6 +92,15 @@ def test_mse_is_not_halved():
     )
     mean = problem.y.double().mean()
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
+
+
+def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl():
+    cell = pbpfl_table2.Cell(5, 1, data="digits", batch=128, rate=1e-3, double=True)
+    plain, masked, constant = pbpfl_table2.measure(cell, None, 0, silent)
+    assert [r["method"] for r in (plain, masked, constant)] == ["FedAvg-MSE", "PBPFL", "trivial"]
+    assert {r["precision"] for r in (plain, masked, constant)} == {"double"}
+    assert masked["apart"] == 0
+    assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.PIECES
 
 
 def test_curves_are_compared_at_every_evaluation():
