@@ -39,6 +39,9 @@ EACH = [
     for gamma, paper in zip(GAMMAS, papers, strict=True)
 ]
 CODE: dict[str, Any] = {"settings": (("variant", "code"),), "options": (("samples", "one"),)}
+ALONE = "as many honest uploads alone"
+AUTHORS = ", blur=0.75, activation=relu"
+"""The authors' copy of USPS and their network."""
 
 CELLS = [
     *(attacked(*cell) for cell in EACH),
@@ -48,14 +51,11 @@ CELLS = [
         if cell[2] == GAMMAS[0]
     ),
     *(attacked(*cell, ", released code", **CODE) for cell in EACH),
+    *(attacked(*cell, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE) for cell in EACH if cell[0] == "usps"),
     *(
-        attacked(*cell, ", released code, blur=0.75, activation=relu", model=(BLUR, RELU), **CODE)
-        for cell in EACH
-        if cell[0] == "usps"
-    ),
-    *(
-        reference(data, f"γ = {gamma:.0%}, as many honest uploads alone", None, epsilon, participation=2 * gamma)
+        reference(data, f"γ = {gamma:.0%}, {ALONE}{title}", None, epsilon, participation=2 * gamma, model=model)
         for data, epsilon, gamma, _ in EACH
+        for title, model in (("", ()), *(((AUTHORS, (BLUR, RELU)),) if data == "usps" else ()))
         if 2 * gamma < 1
     ),
 ]
