@@ -260,6 +260,16 @@ def test_units_that_show_nothing_leave_values_and_gradients_finite(which):
     assert all(torch.isfinite(t).all() for t in (gradient, *found.values()))
 
 
+def test_the_search_follows_the_lengths_that_a_candidate_implies():
+    """Gradients go through λ and a, too: they are those of finite differences."""
+    defense = make(mlp(), sizes=(1, 1), schedule={"batch_size": 1})
+    rounds, _ = play(defense, 2)
+    simulate = views(defense, rounds, "client")[0].observations[0].simulate
+    y = one_hot(rounds[0].batches[0])[1]
+    x = torch.rand(1, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: tuple(simulate(x, y).values()), (x,), eps=1e-7, atol=1e-4, rtol=1e-3)
+
+
 def test_a_layer_that_only_rounding_moved_counts_next_to_nothing():
     plan, c = make().plan, start(make()).params
     sizes = pbpfl_every_layer.sizes_of(plan, {name: 1e-9 * p for name, p in c.items()}, c)
