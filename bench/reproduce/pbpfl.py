@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from fedarena import federation, registry
 from fedarena.compose import make_defense, parse_defense
 from fedarena.defenses.pbpfl import LOST
@@ -63,8 +65,8 @@ def train(method: str, problem: Problem, seed: int, report: Callable[[float], No
 
 
 def nudge(problem: Problem) -> Problem:
-    """Every initial parameter larger by 2⁻²² of itself, one or two units in the last place."""
-    return replace(problem, init={name: p * (1 + 2**-22) for name, p in problem.init.items()})
+    """Every initial parameter larger by 2ε of itself, 2⁻²² in single precision: two to four units in the last place."""
+    return replace(problem, init={name: p * (1 + 2 * torch.finfo(p.dtype).eps) for name, p in problem.init.items()})
 
 
 def in_double(problem: Problem) -> Problem:

@@ -10,7 +10,7 @@ by the length of the wrong object, so that three clients and more hold the same 
 
 `apart` is the largest |difference| from FedAvg's curve over all epochs. Training multiplies every difference, however
 small: FedAvg whose first parameters differ in their last bits (`fedavg, last bits`) shows how far that goes by itself.
-With everything calculated in doubles, in FedAvg and in PBPFL (`double precision`), there is nothing to multiply.
+`double precision` calculates everything in doubles, in FedAvg and in PBPFL, so that there is less to multiply.
 
 APTOS, the table's other data set, is not among those here.
 """
@@ -122,17 +122,14 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
 
 
 def measure(cell: Cell, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """FedAvg and PBPFL and, in single precision, FedAvg nudged, with how far their curves are from FedAvg's.
-
-    At the end the constant prediction.
-    """
+    """FedAvg, PBPFL and FedAvg nudged, with how far their curves are from FedAvg's, and the constant prediction."""
     schedule = Schedule(batch_size=cell.batch, loss="regression", lr=0.001, server_optimizer="adam")
     model = {"widths": ",".join([str(WIDTH)] * HIDDEN[cell.model]), "bias": "false"}
     problem = in_epochs(spec(cell.data, "mlp", model, cell.shards, cell.k, schedule), cell.epochs, seed, data_dir)
 
     if cell.double:
         problem = in_double(problem)
-    starts = {FEDAVG: problem, MASKED: problem} | ({} if cell.double else {NUDGED: nudge(problem)})
+    starts = {FEDAVG: problem, MASKED: problem, NUDGED: nudge(problem)}
     runs: dict[str, Run] = {}
     for i, (method, start) in enumerate(starts.items()):
 
