@@ -16,8 +16,9 @@ stage one; an upload that fails counts as nothing in its round:
             size can have at most without its noise; a = norm_sds. The second term is there with momentum only, which
             repeats up to r of the noise of the round before.
 
-Together they leave an attacker no more than an honest client's largest signal in any direction that it keeps up, and
-nothing that the server's own gradient opposes. It still may push sideways.
+Together they leave an attacker whose noise is fresh in every round no more than an honest client's largest signal in
+any direction that it keeps up, and nothing that the server's own gradient opposes. It still may push sideways, and one
+that sends +z and −z in turn beside its direction has an average without noise, in which twice that signal passes.
 """
 
 from __future__ import annotations
