@@ -95,11 +95,19 @@ def test_mse_is_not_halved():
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
 
 
-def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl():
+def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl(monkeypatch):
+    kinds = []
+
+    def watched(method, problem, *rest):
+        kinds.append({p.dtype for p in problem.init.values()} | {problem.inputs(problem.shards[0][:1]).dtype})
+        return pbpfl.train(method, problem, *rest)
+
+    monkeypatch.setattr(pbpfl_table2, "train", watched)
     cell = pbpfl_table2.Cell(5, 1, data="digits", batch=128, rate=1e-3, double=True)
     found = pbpfl_table2.measure(cell, None, 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
+    assert kinds == [{torch.float64}] * 3
     assert found[1]["apart"] == 0
     assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.PIECES
 
