@@ -5,7 +5,8 @@ never taken away again. With v the direction and g what is sent (the server subt
 
     bank      v = ∇L on own samples                     better than any honest upload, which is noisy
     strike    labels    v = ∇L' on own samples with labels y + 1 mod classes
-              sideways  v = ∇L' without its component along ∇L: what a score against ∇L does not see
+              sideways  v = ∇L' without its component along ∇L: what a score against ∇L does not see (`tilt` adds a
+                        little of ∇L: what such a score rewards)
               ascent    v = −∇L
 
     disguise  rank    g = rank map of v (`fedarena.attacks.gaussianize`): norm and distribution of honest noise, none
@@ -13,6 +14,14 @@ never taken away again. With v the direction and g what is sent (the server subt
               noise   g = v·ℓ/‖v‖ + N(0, σ_u²I), ℓ the length of one sample's noiseless upload: what a batch whose
                       samples all agree would give, and the protocol's own noise
               plain   g = v·ℓ/‖v‖, ℓ the mean length of what the colluders would send by the protocol
+
+    cancel    where noise z is part of what is sent, −z is in the colluder's next round: for servers that average over
+              rounds
+
+    decoys    during a strike so many colluders send 10·‖g‖·unit(z/√d + 4/√d·g/‖g‖), z ~ N(0, I): for rules such as DnC,
+              which drop the uploads farthest along the direction of largest variance. That direction is now the
+              decoys', and by the second term the strikers lie four standard deviations of noise nearer to them than
+              honest uploads, so that it is these which are dropped
 
 Rounds before turn·T bank. From then on it strikes until the end, or burn_rounds rounds of striking and bank_rounds
 rounds of banking take turns.
@@ -38,6 +47,9 @@ from fedarena.rng import Rng
 from fedarena.tensors import Tensors, flatten, row, rows, shaped
 from fedarena.threat import NotApplicable
 
+FAR, LEAN = 10.0, 4.0
+"""Of decoys: their length in uploads, and how many standard deviations of noise nearer to them strikers lie."""
+
 
 class Bank(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.bank.Options`."""
@@ -58,10 +70,31 @@ class Bank(Poisoning):
                 f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
                 "may end before the strike"
             )
+        if self.options.decoys >= ground.corrupted:
+            raise UserError(
+                f"attack bank: option 'decoys' is {self.options.decoys}, allowed: fewer than option 'corrupted', which "
+                f"is {ground.corrupted}, or nobody strikes"
+            )
         if self.options.strike != "ascent":
             require_classes(ground, "bank", f"option 'strike' is {self.options.strike}")
         noisy, disguise = ground.defense.noise_std > 0, self.options.disguise
         self.disguise = {True: "rank", False: "plain"}[noisy] if disguise == "auto" else disguise
+        if self.disguise == "rank" and self.options.strength > 1:
+            raise UserError(
+                f"attack bank: option 'strength' is {self.options.strength:g}, allowed with disguise=rank: 1 at most, "
+                "for it is a cosine"
+            )
+        if self.options.cancel and not self._draws_noise:
+            raise UserError(
+                f"attack bank: option 'cancel' is true, allowed with disguise={disguise} and strength="
+                f"{self.options.strength:g}: false, for what is sent holds no noise (disguise=noise does, and "
+                "disguise=rank where strength is below 1)"
+            )
+        if self.options.tilt and self.options.strike != "sideways":
+            raise UserError(
+                f"attack bank: option 'tilt' is {self.options.tilt:g}, allowed with strike={self.options.strike}: 0, "
+                "for it leans a strike that is sideways"
+            )
 
     def applies(self) -> NotApplicable | None:
         if self.disguise in ("rank", "noise") and not self.ground.defense.noise_std > 0:
@@ -81,18 +114,30 @@ class Bank(Poisoning):
     def culminates(self, round: int) -> bool:
         return self.strikes(round) and not self.strikes(round + 1)
 
+    @property
+    def _draws_noise(self) -> bool:
+        """Whether noise of the attacker's own is part of an upload."""
+        return self.disguise == "noise" or (self.disguise == "rank" and self.options.strength < 1)
+
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
-        v, like, noise = self._direction(sight, x, y), row(sight.own, 0), rng.child("noise").torch()
+        v, like, generator = self._direction(sight, x, y), row(sight.own, 0), rng.child("noise").torch()
+        z = None
+        if self._draws_noise:
+            z, memory = self._noise(v, sight, memory, generator)
         if self.disguise == "rank":
-            return shaped(self._ranked(v, sight.size, noise), like), memory
-        if self.disguise == "plain":
-            length = rows(sight.own).norm(dim=1).mean()
+            sent = self._ranked(v, z, sight.size, generator)
         else:
-            length = flatten(self.ground.defense.noiseless(sight.down, x[:1], y[:1])).norm()
-        sent = (self.options.strength * length * v).repeat(sight.size, 1)
-        if self.disguise == "noise":
-            sent = sent + self.ground.defense.noise_std * _normal(sent, noise)
+            length = (
+                rows(sight.own).norm(dim=1).mean()
+                if self.disguise == "plain"
+                else flatten(self.ground.defense.noiseless(sight.down, x[:1], y[:1])).norm()
+            )
+            sent = (self.options.strength * length * v).repeat(sight.size, 1)
+            if z is not None:
+                sent = sent + self.ground.defense.noise_std * z
+        if self.options.decoys and self.strikes(sight.round):
+            sent = _behind(sent, min(self.options.decoys, sight.size - 1), rng.child("decoys").torch())
         return shaped(sent, like), memory
 
     def _direction(self, sight: Sight, x: Tensor, y: Tensor) -> Tensor:
@@ -102,7 +147,7 @@ class Bank(Poisoning):
             v = self._gradient(sight, x, (y + 1) % self.ground.task.n_classes)
             if self.options.strike == "sideways":
                 right = self._gradient(sight, x, y)
-                v = _unit(v - (v @ right) * right)
+                v = _unit(_unit(v - (v @ right) * right) + self.options.tilt * right)
         else:
             v = sign * self._gradient(sight, x, y)
         if sight.honest_clients:
@@ -125,13 +170,25 @@ class Bank(Poisoning):
             return _unit(flatten(self.ground.defense.noiseless(down, x, y)))
         return _unit(flatten(torch.func.grad(task.loss)(dict(down), x, y)))
 
-    def _ranked(self, v: Tensor, size: int, generator: torch.Generator) -> Tensor:
-        """The rank map of v, or of v among noise: [size, d]. One row for all unless something is drawn."""
+    def _noise(self, like: Tensor, sight: Sight, memory: Tensors, generator: torch.Generator) -> tuple[Tensor, Tensors]:
+        """N(0, I) [f_t, d]; with `cancel` minus that of a colluder's last round, where it is still `owed`."""
+        z = torch.randn(sight.size, len(like), generator=generator).to(like)
+        if not self.options.cancel:
+            return z, memory
+        owed = memory.get("owed", z.new_zeros(self.ground.clients, len(like)))
+        members = torch.tensor(sight.clients, device=z.device)
+        due = owed[members]
+        pays = due.any(dim=1, keepdim=True)
+        z = torch.where(pays, -due, z)
+        return z, {**memory, "owed": owed.index_copy(0, members, torch.where(pays, 0.0, z))}
+
+    def _ranked(self, v: Tensor, z: Tensor | None, size: int, generator: torch.Generator) -> Tensor:
+        """The rank map of v, or of v among noise z [f_t, d]: [f_t, d]. One row for all unless something is drawn."""
         std, form, a = self.ground.defense.noise_std, self.options.form, self.options.strength
-        drawn = form == "sample" or a < 1
-        v = v.repeat(size if drawn else 1, 1)
-        if a < 1:
-            v = a * gaussianize(v, 1.0, "quantiles", generator) + (1 - a * a) ** 0.5 * _normal(v, generator)
+        if z is not None:
+            v = a * gaussianize(v, 1.0, "quantiles", generator) + (1 - a * a) ** 0.5 * z
+        elif form == "sample":
+            v = v.repeat(size, 1)
         return gaussianize(v, std, form, generator).expand(size, -1)
 
 
@@ -140,5 +197,9 @@ def _unit(v: Tensor) -> Tensor:
     return unit
 
 
-def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, generator=generator).to(like)
+def _behind(sent: Tensor, decoys: int, generator: torch.Generator) -> Tensor:
+    """Uploads [f_t, d] of which the first ones are decoys for the others."""
+    strike, d = sent[-1], sent.shape[1]
+    z = torch.randn(decoys, d, generator=generator).to(sent) + LEAN * _unit(strike)
+    far = FAR * strike.norm() * z / z.norm(dim=1, keepdim=True)
+    return torch.cat([far, sent[decoys:]])

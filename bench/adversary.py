@@ -72,6 +72,7 @@ class Adversary:
             own=own,
             honest={name: x.clone() for name, x in honest.items()} if knows else {},
             honest_clients=tuple(clients[i] for i in good) if knows else (),
+            clients=tuple(clients[i] for i in bad),
         )
         sent, self.memory = self.attack.craft(sight, self.memory, self.rng.child("craft", t))
         _check(sent, honest, len(bad))

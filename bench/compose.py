@@ -70,18 +70,43 @@ def parse(cards: tuple[Card, ...], shared: Mapping[str, str], own: Mapping[str, 
     parts = []
     for card in cards:
         given = {name: value for name, value in shared.items() if name in fields[card.name]}
-        parts.append(MethodSpec(card.name, card.parse(given | dict(own.get(card.name, {})))))
+        try:
+            options = card.parse(given | dict(own.get(card.name, {})))
+        except UserError as error:
+            raise UserError(f"{error}{_alone(given, fields)}") from None
+        parts.append(MethodSpec(card.name, options))
     return MethodSpec(parts[0].name, parts[0].options, tuple(parts[1:]))
 
 
+def _alone(given: Mapping[str, str], fields: Mapping[str, set[str]]) -> str:
+    """How to set for one part what was given to all that have it, where these are several."""
+    ways = [
+        f"{name} goes to {' and '.join(having)}, {having[0]}.{name} to {having[0]} alone"
+        for name in given
+        if len(having := [part for part, known in fields.items() if name in known]) > 1
+    ]
+    return f" ({'; '.join(ways)})" if ways else ""
+
+
 def parse_defense(text: str, options: Mapping[str, str] | None = None) -> MethodSpec:
-    """A defense by name with options from text, for scripts and tests. Raises UserError."""
-    return parse(defense_cards(text), options or {}, {})
+    """A defense by name with options from text (NAME, or PART.NAME), for scripts and tests. Raises UserError."""
+    return _parse_text(defense_cards(text), options or {})
 
 
 def parse_attack(text: str, options: Mapping[str, str] | None = None) -> MethodSpec:
-    """An attack by name with options from text, for scripts and tests. Raises UserError."""
-    return parse(attack_cards(text), options or {}, {})
+    """An attack by name with options from text (NAME, or PART.NAME), for scripts and tests. Raises UserError."""
+    return _parse_text(attack_cards(text), options or {})
+
+
+def _parse_text(cards: tuple[Card, ...], options: Mapping[str, str]) -> MethodSpec:
+    own: dict[str, dict[str, str]] = {card.name: {} for card in cards}
+    shared = {}
+    for name, value in options.items():
+        part, dot, rest = name.partition(".")
+        if dot and part not in own:
+            raise UserError(f"option {name!r} is of {part!r}, which is none of {', '.join(own)}")
+        (own[part] if dot else shared)[rest or part] = value
+    return parse(cards, shared, own)
 
 
 def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:

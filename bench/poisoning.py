@@ -87,6 +87,7 @@ class Sight:
             `batches` left them; {} unless the attack `follows`.
         honest: the honest uploads of the round [n_t − f_t, ...]; {} unless the attacker is omniscient.
         honest_clients: whose they are, in their order; () likewise.
+        clients: the attacker's own that take part [f_t], in the order of `own` and of what `craft` returns.
     """
 
     round: int
@@ -96,6 +97,7 @@ class Sight:
     own: Tensors
     honest: Tensors
     honest_clients: tuple[int, ...] = ()
+    clients: tuple[int, ...] = ()
 
 
 class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or both)

@@ -27,8 +27,27 @@ class Options(Tuning):
         "length of its own honest uploads; auto: rank where the defense adds noise, else plain",
         choices=("auto", "rank", "noise", "plain"),
     )
+    tilt: float = option(
+        0.0,
+        "of strike sideways: adds so much of the gradient, so that scores rise a little; below 0: fall",
+        low=-1,
+        high=1,
+    )
     strength: float = option(
-        1.0, "rank: cosine of an upload with its direction before the sort; noise, plain: factor on it", above=0, high=1
+        1.0,
+        "rank: cosine of an upload with its direction before the sort, 1 at most; noise, plain: factor on it",
+        above=0,
+    )
+    cancel: bool = option(
+        False,
+        "of disguise noise, and of rank with a strength below 1: a colluder takes its noise back in its next round, +z "
+        "and then -z, so that next to none is left in an average over its rounds",
+    )
+    decoys: int = option(
+        0,
+        "colluders that during a strike send a far outlier in a direction of chance: who looks for the direction of "
+        "largest variance finds that one",
+        low=0,
     )
     form: str = option("quantiles", f"of disguise rank: {FORM_HELP}", choices=("quantiles", "sample"))
     samples: int = option(512, "own samples on which the gradient is estimated in a round", low=1)
@@ -36,7 +55,7 @@ class Options(Tuning):
 
 CARD = Card(
     name="bank",
-    version=2,
+    version=3,
     kind="attack",
     form="adaptive",
     usual=USUAL,
@@ -52,6 +71,7 @@ CARD = Card(
     facts=(
         ("knows", "own: its own samples and the broadcast; omniscient: besides, the mean of the honest uploads"),
         ("sends", "the same upload from every colluder; form=sample, strength < 1 and disguise=noise: each its own"),
+        ("remembers", "with cancel=true the noise that each colluder has yet to take back"),
         ("tunes", "turn, which needs simulated runs of full length (tune_rounds=0)"),
     ),
 )

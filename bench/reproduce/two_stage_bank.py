@@ -12,11 +12,15 @@ from fedarena.reproduce.two_stage import MEASURED, Cell, one, reference, runs
 
 SETTING = "test accuracy at ε = 2 under banked reputation, own data only; no paper tried it"
 
-DP = (("bound", "normalise"), ("momentum", "0.1"))
+DP = (("dp-sgd.bound", "normalise"), ("dp-sgd.momentum", "0.1"))  # norm-bounding has a bound of its own
 CODE = (("variant", "code"),)
 HARDENED = "two-stage-hardened"
-RULES = ("krum", "median", "trimmed-mean", "geometric-median", "centered-clipping", "fltrust", "signguard")
+RULES = (
+    *("krum", "median", "trimmed-mean", "geometric-median", "centered-clipping", "fltrust", "signguard"),
+    *("multi-krum", "bulyan", "norm-bounding", "dnc", "nnm+median", "bucketing+median"),
+)
 NOTHING: tuple[tuple[str, str], ...] = ()
+DECOY = (("decoys", "1"),)
 SIDEWAYS = (("strike", "sideways"), ("strength", "0.14"))
 ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
     ("nobody attacks", None, NOTHING),
@@ -46,6 +50,7 @@ CELLS = [
         for rule in RULES
         for title, attack in (("nobody attacks", None), ("bank", "bank"))
     ),
+    Cell("fashion-mnist", "dp-sgd+dnc, bank behind a decoy", None, 0.2, 2.0, "bank", DECOY, "own", "dp-sgd+dnc", DP),
     *(
         Cell("fashion-mnist", f"fltrust without noise, {title}", None, 0.2, None, attack, defense="fedavg+fltrust")
         for title, attack in (("nobody attacks", None), ("bank", "bank"))

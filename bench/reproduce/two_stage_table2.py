@@ -23,6 +23,8 @@ ATTACKS: tuple[tuple[str, Knowledge], ...] = (
     ("gaussian", "own"),
     ("label-flip", "own"),
 )
+TUNED = (("tune", "8"), ("tune_rounds", "150"))
+"""IPM on each length of its list, simulated by the attackers on their own samples: ten means do not suit every rule."""
 DISGUISED: tuple[str, Knowledge] = ("rank-map+ipm", "omniscient")
 Z = "1.5"
 """Where ALIE's own z is not defined, for a majority: the default of its authors' code."""
@@ -42,6 +44,14 @@ CELLS = [
         Cell("fashion-mnist", f"dp-sgd+{rule}, {name}", None, share, 2.0, name, (), knows, f"dp-sgd+{rule}", DP)
         for rule in RULES
         for name, knows in ATTACKS
+        for share in (0.2, 0.4)
+    ),
+    *(
+        Cell(
+            *("fashion-mnist", f"dp-sgd+{rule}, ipm, tuned", None, share, 2.0),
+            *("ipm", TUNED, "omniscient", f"dp-sgd+{rule}", DP),
+        )
+        for rule in RULES
         for share in (0.2, 0.4)
     ),
     *(

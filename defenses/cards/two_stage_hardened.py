@@ -13,7 +13,16 @@ class Options(two_stage.Options):
     score_sds: float = option(
         3.0, "reject scores below minus so many standard deviations of what noise alone gives", above=0
     )
-    decay: float = option(0.9, "λ of the average of each client's uploads over its rounds", above=0, below=1)
+    score_decay: float = option(
+        0.98, "share of a client's sum of scores that is left after each of its rounds; 1: all", above=0, high=1
+    )
+    decay: float = option(0.9, "λ of the quick average of each client's uploads over its rounds", above=0, below=1)
+    slow_decay: float | None = option(
+        None,
+        "λ of the slow one; none: where the noise left in it is as long as an honest signal can be",
+        above=0,
+        below=1,
+    )
 
 
 CARD = Card(
@@ -25,7 +34,7 @@ CARD = Card(
     equations="both tests in fedarena.defenses.two_stage_hardened; everything else as two-stage",
     departures=(
         "Not from a paper: a change to two-stage that was tried against rank-map and bank.",
-        "The server keeps an average upload of each client, d numbers a client.",
+        "The server keeps two average uploads of each client, 2d numbers a client.",
         "The bound on an honest signal takes batches for their nominal size; Poisson batches may be larger.",
     ),
     check="what it lets through and what it costs: tests/defenses/test_two_stage_hardened.py",

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fedarena import compose, federation
 from fedarena.adversary import Adversary, ground_of
+from fedarena.aggregator import Call
 from fedarena.attacks.bank import Bank
 from fedarena.attacks.cards.bank import Options
 from fedarena.attacks.cards.tuning import Tuning
@@ -49,7 +50,7 @@ def own_uploads() -> Tensors:
 def sight(t: int = 0, honest: Tensors | None = None) -> Sight:
     clients = tuple(range(len(next(iter(honest.values()))))) if honest else ()
     down = {name: x.clone() for name, x in problem().init.items()}
-    return Sight(t, 10, 3, down, own_uploads(), honest or {}, clients)
+    return Sight(t, 10, 3, down, own_uploads(), honest or {}, clients, problem().corrupted)
 
 
 def sent(attack: Bank, t: int = 0, seed: int = 0, honest: Tensors | None = None) -> Tensor:
@@ -118,7 +119,8 @@ def test_strength_is_the_cosine_with_the_direction() -> None:
     """In d = 20,000: cosine a with the rank map of v before the second sort, which costs next to nothing."""
     v = torch.randn(20_000, generator=Rng(0).torch())
     for a in (0.2, 0.6):
-        out = bank(strength=a)._ranked(v, 3, Rng(1).torch())
+        z = torch.randn(3, 20_000, generator=Rng(2).torch())
+        out = bank(strength=a)._ranked(v, z, 3, Rng(1).torch())
         assert torch.cosine_similarity(out, v).tolist() == pytest.approx([a] * 3, abs=0.02)
         assert cosine(out[:1], out[1:]) < a  # the noise is each one's own
 
@@ -127,8 +129,8 @@ def test_never_rejected_by_stage_one_while_honest_noise_is() -> None:
     """200 directions of each kind; the level of stage one is 5 % and 0.27 %."""
     d, generator = 5000, Rng(0).torch()
     v = torch.randn(200, d, generator=generator) ** 3
-    quantiles = torch.cat([bank()._ranked(row, 1, generator) for row in v])
-    sample = torch.cat([bank(form="sample")._ranked(row, 1, generator) for row in v])
+    quantiles = torch.cat([bank()._ranked(row, None, 1, generator) for row in v])
+    sample = torch.cat([bank(form="sample")._ranked(row, None, 1, generator) for row in v])
     noise = STD * torch.randn(200, d, generator=generator)
     rejected = [int(FirstStage().rejects(x, STD).sum()) for x in (quantiles, sample, noise)]
     assert rejected[0] == 0
@@ -146,6 +148,56 @@ def test_noise_is_the_protocols_with_the_strongest_signal_of_a_client() -> None:
     assert float(rest.mean()) == pytest.approx(0.0, abs=0.1)
     assert float(rest.std()) == pytest.approx(1.0, abs=0.05)
     assert abs(cosine(rest[:1], rest[1:])) < 0.1
+
+
+@pytest.mark.parametrize("options", [{"disguise": "noise"}, {"disguise": "rank", "strength": 0.3}])
+def test_noise_that_is_taken_back_leaves_the_direction(options: dict[str, Any]) -> None:
+    """The mean of two rounds of a colluder has hardly any noise."""
+    v, g = gradient() / gradient().norm(), torch.full_like(gradient(), STD).norm()
+    for cancel in (True, False):
+        attack = bank(samples=EVERYTHING, cancel=cancel, **options)
+        first, memory = attack.craft(sight(0), {}, Rng(0))
+        second, memory = attack.craft(sight(1), memory, Rng(1))
+        a, b = rows(first), rows(second)
+        assert not FirstStage().rejects(a, STD).any() or options["disguise"] == "noise"
+        noise = (a + b) / 2 - ((a + b) / 2 @ v).unsqueeze(1) * v
+        assert bool((noise.norm(dim=1) < 0.25 * g).all()) == cancel  # fresh noise leaves 1/√2 of its length
+        third = rows(attack.craft(sight(2), memory, Rng(2))[0])
+        fresh, before = (x - (x @ v).unsqueeze(1) * v for x in (third, a))
+        assert abs(cosine(fresh, before)) < 0.3  # paid: the next noise is new
+
+
+def test_each_colluder_takes_back_its_own_noise_whenever_it_takes_part_again() -> None:
+    """Rounds of different colluders: 0 and 2 in the first one, 1 and 2 in the second, all in the third."""
+    corrupted = problem().corrupted
+    attack, seen = bank(disguise="noise", cancel=True, strength=1e-6), []
+    memory: Tensors = {}
+    for t, members in enumerate(((0, 2), (1, 2), (0, 1, 2))):
+        s = replace(sight(t), size=len(members), clients=tuple(corrupted[i] for i in members))
+        up, memory = attack.craft(s, memory, Rng(t))
+        seen.append(dict(zip(members, rows(up), strict=True)))
+    for i, first, then in ((0, 0, 2), (1, 1, 2), (2, 0, 1)):
+        torch.testing.assert_close(seen[then][i], -seen[first][i], atol=1e-5, rtol=0)
+    assert abs(float(torch.cosine_similarity(seen[2][2], seen[0][2], dim=0))) < 0.5
+
+
+@pytest.mark.parametrize("tilt", [-0.5, 0.0, 0.5])
+def test_tilt_leans_a_sideways_strike_on_the_gradient(tilt: float) -> None:
+    out = sent(bank(std=0.0, turn=0.0, strike="sideways", tilt=tilt, samples=EVERYTHING))
+    assert cosine(out, gradient()) == pytest.approx(tilt / (1 + tilt**2) ** 0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize(("decoys", "rejected"), [(0, (1, 1, 1)), (1, (1, 0, 0))])
+def test_a_decoy_takes_the_outlier_test_upon_itself(decoys: int, rejected: tuple[int, ...]) -> None:
+    """DnC with seven uploads of noise: it drops colluders who agree, and behind a decoy honest clients."""
+    attack, rule = bank(turn=0.0, decoys=decoys), find("aggregator", "dnc")
+    dnc = rule.load()(rule.options())
+    for seed in range(20):
+        strike = sent(attack, seed=seed)
+        honest = STD * torch.randn(7, strike.shape[1], generator=Rng(seed).child("honest").torch())
+        used = dnc(torch.cat([strike, honest]), Call(torch.ones(10), 3, {}, Rng(seed), gradient)).used
+        assert tuple(int(x == 0) for x in used[:3]) == rejected
+    assert torch.equal(sent(bank(decoys=decoys)), sent(bank()))  # none while it banks
 
 
 def test_auto_is_rank_where_the_defense_adds_noise_and_plain_elsewhere() -> None:
@@ -217,12 +269,20 @@ ACTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "strength": (0.5, {}),
     "form": ("sample", {}),
     "samples": (16, {}),
+    "decoys": (1, {}),
+    "tilt": (0.5, {"strike": "sideways"}),
+    "cancel": (True, {"disguise": "noise"}),
 }
 """Option → another value, and what else is set."""
 
 
 def deeds(**options: Any) -> Tensor:
-    return torch.stack([sent(bank(**options), t) for t in range(20)])
+    attack, out = bank(**options), []
+    memory: Tensors = {}
+    for t in range(20):
+        up, memory = attack.craft(sight(t), memory, Rng(t))
+        out.append(rows(up))
+    return torch.stack(out)
 
 
 def test_every_option_acts() -> None:
@@ -243,7 +303,16 @@ def test_the_rng_determines_everything_and_nothing_given_is_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [({"bank_rounds": 3}, "bank_rounds"), ({"tune": 2, "tune_rounds": 5}, "tune_rounds")]
+    ("options", "name"),
+    [
+        ({"bank_rounds": 3}, "bank_rounds"),
+        ({"tune": 2, "tune_rounds": 5}, "tune_rounds"),
+        ({"strength": 1.5}, "strength"),
+        ({"cancel": True}, "cancel"),
+        ({"cancel": True, "disguise": "plain"}, "cancel"),
+        ({"tilt": 0.2}, "tilt"),
+        ({"decoys": 3}, "decoys"),
+    ],
 )
 def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], name: str) -> None:
     with pytest.raises(UserError, match=name):

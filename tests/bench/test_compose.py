@@ -114,3 +114,16 @@ def test_a_rule_that_the_numbers_do_not_allow_is_refused_before_the_run() -> Non
     task = build(ProblemSpec("digits", "mlp", "iid", 4, find("model", "mlp").parse({}), corrupted=2), 0).task
     with pytest.raises(UserError, match="4 uploads a round of which 2 are expected to be corrupted"):
         compose.make_defense(compose.parse_defense("krum"), task)
+
+
+def test_an_option_that_several_parts_have_goes_to_all_or_to_the_one_named() -> None:
+    """dp-sgd and norm-bounding both have a `bound`, of different kinds."""
+    spec = compose.parse_defense("dp-sgd+norm-bounding", {"dp-sgd.bound": "normalise", "momentum": "0.1"})
+    assert (spec.options.bound, spec.options.momentum) == ("normalise", 0.1)
+    assert spec.rest[0].options.bound is None
+    with pytest.raises(UserError, match=r"'bound' is 'normalise'.*dp-sgd\.bound to dp-sgd alone"):
+        compose.parse_defense("dp-sgd+norm-bounding", {"bound": "normalise"})
+    with pytest.raises(UserError, match=r"'krum\.bound' is of 'krum', which is none of dp-sgd, norm-bounding"):
+        compose.parse_defense("dp-sgd+norm-bounding", {"krum.bound": "1"})
+    with pytest.raises(UserError, match="norm-bounding has no option 'bond'"):
+        compose.parse_defense("dp-sgd+norm-bounding", {"norm-bounding.bond": "1"})

@@ -83,9 +83,24 @@ def test_trust_earned_before_does_not_help() -> None:
     assert aggregate(defense, trusted, x).verdict["used"][0] == 0
 
 
-def test_the_average_of_uploads_is_kept_per_client_over_its_own_rounds() -> None:
+def test_trust_is_forgotten() -> None:
+    """A client's sum of scores over rounds of its own: S ← ρ S + s, s what counts of its score in the round."""
+    defense, plain = make(score_decay=0.5), make(score_decay=1.0)
+    everybody, some = tuple(range(N)), (1, 3, 5)
+    x = noise(defense, N, 0)
+    state, other = aggregate(defense, server(defense), x), aggregate(plain, server(plain), x)
+    before = state.extra["scores"]
+    torch.testing.assert_close(before, other.extra["scores"])  # there was nothing to forget
+    x = noise(defense, len(some), 1)
+    state, other = aggregate(defense, state, x, some), aggregate(plain, other, x, some)
+    left = torch.tensor([0.5 if c in some else 0.0 for c in everybody])
+    torch.testing.assert_close(other.extra["scores"] - state.extra["scores"], left * before)
+    assert bool(before[list(some)].any())
+
+
+def test_averages_of_uploads_are_kept_per_client_over_its_own_rounds() -> None:
     """Against e = Σ (1 − λ)λ^j g, by a loop, with clients that sit rounds out."""
-    defense = make(decay=0.7)
+    defense = make(decay=0.7, slow_decay=0.9)
     state, cohorts = server(defense), [(0, 1, 2, 3, 4, 5), (1, 3, 5), (0, 1, 4)]
     seen: list[list[Tensor]] = [[] for _ in range(N)]
     for t, clients in enumerate(cohorts):
@@ -94,11 +109,48 @@ def test_the_average_of_uploads_is_kept_per_client_over_its_own_rounds() -> None
             seen[c].append(upload)
         state = aggregate(defense, state, x, clients)
     for c in range(N):
-        weights = [0.3 * 0.7**j for j in range(len(seen[c]))]
-        e = sum(w * g for w, g in zip(weights, reversed(seen[c]), strict=True))
-        torch.testing.assert_close(state.extra["trace"][c], e)
-        assert float(state.extra["reach"][c]) == pytest.approx(sum(weights))
-        assert float(state.extra["spread"][c]) == pytest.approx(sum(w * w for w in weights))
+        for i, keep in enumerate((0.7, 0.9)):
+            weights = [(1 - keep) * keep**j for j in range(len(seen[c]))]
+            e = sum(w * g for w, g in zip(weights, reversed(seen[c]), strict=True))
+            torch.testing.assert_close(state.extra["trace"][c, i], e)
+            assert float(state.extra["reach"][c, i]) == pytest.approx(sum(weights))
+            assert float(state.extra["spread"][c, i]) == pytest.approx(sum(w * w for w in weights))
+
+
+def test_the_slow_average_leaves_as_much_noise_as_an_honest_signal_is_long() -> None:
+    """κ σ_u² d = C² in the long run; where the noise is shorter than that anyway, the slow one is the quick one."""
+    for sigma, clip in ((1.0, 1.0), (3.0, 1.0), (1.0, 0.5)):
+        defense = make(noise=sigma, clip=clip)
+        x = noise(defense, 1, 0)[0]
+        quick, slow = defense._decays(x).tolist()
+        assert quick == pytest.approx(0.9)
+        assert (1 - slow) / (1 + slow) * defense.noise_std**2 * len(x) == pytest.approx(clip**2, rel=1e-3)
+    assert make(noise=0.01)._decays(x).tolist() == pytest.approx([0.9, 0.9])
+    assert make(slow_decay=0.99)._decays(x).tolist() == pytest.approx([0.9, 0.99])
+
+
+def test_a_direction_behind_noise_that_cancels_is_seen_by_the_slow_average_alone() -> None:
+    """Ninety rounds of 2.2 C in one direction with noise +z and −z in turn, together no longer than honest noise."""
+    seen = []
+    for slow in (0.9, None):
+        defense = make(noise=2.0, slow_decay=slow)
+        state, extra = server(defense), server(defense).extra
+        x = noise(defense, N, 99)
+        side = x[0] - (x[0] @ reference(defense, state)) * reference(defense, state)
+        worn, rejected = side / side.norm() * defense.noise_std * len(side) ** 0.5, 0.0
+        share = 2.2 * defense.options.clip / worn.norm()
+        for t in range(90):
+            x = noise(defense, N, t)
+            fresh = noise(defense, 1, 1000 + t // 2)[0] * (-1) ** t
+            x[0] = gaussianize(
+                share * worn + (1 - share**2) ** 0.5 * fresh, defense.noise_std, "quantiles", Rng(t).torch()
+            )
+            after = aggregate(defense, State(state.params, t, extra=extra, auxiliary=state.auxiliary), x)
+            extra = after.extra
+            rejected += float(after.verdict["implausible"][0]) if t >= 60 else 0.0
+        seen.append(rejected)
+    assert seen[0] <= 3
+    assert seen[1] >= 27
 
 
 def test_noise_passes_and_a_direction_that_is_kept_up_does_not() -> None:
@@ -124,19 +176,19 @@ def test_room_covers_noise_with_the_largest_honest_signal_and_momentum() -> None
     """Signals of length C that repeat the noise of the round before; σ as at ε = 1/8, where that matters most."""
     for sigma in (1.0, 5.0):
         defense = make(noise=sigma)
-        e, before, d = torch.zeros(1), torch.zeros(1), 0
-        reach = spread = 0.0
-        for t in range(60):
+        before, d = torch.zeros(0), 0
+        keep = defense._decays(noise(defense, 1, 0)[0])
+        e, reach, spread = torch.zeros(2, 1), torch.zeros(2), torch.zeros(2)
+        for t in range(200):
             n = noise(defense, 1, t)[0]
             d = len(n)
             signal = before / before.norm() if t else torch.zeros_like(n)
-            e, before = 0.9 * e + 0.1 * (n + signal), n + signal
-            reach, spread = 0.9 * reach + 0.1, 0.81 * spread + 0.01
-            assert e.square().sum() <= defense._room(torch.tensor(reach), torch.tensor(spread), d)
-    plain = make(momentum=0.0)
-    assert plain._room(torch.tensor(1.0), torch.tensor(0.05), d) < make()._room(
-        torch.tensor(1.0), torch.tensor(0.05), d
-    )
+            before = n + signal
+            e = keep[:, None] * e + (1 - keep[:, None]) * before
+            reach, spread = keep * reach + 1 - keep, keep**2 * spread + (1 - keep) ** 2
+            assert bool((e.square().sum(1) <= defense._room(keep, reach, spread, d)).all())
+    args = torch.tensor([0.9, 0.9]), torch.tensor([1.0, 1.0]), torch.tensor([0.05, 0.05]), d
+    assert bool((make(momentum=0.0)._room(*args) < make()._room(*args)).all())
 
 
 def test_rejections_are_told_apart() -> None:
@@ -150,7 +202,9 @@ def test_rejections_are_told_apart() -> None:
     assert verdict["used"][:2].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(("name", "value"), [("score_sds", 1.0), ("decay", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("score_sds", 1.0), ("decay", 0.5), ("slow_decay", 0.99), ("score_decay", 0.5)]
+)
 def test_options_act(name: str, value: float) -> None:
     defense, other = make(), make(**{name: value})
     states = [server(defense), server(other)]
@@ -159,9 +213,11 @@ def test_options_act(name: str, value: float) -> None:
         x[0] -= 2 * defense.noise_std * reference(defense, states[0])
         states = [aggregate(d, s, x) for d, s in zip((defense, other), states, strict=True)]
     a, b = states
-    assert not torch.equal(a.verdict["implausible"], b.verdict["implausible"]) or not torch.equal(
-        a.extra["trace"], b.extra["trace"]
+    seen = (
+        (a.verdict["implausible"], b.verdict["implausible"]),
+        *((a.extra[k], b.extra[k]) for k in ("trace", "scores")),
     )
+    assert not all(torch.equal(*pair) for pair in seen)
 
 
 @pytest.mark.parametrize("options", [{"variant": "code"}, {"first_stage": False}, {"second_stage": False}])
