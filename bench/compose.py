@@ -100,7 +100,7 @@ def parse_attack(text: str, options: Mapping[str, str] | None = None) -> MethodS
 
 def _parse_text(cards: tuple[Card, ...], options: Mapping[str, str]) -> MethodSpec:
     own: dict[str, dict[str, str]] = {card.name: {} for card in cards}
-    shared = {}
+    shared: dict[str, str] = {}
     for name, value in options.items():
         part, dot, rest = name.partition(".")
         if dot and part not in own:
