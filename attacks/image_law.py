@@ -55,6 +55,11 @@ class Gaussian:
         fitted = LedoitWolf().fit(x.double().cpu().numpy())
         return cls(torch.from_numpy(fitted.location_).to(x.device), torch.from_numpy(fitted.covariance_).to(x.device))
 
+    def root(self) -> Tensor:
+        """C^½ [d, d], symmetric."""
+        values, vectors = torch.linalg.eigh(self.covariance)
+        return (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         pixels = torch.eye(len(self.mean)).to(self.mean)
         a, r = pixels if of.a is None else of.a, seen - of.c

@@ -8,6 +8,11 @@ that hold for images choose among those that explain it, with the weights of the
 A prior of some weight pulls away from the truth, too. With `tv_decades` the search goes on from where it ended with a
 tenth of `tv`, so many times: what is left in the end is the image of least variation among those that explain all of
 the observation, as in compressed sensing (Candès, Romberg & Tao 2006).
+
+With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are mean and covariance of samples of the
+attacker's own (`fedarena.attacks.image_law`), from z near 0. Descent never leaves the span of the gradients that it
+meets, so that of all images that explain the observation it comes to the one of about the least ‖z‖, the likeliest
+under N(μ, C), and no weight has to be chosen.
 """
 
 from __future__ import annotations
@@ -63,6 +68,7 @@ class LeastSquares(Matching):
     def __init__(self, options: Options) -> None:
         """Raises UserError where a weight of variation is to be lowered and there is none."""
         super().__init__(options)
+        self.knows_population = options.prior == "population"
         if options.tv_decades and not options.tv:
             raise UserError(
                 f"attack {self.name}: option 'tv_decades' is {options.tv_decades}, allowed: 0 without a weight 'tv' to "

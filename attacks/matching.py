@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedarena.attack import Guess, Inference, Progress, Reconstruction, Watch
+from fedarena.attacks.image_law import Gaussian
 from fedarena.attacks.lbfgs import Evaluate, Minima
 from fedarena.attacks.victims import spread
 from fedarena.errors import UserError
@@ -69,16 +70,36 @@ def relative_squares(target: Tensors) -> Distance:
 
 
 @dataclass(frozen=True)
+class Coordinates:
+    """x = μ + C^½ z, in which samples with mean μ [d] and covariance C have z with mean 0 and covariance I [d, d]."""
+
+    mean: Tensor
+    root: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> Coordinates:
+        """Of samples [m, *shape]."""
+        law = Gaussian.of(x.flatten(1))
+        return cls(law.mean.to(x), law.root().to(x))
+
+    def images(self, z: Tensor) -> Tensor:
+        """[n, *shape] → [n, *shape]."""
+        return (self.mean + z.flatten(1) @ self.root).reshape(z.shape)
+
+
+@dataclass(frozen=True)
 class Objective:
     """How far what a candidate gives is from what was observed.
 
-    A candidate is one vector: the images [n, *shape], then the label logits [n, classes] unless the labels are fixed.
+    A candidate is one vector: the images [n, *shape], or what stands for them in `coordinates`, then the label logits
+    [n, classes] unless the labels are fixed.
 
     Attributes:
         seen: the observation. shape: of the batch. classes: number of classes; 0: labels are numbers.
         labels: fixed labels [n], or None. tv: weight of the total variation.
         measure: target → distance from it.
         corner: c of the total variation. outside: weight of what leaves [0, 1].
+        coordinates: of images, None: their pixels.
         at_once: candidates that are evaluated as one batch, of which one by itself needs no `vmap`; None: all.
     """
 
@@ -89,6 +110,7 @@ class Objective:
     tv: float
     measure: Callable[[Tensors], Distance] = relative_squares
     at_once: int | None = None
+    coordinates: Coordinates | None = None
     corner: float = 0.0
     outside: float = 0.0
 
@@ -100,6 +122,8 @@ class Objective:
     def split(self, point: Tensor) -> tuple[Tensor, Tensor]:
         """One vector → images, label probabilities or numbers."""
         x = point[: self.pixels].reshape(self.shape)
+        if self.coordinates is not None:
+            x = self.coordinates.images(x)
         if self.labels is not None:
             return x, (F.one_hot(self.labels, self.classes) if self.classes else self.labels).to(x)
         return x, soft_labels(point[self.pixels :].reshape(-1, self.classes or 1), self.classes)
@@ -151,8 +175,9 @@ class Matching(Inference):
             if reason := self.reason(view, seen):
                 return NotApplicable(reason)
         guess: Guess = []
+        coordinates = None if view.population is None else Coordinates.of(view.population.x)
         for i, seen in enumerate(view.observations):
-            guess.append(self._reconstruct(view, seen, rng.child(self.name, i)))
+            guess.append(self._reconstruct(view, seen, coordinates, rng.child(self.name, i)))
             progress((i + 1) / len(view.observations), f"round {seen.round}: match {guess[-1].match:.1e}")
         return guess
 
@@ -201,7 +226,7 @@ class Matching(Inference):
                 easier to descend.
         """
 
-    def _reconstruct(self, view: View, seen: Observation, rng: Rng) -> Reconstruction:
+    def _reconstruct(self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng) -> Reconstruction:
         o, n = self.options, seen.images
         device = next(iter(seen.target.values())).device
         shape, classes = (n, *view.input_shape), view.n_classes
@@ -209,13 +234,20 @@ class Matching(Inference):
         images = draw((o.restarts, *shape), generator=rng.child("images").torch()).to(device)
         if o.init == "dark":
             images *= DARK
+        points = images.flatten(1)
+        if coordinates is not None:  # near the mean of samples
+            points = DARK * torch.randn(points.shape, generator=rng.child("images").torch()).to(device)
+            images = torch.stack([coordinates.images(z.reshape(shape)) for z in points])
         logits = torch.randn((o.restarts, n, classes or 1), generator=rng.child("labels").torch()).to(device)
         # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
         seen.simulate(images[0], soft_labels(logits[0], classes))
         fixed, tv, at_once = self.labels(view, seen, images), self.weight_of_variation(view), self.at_once(seen)
-        points = images.flatten(1) if fixed is not None else torch.cat([images.flatten(1), logits.flatten(1)], 1)
+        if fixed is None:
+            points = torch.cat([points, logits.flatten(1)], 1)
         stages = [seen] if seen.rough is None else [replace(seen, simulate=seen.rough), seen]
-        objectives = [Objective(stage, shape, classes, fixed, tv, self.measure, at_once) for stage in stages]
+        objectives = [
+            Objective(stage, shape, classes, fixed, tv, self.measure, at_once, coordinates) for stage in stages
+        ]
         found = self.search(objectives, points)
         x, y = objectives[-1].split(found.points[0])
         labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y

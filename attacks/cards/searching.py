@@ -25,6 +25,12 @@ class LeastSquares(Victims):
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
     tv_decades: int = option(0, "how often the search goes on with a tenth of tv; needs tv above 0", low=0, high=8)
     outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
+    prior: str = option(
+        "none",
+        "what chooses among samples that explain what was seen: none; population, that they are likely under the "
+        "Gaussian law of samples of the attacker's own",
+        choices=("none", "population"),
+    )
     init: str = option(
         "dark",
         "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",

@@ -24,22 +24,28 @@ MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
 PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "tv_decades": "3", "outside": "10"}}
 """What is known of images beside the K numbers, which do not determine 784 pixels by themselves."""
+POPULATION = "samples of its own"
+OWN_SAMPLES = {"prior": "population"}
+"""What an attacker knows that has digits of its own."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row: the data, K, the clients' number format, the size of the cohort, and how the attacker reads."""
+    """One row: the data, K, the clients' number format, the size of the cohort, and how the attacker reads, and what it
+    has beside the view."""
 
     data: str
     k: int
     precision: str = "float64"
     cohort: int = 1
     form: str = "adaptive"
+    prior: str = ""
 
     @property
     def name(self) -> str:
         """What `--only` picks it by."""
         what = "" if self.form == "adaptive" else ", paper form"
+        what += f", {self.prior}" if self.prior else ""
         return f"{self.data}, K = {self.k}, {self.precision}, cohort {self.cohort}{what}"
 
 
@@ -49,6 +55,7 @@ CELLS = [
     *(Cell("digits", k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
     *(Cell("mnist", k) for k in (50, 100, 200, 500, 1000)),
     Cell("mnist", 1000, "float32"),
+    *(Cell("mnist", k, prior=POPULATION) for k in (50, 100, 200, 500)),
 ]
 PIECES = tuple(cell.name for cell in CELLS)
 
@@ -66,7 +73,7 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
         "dlg",
         {
             **{"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"},
-            **PRIORS[cell.data],
+            **(OWN_SAMPLES if cell.prior else PRIORS[cell.data]),
         },
     )
     threat = Threat("server", cell.form)  # type: ignore[arg-type]
@@ -84,6 +91,7 @@ def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> li
         "precision": cell.precision,
         "cohort": cell.cohort,
         "form": cell.form,
+        "prior": cell.prior,
     }
     if record["status"] != "ok":
         return [row | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}]
