@@ -8,6 +8,15 @@ over all tensors as one vector, by Adam on the sign of the gradient, the learnin
 7/8 of the iterations, and pixels brought back to [0, 1] after every step. Local steps are unrolled by the simulator
 (Section 6). Where the observation has a simulator that is easier to descend (`Observation.rough`), it is descended
 until 7/8 of the iterations, and the exact one after that.
+
+Two things stand between a small distance and the image, and each has an option. A network of ReLUs and max pooling has
+a gradient that jumps in the image; with `kinks` they are rounded off, less and less (`fedarena.attacks.kinks`), and
+which start is kept is judged by the network as it is. A smooth network's gradient feels some directions in the image a
+thousand times less than others, which steps along signs never settle; `polish` goes on by L-BFGS with
+
+    ½·‖s/‖s‖ − target/‖target‖‖² + τ/1000·(mean|dx'| + mean|dy'|),
+
+which is the same distance without the cancellation that leaves 1 − cos with no digit below 1e-7.
 """
 
 from __future__ import annotations
@@ -18,16 +27,25 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fedarena.attacks.adam import adam
+from fedarena.attacks.adam import adam, cosine, steps
 from fedarena.attacks.cards.inverting_gradients import Options
-from fedarena.attacks.lbfgs import Minima
+from fedarena.attacks.kinks import Rounded
+from fedarena.attacks.lbfgs import Evaluate, Minima, minimise
+from fedarena.attacks.least_squares import CORNER, HISTORY
 from fedarena.attacks.matching import Distance, Matching, Objective, lowest
 from fedarena.attacks.output_labels import output_labels, shown
+from fedarena.errors import UserError
 from fedarena.tensors import Tensors
 from fedarena.view import Observation, View
 
 ROUGHLY = 7 / 8
 """Share of the iterations that go to the simulator that is easier to descend."""
+
+SHARPER = 0.01
+"""What is left in the end of the width within which kinks are rounded off."""
+
+FAINT = 1e-3
+"""What is left of τ for L-BFGS: by then the observation says almost everything, and a prior only pulls."""
 
 TOGETHER = 2_000_000
 """Numbers of simulated uploads that are held at once, 8 MB: on a CPU more starts together gain nothing."""
@@ -44,7 +62,12 @@ class InvertingGradients(Matching):
         self.knows_labels = options.labels == "given"
 
     def fit(self, input_shape: tuple[int, ...]) -> None:
-        """Anything fits: rows of a table go without total variation."""
+        """Anything fits: rows of a table go without total variation. Colours are three."""
+        if self.options.colours and (len(input_shape) != 3 or input_shape[0] != 3):
+            raise UserError(
+                f"attack {self.name}: option 'colours' is True, allowed: False for inputs of shape {input_shape}, "
+                "which are not in three colours"
+            )
 
     def weight_of_variation(self, view: View) -> float:
         """τ; 0 for rows of a table, which have no neighbours."""
@@ -74,8 +97,9 @@ class InvertingGradients(Matching):
                 points[:, :pixels].clamp_(0, 1)
                 return points
 
+            evaluate = replace(objective, colours=o.colours).evaluate
             found = adam(
-                objective.evaluate,
+                self.rounded(evaluate, first) if o.kinks else evaluate,
                 project(start.clone()),
                 o.iterations,
                 o.lr,
@@ -84,9 +108,31 @@ class InvertingGradients(Matching):
                 last,
                 signed=True,
                 project=project,
+                decay=cosine if o.decay == "cosine" else steps,
+                changing=o.kinks > 0,
             )
             spent, start, first = spent + found.evaluations, found.points, last + 1
+        if o.kinks:
+            found = replace(found, values=evaluate(found.points)[0])
+            spent += len(found.points)
+        if o.polish:
+            last_one = replace(objectives[-1], colours=o.colours, measure=between_directions)
+            last_one = replace(last_one, tv=FAINT * last_one.tv, corner=CORNER)
+            found = minimise(last_one.evaluate, found.points, o.polish, HISTORY)
+            spent += found.evaluations
         return replace(lowest(found), evaluations=spent)
+
+    def rounded(self, evaluate: Evaluate, first: int) -> Evaluate:
+        """The same with kinks rounded off within a width that falls, iteration by iteration, by a constant factor."""
+        o, i = self.options, first
+
+        def rounder(points: Tensor) -> tuple[Tensor, Tensor]:
+            nonlocal i
+            width, i = o.kinks * SHARPER ** (i / o.iterations), i + 1
+            with Rounded(width):
+                return evaluate(points)
+
+        return rounder
 
 
 def one_less_cosine(target: Tensors) -> Distance:
@@ -99,6 +145,23 @@ def one_less_cosine(target: Tensors) -> Distance:
         return 1 - inner / (square * size).clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
     return distance
+
+
+def between_directions(target: Tensors) -> Distance:
+    """½·‖a/‖a‖ − target/‖target‖‖², which is `one_less_cosine` to all digits; ½ where either is 0."""
+    size = _length(target)
+
+    def distance(a: Tensors) -> Tensor:
+        length = _length({name: a[name] for name in target})
+        parts = [(a[name] / length - t / size).square().sum() for name, t in target.items()]
+        return sum(parts, torch.zeros(())) / 2
+
+    return distance
+
+
+def _length(tensors: Tensors) -> Tensor:
+    square = sum((_inner(t, t) for t in tensors.values()), torch.zeros(()))
+    return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:

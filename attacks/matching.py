@@ -98,6 +98,7 @@ class Objective:
         seen: the observation. shape: of the batch. classes: number of classes; 0: labels are numbers.
         labels: fixed labels [n], or None. tv: weight of the total variation.
         measure: target → distance from it.
+        colours: the total variation is of differences between the three channels, too.
         corner: c of the total variation. outside: weight of what leaves [0, 1].
         coordinates: of images, None: their pixels.
         at_once: candidates that are evaluated as one batch, of which one by itself needs no `vmap`; None: all.
@@ -113,6 +114,7 @@ class Objective:
     coordinates: Coordinates | None = None
     corner: float = 0.0
     outside: float = 0.0
+    colours: bool = False
 
     @property
     def pixels(self) -> int:
@@ -138,6 +140,8 @@ class Objective:
             found = distance(self.seen.simulate(x, y))
             if self.tv > 0:
                 found = found + self.tv * total_variation(x, self.corner)
+                if self.colours:
+                    found = found + self.tv * total_variation(opponents(x), self.corner)
             return found + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else found
 
         many: Callable[[Tensor], Tensor] = vmap(value)
@@ -282,3 +286,11 @@ def total_variation(x: Tensor, corner: float = 0.0) -> Tensor:
         return (d.square() + corner**2).sqrt() - corner if corner else d.abs()
 
     return size(x.diff(dim=-1)).mean() + size(x.diff(dim=-2)).mean()
+
+
+def opponents(x: Tensor) -> Tensor:
+    """Differences of the three channels, [n, 3, height, width] → the same: red − green, green − blue, blue − red.
+
+    Edges of photographs are mostly edges of light and shade, which all channels share.
+    """
+    return x - x.roll(-1, 1)

@@ -24,6 +24,19 @@ class Options(Victims):
         "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("normal", "uniform", "dark"),
     )
+    decay: str = option(
+        "steps",
+        "the learning rate: in steps, a tenth after 3/8, 5/8 and 7/8 of the iterations, or along a cosine to 1/1000",
+        choices=("steps", "cosine"),
+    )
+    kinks: float = option(
+        0.0,
+        "half the width, in standard deviations of a layer's input, within which ReLUs and max pooling are rounded off "
+        "at the start; it falls to a hundredth; 0: not at all",
+        low=0,
+    )
+    colours: bool = option(False, "the total variation is of the differences of three colours, too")
+    polish: int = option(0, "evaluations of L-BFGS after Adam, with a thousandth of τ, at most", low=0)
     max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 
 
@@ -44,6 +57,9 @@ CARD = Card(
         "2,400 iterations, for a CPU; the authors' library takes 4,800 by default, their script 24,000.",
         "Pixels lie in [0, 1]; the authors' are divided by the data set's standard deviation, so that the same "
         "learning rate is a longer step here. τ is 1e-3, which did better here than their 1e-1 (library) and 1e-2.",
+        "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
+        "rounded off less and less, a total variation of colours, which the authors' later library has, and L-BFGS at "
+        "the end.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),
     check="Section 5: single images come back from a convolutional network: bench reproduce inversion/images",
