@@ -52,9 +52,18 @@ class Case:
 
 QUICK = Options(iterations=800)
 
+ROUNDED = Options(iterations=2400, lr=0.03, tv=3e-3, decay="cosine", kinks=2.0, colours=True)
+"""For networks of ReLUs and max pooling, whose gradient jumps; chosen on the images of seed 0, no other."""
+
+POLISHED = Options(iterations=400, polish=2000)
+"""For smooth networks, whose gradient feels some directions in the image far less than others."""
+
 CASES = (
     Case("MNIST, lenet-dlg, single images, one gradient", "mnist", "lenet-dlg", 6, QUICK),
     Case("CIFAR-10, cnn-cifar10, single images, one gradient", "cifar10", "cnn-cifar10", 4, Options()),
+    Case("CIFAR-10, cnn-cifar10, kinks rounded off, single images, one gradient", "cifar10", "cnn-cifar10", 4, ROUNDED),
+    Case("CIFAR-10, lenet-dlg, single images, one gradient", "cifar10", "lenet-dlg", 4, Options()),
+    Case("CIFAR-10, lenet-dlg, L-BFGS at the end, single images, one gradient", "cifar10", "lenet-dlg", 4, POLISHED),
     Case("MNIST, lenet-dlg, single images, 5 local steps", "mnist", "lenet-dlg", 3, QUICK, steps=5),
     Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, QUICK, batch=4),
     Case("CIFAR-10, cnn-cifar10, batches of 4, one gradient", "cifar10", "cnn-cifar10", 1, Options(), batch=4),
