@@ -239,9 +239,8 @@ class Matching(Inference):
         if o.init == "dark":
             images *= DARK
         points = images.flatten(1)
-        if coordinates is not None:  # near the mean of samples
-            points = DARK * torch.randn(points.shape, generator=rng.child("images").torch()).to(device)
-            images = torch.stack([coordinates.images(z.reshape(shape)) for z in points])
+        if coordinates is not None:
+            images = torch.stack([coordinates.images(z) for z in images])
         logits = torch.randn((o.restarts, n, classes or 1), generator=rng.child("labels").torch()).to(device)
         # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
         seen.simulate(images[0], soft_labels(logits[0], classes))

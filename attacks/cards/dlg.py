@@ -41,5 +41,6 @@ CARD = Card(
     facts=(
         ("reads", "any view that offers a simulator of what was observed"),
         ("model", "needs smooth activations and weights near their start; ReLU and trained networks resist it"),
+        ("knows", "with prior=population half of the held-out data"),
     ),
 )

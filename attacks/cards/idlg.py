@@ -35,5 +35,6 @@ CARD = Card(
     facts=(
         ("reads", "any view that offers a simulator of what was observed and shows the output layer's gradient"),
         ("model", "smooth activations and weights near their start, as `dlg`; rows need features nowhere negative"),
+        ("knows", "with prior=population half of the held-out data"),
     ),
 )

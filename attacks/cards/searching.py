@@ -33,7 +33,8 @@ class LeastSquares(Victims):
     )
     init: str = option(
         "dark",
-        "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
+        "law of the starting images, or of what stands for them with prior=population: normal N(0, 1) as in the "
+        "paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("dark", "normal", "uniform"),
     )
     tolerance: float = option(3e-8, "relative squared distance at which the match is taken as exact", low=0)

@@ -9,12 +9,13 @@ from torch.func import grad
 
 from fedarena.attacks.cards.dlg import Options
 from fedarena.attacks.dlg import DLG
-from fedarena.attacks.matching import total_variation
+from fedarena.attacks.image_law import Gaussian
+from fedarena.attacks.matching import Coordinates, total_variation
 from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors
 from fedarena.threat import Threat
-from fedarena.view import Observation, View
+from fedarena.view import Observation, Population, View
 
 NONE = torch.zeros(1, 2)
 
@@ -82,3 +83,42 @@ def test_the_corner_of_the_total_variation_is_round() -> None:
 def test_a_weight_of_nothing_cannot_be_lowered() -> None:
     with pytest.raises(UserError, match=r"option 'tv_decades' is 2, allowed: 0 without a weight 'tv'"):
         error(blocks(), 40, tv_decades=2)
+
+
+def likely(n: int, seed: int) -> Tensor:
+    """Samples [n, 1, 8, 8] of N(½, C) with C of rank 12."""
+    rng = torch.Generator().manual_seed(seed)
+    basis = torch.randn(12, 64, generator=torch.Generator().manual_seed(5)) / 40
+    return (0.5 + torch.randn(n, 12, generator=rng) @ basis).reshape(n, 1, 8, 8)
+
+
+def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was_seen() -> None:
+    """For linear measurements that is the mean of the Gaussian law given them, μ + C Aᵀ (A C Aᵀ)⁻¹ (r − A μ)."""
+    own, x = likely(400, 1), likely(1, 2)
+    measured = Measured(20)
+    seen = Observation(0, (0,), 1, measured(x, NONE), measured, labels=torch.zeros(1, dtype=torch.int64))
+    population = Population(own, torch.zeros(400, 2))
+    view = View(Threat("server", "adaptive"), "numbers", (1, 8, 8), 2, (seen,), population=population)
+    chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population")
+    assert DLG(chosen).knows_population
+    assert not DLG(Options()).knows_population, "who has no use for samples is given none"
+    guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
+    assert isinstance(guess, list)
+    found = guess[0].images.flatten().double()
+    law = Gaussian.of(own.flatten(1))
+    a, r = measured.a.double(), seen.target["numbers"].double()
+    expected = law.mean + law.covariance @ a.T @ torch.linalg.solve(a @ law.covariance @ a.T, r - a @ law.mean)
+    assert float((found - expected).abs().max()) < 0.01
+    assert float((found - x.flatten()).abs().max()) < 0.05, "20 numbers suffice where images have 12 dimensions"
+    assert error(x, 20) > 0.2, "and do not where nothing is known of them"
+
+
+def test_coordinates_whiten_the_samples_they_are_made_of() -> None:
+    own = torch.rand(50, 1, 2, 3, generator=torch.Generator().manual_seed(0))
+    coordinates = Coordinates.of(own)
+    law = Gaussian.of(own.flatten(1))
+    assert torch.allclose(coordinates.images(torch.zeros(2, 1, 2, 3)), law.mean.to(own).reshape(1, 1, 2, 3))
+    assert torch.allclose((law.root() @ law.root()), law.covariance, atol=1e-10)
+    z = torch.randn(4, 1, 2, 3, generator=torch.Generator().manual_seed(1))
+    back = (coordinates.images(z).flatten(1) - coordinates.mean) @ torch.linalg.inv(coordinates.root)
+    assert torch.allclose(back, z.flatten(1), atol=1e-4)
