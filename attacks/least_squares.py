@@ -5,14 +5,18 @@ that hold for images choose among those that explain it, with the weights of the
 
     tv·(mean|dx'| + mean|dy'|)      outside·mean dist(x', [0, 1])²
 
-A prior of some weight pulls away from the truth, too. With `tv_decades` the search goes on from where it ended with a
+A prior of some weight pulls away from the truth, too. With `decades` the search goes on from where it ended with a
 tenth of `tv`, so many times: what is left in the end is the image of least variation among those that explain all of
 the observation, as in compressed sensing (Candès, Romberg & Tao 2006).
 
 With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are mean and covariance of samples of the
-attacker's own (`fedarena.attacks.image_law`), from z near 0. Descent never leaves the span of the gradients that it
-meets, so that of all images that explain the observation it comes to the one of about the least ‖z‖, the likeliest
-under N(μ, C), and no weight has to be chosen.
+attacker's own (`fedarena.attacks.image_law`), of whom z is N(0, I). With d pixels in all the term
+
+    unlikely·‖z‖²/d
+
+stands beside the others, and `decades` lower it like `tv`: what is left is the likeliest under N(μ, C) of the images
+that explain all of the observation, as far as descent finds it. Without that term descent from z near 0 comes near it,
+since it never leaves the span of the gradients that it meets.
 """
 
 from __future__ import annotations
@@ -51,7 +55,9 @@ class Options(MatchingOptions, Protocol):
     @property
     def tolerance(self) -> float: ...
     @property
-    def tv_decades(self) -> int: ...
+    def decades(self) -> int: ...
+    @property
+    def unlikely(self) -> float: ...
     @property
     def outside(self) -> float: ...
 
@@ -66,20 +72,25 @@ class LeastSquares(Matching):
     options: Options
 
     def __init__(self, options: Options) -> None:
-        """Raises UserError where a weight of variation is to be lowered and there is none."""
+        """Raises UserError where a weight is to be lowered and there is none, or weighs what nobody knows."""
         super().__init__(options)
         self.knows_population = options.prior == "population"
-        if options.tv_decades and not options.tv:
+        if options.unlikely and not self.knows_population:
             raise UserError(
-                f"attack {self.name}: option 'tv_decades' is {options.tv_decades}, allowed: 0 without a weight 'tv' to "
-                "lower"
+                f"attack {self.name}: option 'unlikely' is {options.unlikely:g}, allowed: 0 without prior=population, "
+                "which says what is likely"
+            )
+        if options.decades and not (options.tv or options.unlikely):
+            raise UserError(
+                f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
+                "'unlikely' to lower"
             )
 
     def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
         o, spent = self.options, 0
         descend = self._lbfgs if o.optimizer == "lbfgs" else self._adam
-        stages = [replace(objective, corner=CORNER, outside=o.outside) for objective in objectives]
-        fainter = [replace(stages[-1], tv=o.tv / 10**i) for i in range(1, o.tv_decades + 1)]
+        stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]
+        fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=o.unlikely / 10**i) for i in range(1, o.decades + 1)]
         for objective in stages + fainter:
             found = lowest(descend(objective.evaluate, start))
             spent, start = spent + found.evaluations, found.points

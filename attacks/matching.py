@@ -100,7 +100,7 @@ class Objective:
         measure: target → distance from it.
         colours: the total variation is of differences between the three channels, too.
         corner: c of the total variation. outside: weight of what leaves [0, 1].
-        coordinates: of images, None: their pixels.
+        coordinates: of images, None: their pixels. unlikely: weight of ‖z‖²/d, of those coordinates z.
         at_once: candidates that are evaluated as one batch, of which one by itself needs no `vmap`; None: all.
     """
 
@@ -114,6 +114,7 @@ class Objective:
     coordinates: Coordinates | None = None
     corner: float = 0.0
     outside: float = 0.0
+    unlikely: float = 0.0
     colours: bool = False
 
     @property
@@ -138,6 +139,8 @@ class Objective:
         def value(point: Tensor) -> Tensor:
             x, y = self.split(point)
             found = distance(self.seen.simulate(x, y))
+            if self.unlikely > 0:
+                found = found + self.unlikely * point[: self.pixels].square().mean()
             if self.tv > 0:
                 found = found + self.tv * total_variation(x, self.corner)
                 if self.colours:

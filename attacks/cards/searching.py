@@ -23,13 +23,18 @@ class LeastSquares(Victims):
     lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
     restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
-    tv_decades: int = option(0, "how often the search goes on with a tenth of tv; needs tv above 0", low=0, high=8)
     outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
     prior: str = option(
         "none",
         "what chooses among samples that explain what was seen: none; population, that they are likely under the "
         "Gaussian law of samples of the attacker's own",
         choices=("none", "population"),
+    )
+    unlikely: float = option(
+        0.0, "weight of how unlikely candidates are under that law, ‖z‖²/d; needs prior=population", low=0
+    )
+    decades: int = option(
+        0, "how often the search goes on with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8
     )
     init: str = option(
         "dark",

@@ -22,10 +22,10 @@ from fedarena.trial import attack, prepare
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
-PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "tv_decades": "3", "outside": "10"}}
+PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "decades": "3", "outside": "10"}}
 """What is known of images beside the K numbers, which do not determine 784 pixels by themselves."""
 POPULATION = "samples of its own"
-OWN_SAMPLES = {"prior": "population"}
+OWN_SAMPLES = {"prior": "population", "unlikely": "0.01", "decades": "4", "init": "normal"}
 """What an attacker knows that has digits of its own."""
 
 
@@ -55,7 +55,7 @@ CELLS = [
     *(Cell("digits", k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
     *(Cell("mnist", k) for k in (50, 100, 200, 500, 1000)),
     Cell("mnist", 1000, "float32"),
-    *(Cell("mnist", k, prior=POPULATION) for k in (50, 100, 200, 500)),
+    *(Cell("mnist", k, prior=POPULATION) for k in (50, 100, 200, 500, 1000)),
 ]
 PIECES = tuple(cell.name for cell in CELLS)
 

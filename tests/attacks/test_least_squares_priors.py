@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -56,7 +58,7 @@ def error(x: Tensor, m: int, **options: float) -> float:
 def test_the_image_of_least_variation_is_found_by_lowering_its_weight() -> None:
     x = blocks()
     without, heavy = error(x, 40), error(x, 40, tv=1.0)
-    lowered = error(x, 40, tv=1.0, tv_decades=4)
+    lowered = error(x, 40, tv=1.0, decades=4)
     assert lowered < 0.01
     assert heavy > 5 * lowered, "a prior of some weight pulls away from the truth"
     assert without > 0.2, "and without one 40 numbers do not determine 64 pixels"
@@ -81,8 +83,13 @@ def test_the_corner_of_the_total_variation_is_round() -> None:
 
 
 def test_a_weight_of_nothing_cannot_be_lowered() -> None:
-    with pytest.raises(UserError, match=r"option 'tv_decades' is 2, allowed: 0 without a weight 'tv'"):
-        error(blocks(), 40, tv_decades=2)
+    with pytest.raises(UserError, match=r"option 'decades' is 2, allowed: 0 without a weight 'tv' or 'unlikely'"):
+        error(blocks(), 40, decades=2)
+
+
+def test_a_law_that_the_attacker_does_not_have_weighs_nothing() -> None:
+    with pytest.raises(UserError, match=r"option 'unlikely' is 0.5, allowed: 0 without prior=population"):
+        error(blocks(), 40, unlikely=0.5)
 
 
 def likely(n: int, seed: int) -> Tensor:
@@ -92,14 +99,15 @@ def likely(n: int, seed: int) -> Tensor:
     return (0.5 + torch.randn(n, 12, generator=rng) @ basis).reshape(n, 1, 8, 8)
 
 
-def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was_seen() -> None:
+@pytest.mark.parametrize("weight", [{}, {"unlikely": 0.1, "decades": 4, "init": "normal"}], ids=["span", "weight"])
+def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was_seen(weight: dict[str, Any]) -> None:
     """For linear measurements that is the mean of the Gaussian law given them, μ + C Aᵀ (A C Aᵀ)⁻¹ (r − A μ)."""
     own, x = likely(400, 1), likely(1, 2)
     measured = Measured(20)
     seen = Observation(0, (0,), 1, measured(x, NONE), measured, labels=torch.zeros(1, dtype=torch.int64))
     population = Population(own, torch.zeros(400, 2))
     view = View(Threat("server", "adaptive"), "numbers", (1, 8, 8), 2, (seen,), population=population)
-    chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population")
+    chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population", **weight)
     assert DLG(chosen).knows_population
     assert not DLG(Options()).knows_population, "who has no use for samples is given none"
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)

@@ -100,8 +100,12 @@ BAD = {
     "model too large for the data": ((*RUN, "--model=cnn-mnist"), "cnn-mnist"),
     "start after the end": ((*RUN, "--rounds=5", "--set", "attack.start=9"), "'start' is 9"),
     "no weight to lower": (
-        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.tv_decades=2"),
-        "attack idlg: option 'tv_decades' is 2, allowed: 0 without a weight 'tv' to lower",
+        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.decades=2"),
+        "attack idlg: option 'decades' is 2, allowed: 0 without a weight 'tv' or 'unlikely' to lower",
+    ),
+    "a weight of a law that nobody has": (
+        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.unlikely=2"),
+        "attack idlg: option 'unlikely' is 2, allowed: 0 without prior=population",
     ),
     "data without attributes": (
         ("run", "--defense=fedavg", "--attack=property-inference", "--dataset=breast-cancer"),
