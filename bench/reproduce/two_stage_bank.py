@@ -22,6 +22,9 @@ RULES = (
 NOTHING: tuple[tuple[str, str], ...] = ()
 DECOY = (("decoys", "1"),)
 SIDEWAYS = (("strike", "sideways"), ("strength", "0.14"))
+"""The most of a direction that two-stage-hardened's averages let pass."""
+CANCELS = (("strike", "sideways"), ("strength", "0.19"), ("tilt", "0.1"), ("cancel", "true"), ("turn", "0.002"))
+TILTED = (*SIDEWAYS, ("tilt", "0.3"), ("turn", "0.5"))
 ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
     ("nobody attacks", None, NOTHING),
     ("bank", "bank", NOTHING),
@@ -43,6 +46,14 @@ CELLS = [
         Cell("fashion-mnist", f"two-stage-hardened, {title}", None, share, 2.0, attack, options, defense=HARDENED)
         for share in (0.2, 0.6)
         for title, attack, options in (*ATTACKS[:2], ("bank, sideways", "bank", SIDEWAYS))
+    ),
+    *(
+        Cell("fashion-mnist", f"{HARDENED}, {title}", None, 0.6, 2.0, "bank", options, "own", HARDENED, settings)
+        for title, options, settings in (
+            ("score_decay=1, bank, sideways", SIDEWAYS, (("score_decay", "1"),)),
+            ("bank, sideways, noise that cancels", CANCELS, NOTHING),
+            ("bank, sideways and tilted", TILTED, NOTHING),
+        )
     ),
     Cell("fashion-mnist", "two-stage, variant=code, bank", None, 0.2, 2.0, "bank", settings=CODE),
     *(
