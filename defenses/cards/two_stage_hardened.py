@@ -46,8 +46,9 @@ CARD = Card(
         ("eavesdropper knows", "both wires"),
         (
             "limits",
-            "60 % colluders that push sideways (bank, strike=sideways, strength=0.14) bring it below chance with 2 "
-            "server samples a class; with 20 they did not. Attacks on some inputs only (backdoors) were not tried.",
+            "60 % colluders that push sideways and a little towards the right (bank, strike=sideways, strength=0.14, "
+            "tilt=0.3, turn=0.3 or 0.5) take half of its accuracy for hundreds of rounds, with 2 server samples a "
+            "class. Attacks on some inputs only (backdoors) were not tried.",
         ),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
