@@ -27,7 +27,8 @@ CARD = Card(
         "Not from a paper: it reads what the protocol sends, where the attacks that gave the goal its name (Tramèr et "
         "al., Stealing Machine Learning Models via Prediction APIs, USENIX Security 2016) had predictions alone.",
     ),
-    equations="agreement = share of held-out inputs for which the stolen model predicts as the server's of that round",
+    equations="agreement = share of held-out inputs for which the stolen model predicts as the server's of that round; "
+    "leak = (agreement − best constant prediction's) / (1 − the latter)",
     facts=(
         ("goal", "extraction: the server's model, by client and eavesdropper; the server holds its own"),
         ("reads", "what the defense says can be made of each broadcast"),
@@ -41,6 +42,10 @@ CARD = Card(
             "against BAFFLE",
             "W of the round (what is deployed is an average over rounds); with downlink=scalars it is rebuilt if all "
             "broadcasts were kept",
+        ),
+        (
+            "one class for all",
+            "of a server whose model names it, untrained or broken, nothing is counted as taken: any constant agrees",
         ),
         ("not done", "no training on own data from there"),
     ),

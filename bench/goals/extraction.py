@@ -1,4 +1,9 @@
-"""Extraction: the server's model, from what is sent in training."""
+"""Extraction: the server's model, from what is sent in training.
+
+Agreement says little by itself: of a server whose model names one class for all inputs, untrained or broken, any
+constant prediction agrees with all. So what leaks is what is above the best constant prediction, whose agreement stands
+beside every other one, and where that is all of it, nothing leaks.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from fedarena.attack import Extraction, Inference
 from fedarena.defense import Reading
 from fedarena.extraction import Exam, extraction_metrics, secret_metrics
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, average, percent_of, span, target_of, values
+from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, percent_of, span, target_of, values
 from fedarena.percent import number, percent
 from fedarena.threat import NotApplicable
 
@@ -43,7 +48,7 @@ class ModelExtraction(Goal):
         return extraction_metrics(answer, challenge.answers)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction."""
+        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction; 0 where that is 1."""
         return above(metrics["agreement"], metrics["prior_agreement"])
 
     def wording(self, metrics: Sequence[str]) -> Wording:
@@ -52,7 +57,7 @@ class ModelExtraction(Goal):
             "final_agreement",
             "Without a defense the model that {attack} takes agrees with the server's by",
             "The model that {attack} takes from {defense} agrees with the server's by",
-            percent_of("agreement"),
+            lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
             "read with the protocol in mind",
         )
 
@@ -60,7 +65,10 @@ class ModelExtraction(Goal):
         m = cell.metrics
         if "agreement" not in m:
             return []
-        told = [f"agreement {percent(m['agreement'])}", f"in the last round {percent(m['final_agreement'])}"]
+        told = [f"agreement {percent(m['agreement'])}"]
+        if "prior_agreement" in m:
+            told.append(f"a constant's {percent(m['prior_agreement'])}")
+        told.append(f"in the last round {percent(m['final_agreement'])}")
         if "stolen_accuracy" in m:
             told.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
         for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
@@ -71,16 +79,17 @@ class ModelExtraction(Goal):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (looked := values(records, "models")):
             return []
-        constant = span([100 * value for value in values(records, "prior_agreement")])
-        return [
-            f"Without any attack: the best constant prediction agrees by {constant} % with the server's model. "
-            f"Rounds looked at: {span(looked)} a cell and seed."
+        priors = values(records, "prior_agreement")
+        told = [
+            f"Without any attack: the best constant prediction agrees by {span([100 * p for p in priors])} % with the "
+            f"server's model. Rounds looked at: {span(looked)} a cell and seed."
         ]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        if not values(records, "prior_agreement"):
-            return ""
-        return f"; the best constant prediction agrees by {100 * average(records, 'prior_agreement'):.0f} %"
+        if max(priors) == 1:
+            told.append(
+                "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
+                "nothing there, and none is counted as a leak."
+            )
+        return told
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         """Of the last round played, which unlike the first may build on others."""
@@ -90,3 +99,11 @@ class ModelExtraction(Goal):
         last = found[-1]
         secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
         return f"broadcast: a model of {target_of(last.params)}{secrets}"
+
+
+def _beside(c: Cell) -> str:
+    """The constant prediction's agreement: each defense's server has a model of its own, and so a prior of its own."""
+    prior = c.value("prior_agreement")
+    if prior is None:
+        return ""
+    return f" (a constant: {'over 99 %' if 0.995 <= prior < 1 else percent_of('prior_agreement')(c)})"

@@ -19,6 +19,7 @@ SHOWN = {
     "tpr_at_1_percent_fpr": "TPR at 1 % FPR",
     "label_accuracy": "labels right",
     "agreement": "agreement",
+    "prior_agreement": "a constant prediction's agreement",
     "top1": "class recognised",
     "cosine": "cosine",
     "ssim": "SSIM",

@@ -183,6 +183,26 @@ def test_an_estimate_of_what_was_not_drawn_is_refused(secrets: Tensors) -> None:
         secret_metrics([Disclosure(0, {}, secrets)], [{"gamma": torch.tensor(2.0)}])
 
 
+def test_whoever_takes_a_model_of_one_class_has_taken_nothing() -> None:
+    """An untrained or broken model is agreed with in full, by the model itself and by any that names the class."""
+    broken, constant = scale(0.0, parameters(0)), scale(0.0, parameters(1))
+    broken["2.bias"], constant["2.bias"] = torch.tensor([0.0, 1.0, 0.0]), torch.tensor([-3.0, 9.0, 2.0])
+    for stolen in (broken, constant):
+        found = extraction_metrics([Extraction(stolen)], exam(nn.ReLU(), broken))
+        assert found["agreement"] == found["prior_agreement"] == 1.0
+        assert scores.privacy("extraction", found)["leak"] == 0.0
+
+
+def test_rounds_in_which_the_server_names_one_class_do_not_raise_the_leak() -> None:
+    """A constant guess has no leak whatever the rounds are, and the others' leak is theirs alone."""
+    broken, trained, other = scale(0.0, parameters(0)), parameters(0), parameters(1)
+    alone = extraction_metrics([Extraction(other)], exam(nn.ReLU(), trained))
+    mixed = extraction_metrics([Extraction(other), Extraction(broken)], exam(nn.ReLU(), trained, broken))
+    assert mixed["agreement"] > alone["agreement"]
+    leaks = [scores.privacy("extraction", m)["leak"] for m in (alone, mixed)]
+    assert leaks[1] == pytest.approx(leaks[0])
+
+
 def test_leak_is_the_agreement_above_the_best_constant_prediction() -> None:
     told = {"agreement": 0.7, "prior_agreement": 0.4}
     assert scores.privacy("extraction", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})

@@ -62,10 +62,11 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
         "parameters: cosine 1.00",
         "(1) the server holds its own model",
         "the best constant prediction agrees by",
+        "a constant's",
         "Rounds looked at: 6 a cell and seed.",
         "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
         "in the form that its paper tried, and",
-        "when read with the protocol in mind (no defense: 100 % as the client and the eavesdropper)",
+        "when read with the protocol in mind (no defense: 100 % (a constant: ",
     ):
         assert said in out
     assert "matched through the protocol" not in out
@@ -185,6 +186,7 @@ def test_secrets_are_listed_with_their_errors() -> None:
     assert told is not None
     assert lines(told) == [
         "agreement 80 %",
+        "a constant's 25 %",
         "in the last round 90 %",
         "by true labels 0.50 of 0.75",
         "secret gamma: error 0.25",
@@ -205,9 +207,25 @@ def test_the_constant_prediction_is_given_as_a_span_where_it_differs() -> None:
 def test_the_verdict_of_models_taken_without_a_defense() -> None:
     told = [record(defense="fedavg", party=p, goal="extraction", metrics=MODEL) for p in ("client", "eavesdropper")]
     assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
-        "Without a defense the model that model-extraction takes agrees with the server's by 80 % as the client and "
-        "the eavesdropper; the best constant prediction agrees by 25 %."
+        "Without a defense the model that model-extraction takes agrees with the server's by 80 % (a constant: 25 %) "
+        "as the client and the eavesdropper."
     )
+
+
+def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
+    """FedAvg's server has learned something, the defended one names one class: their mean would be nobody's."""
+    broken = {"agreement": 1.0, "final_agreement": 1.0, "prior_agreement": 1.0, "models": 5.0}
+    told = [
+        record(defense=name, party="client", goal="extraction", form="adaptive", metrics=metrics)
+        for name, metrics in (("fedavg", MODEL), ("pbpfl", broken))
+    ]
+    said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
+    assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
+    assert "(no defense: 80 % (a constant: 25 %) as the client)" in said
+    assert "says the same of every input: agreement tells nothing there" in baseline(told)
+    assert "says the same" not in baseline(told[:1])
+    nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
+    assert "100 % (a constant: over 99 %)" in verdict(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
 
 
 def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
