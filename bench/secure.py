@@ -75,6 +75,10 @@ class SecureSum(ABC):
         """The largest |value| that a client can send."""
         return math.inf
 
+    def require_room(self, vectors: Tensor) -> None:
+        """Refuse vectors, like `__call__`'s, of which rounding would leave nothing. Raises UserError."""
+        return
+
     @abstractmethod
     def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
         """Sum rows. vectors: [clients, d] of floats, already weighted by N_c/N.

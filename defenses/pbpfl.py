@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -45,6 +46,9 @@ from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Disclosure
 from fedarena.widened import Widened
+
+if TYPE_CHECKING:
+    from fedarena.secure import SecureSum
 
 LOST = "digits lost"
 FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
@@ -78,6 +82,14 @@ class PBPFL(Defense):
         self.plan = plan(task.model, task.input_shape)
         self.output = self.plan.layers[-1].name
         self.wide = Widened(task.model, self.output)
+
+    def secured(self, secure: SecureSum | None) -> Self:
+        if secure is not None and secure.repeat > 1 and secure.repeat % len(UPLOADS):
+            raise UserError(
+                f"defense pbpfl: option 'repeat' of its secure sum is {secure.repeat}, allowed: 1, or {len(UPLOADS)} "
+                "and multiples of it: its three uploads share a mask, or each entry has its own"
+            )
+        return super().secured(secure)
 
     # -- the protocol ------------------------------------------------------------------------------
 

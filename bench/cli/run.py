@@ -100,6 +100,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     from fedarena import compose, goals
     from fedarena.poisoning import Poisoning
     from fedarena.problem import build
+    from fedarena.rehearsal import require_summable
     from fedarena.runnable import require_runnable
     from fedarena.spec import GroupSpec, MethodSpec, threats
 
@@ -113,7 +114,9 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
 
     def check(seed: int) -> None:
         built = build(problem, seed, folder, args.device, compose.auxiliary(defense))
-        require_runnable(problem, built, compose.make_defense(defense, built.task), attack)
+        protocol = compose.make_defense(defense, built.task)
+        require_runnable(problem, built, protocol, attack)
+        require_summable(protocol, built, seed)
 
     # What cannot run is refused before anything is started. Each seed has shards of its own.
     check(seeds[0])

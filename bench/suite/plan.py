@@ -202,6 +202,9 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
 def _built(spec: GroupSpec) -> tuple[Problem, Defense]:
     from fedarena import compose
     from fedarena.problem import build
+    from fedarena.rehearsal import require_summable
 
     problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
-    return problem, compose.make_defense(spec.defense, problem.task)
+    protocol = compose.make_defense(spec.defense, problem.task)
+    require_summable(protocol, problem, spec.seed)
+    return problem, protocol

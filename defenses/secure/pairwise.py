@@ -29,6 +29,7 @@ from fedarena.defenses.secure.fixed_point import FixedPoint, signed
 from fedarena.defenses.secure.key_agreement import Once
 from fedarena.defenses.secure.server import Server
 from fedarena.defenses.secure.stream import read
+from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.secure import Exchange, SecureSum, require_company
 
@@ -48,6 +49,18 @@ class PairwiseMasks(SecureSum):
     def rounding(self, n: int, dtype: torch.dtype) -> float:
         """step · √(n/12): each vector is rounded to the grid once, the rest is exact."""
         return FixedPoint(self.options.bits, self.options.bound, n).step * math.sqrt(n / 12)
+
+    def require_room(self, vectors: Tensor) -> None:
+        """Refuse a bound so far above the largest |value| that all of them become 0: round(v/step) for |v| ≤ step/2."""
+        (n, _), o = vectors.shape, self.options
+        step, largest = FixedPoint(o.bits, o.bound, n).step, float(vectors.abs().max())
+        if 0 < largest <= step / 2:
+            raise UserError(
+                f"secure pairwise-masks: option 'bound' is {o.bound:g}, with which {o.bits} bits hold multiples of "
+                f"{step:.3g}, so that all becomes 0 of what clients send, allowed: below "
+                f"{math.ldexp(largest, o.bits - 1) / n:.3g} for a largest |value| of {largest:.3g}"
+                f"{', or 64 bits' if o.bits == 32 else ''}"
+            )
 
     def threshold(self, n: int) -> int:
         """t: the share `threshold` of n rounded up, and more than half.

@@ -97,3 +97,12 @@ def test_pairs_that_cannot_run_are_refused_and_no_others(tmp_path: Path) -> None
     assert {t.defense for t in refused} == {"bulyan"}
     assert {t.key for t in refused} == {""}
     assert {t.attack for t in refused} == {"none", "sign-flip", "pixel-trigger"}
+
+
+def test_secure_sums_that_cannot_work_are_refused_in_the_plan(tmp_path: Path) -> None:
+    text = TINY.replace('defenses = ["fedavg", "dbcl"]\nattacks = ["last', 'defenses = ["zero-sum"]\nattacks = ["last')
+    _, plan = planned(f"{text}\n[methods.zero-sum]\nrepeat = 1234567\n", tmp_path)
+    told = {t.refused for t in plan.trials if t.defense == "zero-sum"}
+    (why,) = told
+    assert why.startswith("secure zero-sum: option 'repeat' is 1234567, allowed: a divisor of ")
+    assert {t.refused for t in plan.trials if t.defense != "zero-sum"} == {""}
