@@ -4,6 +4,13 @@ The network's graph runs on labels in place of numbers: every entry of an activa
 whose factor r > 0 it has. A dense or convolutional layer gives its output channels new numbers; ReLU, pooling,
 reshaping and concatenation hand them on; an addition ties the units that meet in one entry, which share one factor
 from then on. What depends on the input alone, and constants, carry FIXED: their factor is 1.
+
+A network is run with batches of any size, in training, in evaluation and by who guesses a batch, so that what is found
+must hold for all. Labels say nothing of the sample that an entry belongs to, since a factor is one for all samples, and
+all that an operation may do to the batch's axis is to leave it first and as long as it was. Two samples show that,
+where one would hide it: a reshaping that keeps the first axis's length keeps each sample to itself, and anything else
+that reads the axis (a mean over it, batch normalisation, a slice) is refused whatever its size. What is left is code
+that computes with the number of samples, or writes one down: hence a second run, with three, which must find the same.
 """
 
 from __future__ import annotations
@@ -22,8 +29,9 @@ from fedarena.errors import UserError
 from fedarena.scaling_trace import graph_of, plain
 from fedarena.scaling_units import FIXED, Units
 
-BATCH = 2
-"""Samples that run through the graph; a single one would hide what an operation does to the batch's axis."""
+BATCHES = (2, 3)
+"""How many samples run through the graph, run by run; a single one would hide what an operation does to the batch's
+axis, and several runs show whether what is found depends on how many they are."""
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
@@ -60,7 +68,7 @@ class Hidden:
     """An activation that depends on parameters.
 
     Attributes:
-        units: number of the unit that scales each entry; int64, of the activation's shape [BATCH, ...].
+        units: number of the unit that scales each entry; int64, of the activation's shape [samples, ...].
         layer: the name of the layer whose output this is, None if anything came after it.
     """
 
@@ -92,22 +100,42 @@ def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], U
         model: maps [n, *input_shape] to [n, outputs].
 
     Raises:
-        UserError: the model cannot be traced, or a part of it does not hand on factors; names the part.
+        UserError: the model cannot be traced, or a part of it does not hand on factors; names the part; or
+            what is found depends on the number of samples.
     """
     for name, module in model.named_modules():
         if module._forward_hooks or module._forward_pre_hooks:  # a trace does not show what they do
             raise UserError(f"layer '{name}' ({type(module).__name__}) has hooks, {ALLOWED}")
-    run = _Run(model, graph_of(model))
+    graph = graph_of(model)
+    (layers, units), *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
+    for other, more in others:
+        if not (torch.equal(units.table, more.table) and all(map(_same, layers, other))):
+            raise UserError(
+                f"the model's graph scales other units for {BATCHES[1]} samples than for {BATCHES[0]}, allowed: "
+                "operations that do not depend on the size of the batch"
+            )
+    return layers, units
+
+
+def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int, ...]) -> tuple[list[Layer], Units]:
+    """`read` for one number of samples."""
+    run = _Run(model, graph, samples)
     like = next(model.parameters(), torch.empty(0))
-    out = run.run(like.new_zeros(BATCH, *input_shape))
+    out = run.run(like.new_zeros(samples, *input_shape))
     return run.finish(out), run.units
+
+
+def _same(a: Layer, b: Layer) -> bool:
+    """Whether two runs found the same of a layer; a graph calls its layers in one order."""
+    return a.name == b.name and torch.equal(a.rows, b.rows) and torch.equal(a.columns, b.columns)
 
 
 class _Run(fx.Interpreter):
     """Runs a graph: on numbers what depends on the input alone, on labels what comes after a layer."""
 
-    def __init__(self, model: nn.Module, graph: fx.Graph) -> None:
+    def __init__(self, model: nn.Module, graph: fx.Graph, samples: int) -> None:
         super().__init__(model, graph=graph)
+        self.samples = samples
         self.extra_traceback = False  # it would be written into the text of errors
         self.units = Units()
         self._layers: list[Layer] = []
@@ -181,8 +209,11 @@ class _Run(fx.Interpreter):
                 return self._mean(what, x.units, *args[1:], **kwargs)
         if key in MOVES or key in MOVING:
             args, kwargs = fx.node.map_aggregate((args, kwargs), _labels)
-            moved = MOVING.get(key, call)(*args, **kwargs)
-            if moved.shape[0] != BATCH:
+            try:
+                moved = MOVING.get(key, call)(*args, **kwargs)
+            except RuntimeError as error:
+                raise self._wrong_size(what, error) from error
+            if moved.shape[0] != self.samples:
                 raise UserError(f"{what} changes the batch's axis, allowed: changes within a sample")
             return Hidden(moved)
         if key in SUMS or key in PRODUCTS or key is operator.truediv:
@@ -208,12 +239,20 @@ class _Run(fx.Interpreter):
             if isinstance(one, int | float) and one == 0:  # where Python's sum begins
                 return Hidden(_labels(other))
         x, y = (torch.tensor(FIXED) if isinstance(t, int | float) else _labels(t) for t in (a, b))
-        x, y = torch.broadcast_tensors(x, y)
+        try:
+            x, y = torch.broadcast_tensors(x, y)
+        except RuntimeError as error:
+            raise self._wrong_size(what, error) from error
         self.units.tie(x[0], y[0], what)
         return Hidden(x)
 
+    def _wrong_size(self, what: str, error: RuntimeError) -> UserError:
+        """Shapes that do not fit, be it with this number of samples or with any."""
+        why = " ".join(str(error).split())[:200]
+        return UserError(f"{what} does not work with {self.samples} samples, allowed: batches of any size: {why}")
+
     def _channels(self, units: Tensor, what: str) -> Tensor:
-        """[channels], from labels [BATCH, channels, ...] that are the same at all positions of a channel."""
+        """[channels], from labels [samples, channels, ...] that are the same at all positions of a channel."""
         columns = self.units.table[units[0].flatten(1)] if units.ndim > 2 else self.units.table[units[0].unsqueeze(1)]
         if bool((columns != columns[:, :1]).any()):
             raise UserError(
@@ -249,5 +288,5 @@ def _shape(
 
 
 def _spread(channels: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """[channels] → [BATCH, channels, ...], the same at all positions."""
+    """[channels] → [samples, channels, ...], the same at all positions."""
     return channels.reshape(-1, *(1,) * (len(shape) - 2)).expand(shape)
