@@ -65,10 +65,15 @@ class LastLayerLabel(Inference):
 
 
 def showing(seen: Observation, name: str) -> Tensors | None:
-    """Where a parameter's gradient can be read: estimates of the gradient, else what was seen."""
+    """Where a parameter's gradient can be read: estimates of the gradient, else what was seen.
+
+    At the canonical form a row of the output layer is the plain one with its columns scaled by positive factors, the
+    same in every row, which leaves signs and the order of rows' sums as they are for features of one sample; a bias
+    has no factor.
+    """
     if seen.output_gradient is not None and name in seen.output_gradient:
         return seen.output_gradient
-    if seen.estimate is not None and seen.estimate_of == "gradient" and name in seen.estimate:
+    if seen.estimate is not None and seen.estimate_of.endswith("gradient") and name in seen.estimate:
         return seen.estimate
     return seen.target if name in seen.target else None
 

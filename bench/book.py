@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from fedarena.defense import Defense, Reading
 from fedarena.identity import identity, origins_of, trial_key
 from fedarena.observe import images_behind
 from fedarena.population import population
-from fedarena.positive_scaling import canonical, plan
+from fedarena.positive_scaling import ScalingPlan, canonical, plan, scales
 from fedarena.problem import Problem
 from fedarena.records import SCHEMA, Record, environment, key_of
 from fedarena.spec import GroupSpec, MethodSpec
@@ -104,8 +105,7 @@ class Book:
         if observation.estimate_of == "update":
             return {name: r.params[name] - r.after[name] for name in names}
         if observation.estimate_of == "canonical update":
-            scaling = plan(self.problem.task.model, self.problem.task.input_shape)
-            before, after = (canonical(scaling, {n: t.double() for n, t in p.items()}) for p in (r.params, r.after))
+            before, after = (canonical(self._scaling, _double(p)) for p in (r.params, r.after))
             return {name: before[name] - after[name] for name in names}
         task = self.problem.task
         gradients = []
@@ -114,7 +114,16 @@ class Book:
             zero = {name: torch.zeros_like(p) for name, p in r.params.items()}
             gradients.append(torch.func.grad(task.loss)(r.params, x, y) if len(y) else zero)
         sizes = weights(task.sizes, observation.clients).to(self.problem.device)
-        return same_names(weighted_mean(stack(gradients), sizes), names)
+        mean = same_names(weighted_mean(stack(gradients), sizes), names)
+        if observation.estimate_of == "canonical gradient":  # W = S∘C, so that ∂L/∂C = S∘∂L/∂W
+            lengths = self._scaling.factors(scales(self._scaling, _double(r.params)))
+            return {name: g * lengths[name].to(g) for name, g in mean.items()}
+        return mean
+
+    @cached_property
+    def _scaling(self) -> ScalingPlan:
+        """Reading it off the network's graph takes longer than a round of most."""
+        return plan(self.problem.task.model, self.problem.task.input_shape)
 
     def marks(self) -> list[str]:
         """What must stand beside every number of the run."""
@@ -183,3 +192,7 @@ def goal_of(attack: MethodSpec | None) -> str:
         return ""
     found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
     return found
+
+
+def _double(tensors: Tensors) -> Tensors:
+    return {name: t.double() for name, t in tensors.items()}

@@ -65,8 +65,9 @@ class Observation:
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
             wire hides (all of them where nothing is hidden).
         estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
-            parameters, the server's `update` W_t − W_{t+1}, or the `canonical update` C(W_t) − C(W_{t+1}) of
-            networks whose units can be scaled (`fedarena.positive_scaling`).
+            parameters W_t, the server's `update` W_t − W_{t+1}, or where a protocol scales units, which changes no
+            function and which nobody could undo, the `canonical gradient` at C(W_t) and the `canonical update`
+            C(W_t) − C(W_{t+1}) (`fedarena.positive_scaling`).
         output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
         labels: the true labels [images], only where the attack declares that it is given them.
         candidates: the samples to be told apart, only where the attack's goal is membership.

@@ -12,6 +12,7 @@ from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_label
 from fedarena.defense import Broadcast
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, SIGMA
 from fedarena.observe import images_behind
+from fedarena.positive_scaling import scales
 from fedarena.tensors import Tensors, row
 from fedarena.threat import Threat
 from fedarena.transcript import Seen
@@ -60,6 +61,24 @@ def exact(defense: PBPFL, now: Seen, up: Tensors) -> Tensors:
     assert now.secret is not None
     stacked = {name: t[None] for name, t in up.items()}
     return row(defense.recover(Broadcast(now.down, now.secret), stacked)[0], 0)
+
+
+def canonical_gradient(defense: PBPFL, now: Seen, gradient: Tensors) -> Tensors:
+    """∂L/∂C at the canonical form C of the model, by whoever reads Ŵ.
+
+    From Ŵ the canonical form is read, and with it the lengths s for which R ∘ W = S ∘ C (S_ij = s_i/s_j), so that
+
+        ∂L/∂C = S ∘ ∂L/∂(R ∘ W) = S ∘ (∂L̂/∂Ŵ − γ σ + υ β)
+
+    This is all of ∇F(W) that can be known without R, and all that matters of it: C is the same network as W. γ̂ does not
+    come into S, for γ r_a is added to the output layer, whose rows have no factor.
+
+    Args:
+        gradient: ∂L̂/∂Ŵ − γ σ + υ β.
+    """
+    masked = {name: p.double() for name, p in opened(defense, now).params.items()}
+    lengths = defense.plan.factors(scales(defense.plan, masked))
+    return {name: g * lengths[name].to(g) for name, g in gradient.items()}
 
 
 def observation(

@@ -30,6 +30,7 @@ from fedarena.defense import UNSEEN, Reading
 from fedarena.defenses.pbpfl_client import from_broadcasts
 from fedarena.defenses.pbpfl_messages import cancelled, shared_mask, under_its_mask
 from fedarena.defenses.pbpfl_sight import (
+    canonical_gradient,
     coefficients,
     estimate_gamma,
     exact,
@@ -105,16 +106,17 @@ def _as_gradient(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
 
 
 def _through_the_step(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
-    """The upload, unmixed. An eavesdropper's estimate of the gradient is Eq. 19 with γ̂ and without R, which is right in
-    the output layer's bias, and in direction in every row whose columns have no factor."""
+    """The upload, unmixed. An eavesdropper has Eq. 19 with γ̂ and without R, which nobody finds but the server; its
+    estimate is the gradient at the canonical form, of which R is no part."""
     clients, up = uploads_seen(now, threat)
     bias, server = defense.task.output_bias, threat.party == "server"
     mixed = Unmixed(ThroughProtocol(defense, now.down, clients), *coefficients(defense, threat, seen, now))
     parts = mixed.unmixed(up)
-    estimate = exact(defense, now, up) if server else part(parts, GRADIENT)
+    estimate = exact(defense, now, up) if server else canonical_gradient(defense, now, part(parts, GRADIENT))
     simulate = mixed.with_sizes_of(parts)
     named = GRADIENT + bias if bias else None
-    found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate)
+    of = "gradient" if server else "canonical gradient"
+    found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate, of)
     if not server or bias or found.images > 1:
         return found
     residual = {f"{defense.output}.bias": residual_of_one(defense, now, up)}

@@ -43,6 +43,11 @@ CARD = Card(
             "paper form: the masked update as if it were plain; adaptive form: the update of the hidden layers up to "
             "the scaling of units, C(W_t) − C(W_{t+1}); no estimate of the output layer",
         ),
+        (
+            "PBPFL's eavesdropper",
+            "paper form: ∂L̂/∂Ŵ as if it were plain; adaptive form: the gradient at the canonical form C(W_t), judged "
+            "there: the mask scales units, which changes no function, so that nobody can tell it, and nobody needs to",
+        ),
         ("BAFFLE", "the Stein estimate in both forms"),
         (
             "low cosine",

@@ -69,6 +69,8 @@ class Estimates(Goal):
         controls = tuple(control(book, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
         known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
         known |= {"estimates": float(len(seen)), "share": share(book, truths[0])}
+        if seen[0].estimate_of.startswith("canonical"):
+            known["canonical"] = 1.0
         answers = Truths(tuple(o.round for o in seen), truths, controls)
         return Challenge(reading.name, book.view(threat, attack, reading), answers, known)
 
@@ -111,6 +113,7 @@ class Estimates(Goal):
             return []
         own = m["control_cosine"]
         told = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
+        told += ["in canonical form"] if "canonical" in m else []
         told += [f"own upload: cosine {number(own)}"] if own.value else []
         return told + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
 
@@ -121,6 +124,12 @@ class Estimates(Goal):
             f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
             "client may take its own samples for the others', which stands beside its cells as `own upload`."
         ]
+        if values(records, "canonical"):
+            told.append(
+                "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
+                "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
+                "and truth are held against each other without them."
+            )
         if min(values(records, "share")) < 1:
             told.append(
                 "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "

@@ -62,7 +62,12 @@ CARD = Card(
         ("up", "∂L̂/∂Ŵ, σ and β: three tensors for each of the model's"),
         ("server knows", "W, r, γ, r_a, hence every client's exact gradient"),
         ("client knows", "Ŵ, r_a, its own data"),
-        ("eavesdropper knows", "both wires: Ŵ, r_a and every upload"),
+        ("eavesdropper knows", "both wires: Ŵ, r_a and every upload, hence every gradient up to R"),
+        (
+            "up to R",
+            "R is a positive scaling of hidden units, which no function depends on: estimates by those who do not know "
+            "it are of the canonical form (rows of length 1), of which R is no part, and are judged in it",
+        ),
         ("secret-shared uploads", "pbpfl+zero-sum, pbpfl+pairwise-masks; one mask for all three: zero-sum.repeat=3"),
         (
             "one mask for all three",
@@ -75,5 +80,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
-    version=3,
+    version=4,
 )

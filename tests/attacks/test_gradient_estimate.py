@@ -120,6 +120,13 @@ def test_pbpfl_hides_the_gradient_from_all_but_the_server_in_the_paper_s_form_al
     client = metrics("pbpfl", "client", "adaptive")
     assert client["cosine"] > 0.99
     assert client["share"] < 1
+    eavesdropper = metrics("pbpfl", "eavesdropper", "adaptive")
+    assert eavesdropper["cosine"] > 0.99
+    assert eavesdropper["relative_l2"] < 0.1
+    assert eavesdropper["share"] == 1
+    assert client["canonical"] == eavesdropper["canonical"] == 1
+    assert "canonical" not in metrics("pbpfl", "server", "adaptive")
+    assert "canonical" not in metrics("pbpfl", "eavesdropper", "paper")
 
 
 def test_noise_of_differential_privacy_drowns_the_gradient() -> None:

@@ -25,6 +25,8 @@ from fedarena.goals import find
 from fedarena.goals.estimate import NOTHING, Estimates, Truths, control
 from fedarena.goals.goal import Challenge
 from fedarena.judge import estimate_metrics
+from fedarena.positive_scaling import canonical as canonical_form
+from fedarena.positive_scaling import plan
 from fedarena.problem import ProblemSpec, build
 from fedarena.records import canonical
 from fedarena.rng import Rng
@@ -141,6 +143,18 @@ def test_who_has_no_upload_guesses_nothing(party: Any) -> None:
     made, threat = book("fedavg"), Threat(party, "adaptive")
     seen = observed(made, threat)
     assert control(made, threat, seen, made.estimated(seen)) == {"cosine": 0.0, "relative_l2": 1.0}
+
+
+def test_the_truth_is_taken_in_the_form_that_the_estimate_is_of() -> None:
+    """∂L/∂C at the canonical form C of W, which predicts as W does; the plain gradient is another vector."""
+    made, threat = book("pbpfl"), Threat("eavesdropper", "adaptive")
+    seen, r, task = observed(made, threat), made.round(1), made.problem.task
+    form = canonical_form(plan(task.model, task.input_shape), r.params)
+    (at,) = (r.participants.index(c) for c in seen.clients)
+    wanted = grad(task.loss)(form, *r.batches[at].images())
+    assert estimate_metrics(made.estimated(seen), wanted)["relative_l2"] < 1e-4
+    plain = made.estimated(replace(seen, estimate_of="gradient"))
+    assert estimate_metrics(plain, wanted)["relative_l2"] > 0.1
 
 
 # -- from training to record ---------------------------------------------------------------------------

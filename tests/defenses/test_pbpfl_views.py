@@ -11,6 +11,7 @@ from torch import nn
 
 from fedarena.defenses.pbpfl_client import EVERY
 from fedarena.defenses.pbpfl_wire import GRADIENT, R_A, UPLOADS
+from fedarena.positive_scaling import canonical, scales
 from fedarena.tensors import flatten, row
 from fedarena.threat import Threat
 from fedarena.transcript import cut
@@ -58,6 +59,24 @@ def test_uploads_are_unmixed_and_brought_to_one_length():
     assert relative(seen, {n: t / length for n, t in true.items()}) <= 1e-9
     for kind in UPLOADS:
         assert float(flatten({n: t for n, t in o.target.items() if n.startswith(kind)}).norm()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("model", "shape"), MODELS)
+@pytest.mark.parametrize("decades", [0.0, 2.0, 4.0])
+def test_the_eavesdropper_has_the_gradient_of_the_canonical_form(model, shape, decades):
+    """Whatever the masks are: they are no part of it."""
+    defense = make(model(), shape, sizes=(8, 12), decades=decades, schedule={"lr": 1e-7})
+    rounds, _ = play(defense, 2)  # between which hardly anything moves, so that γ̂ is right
+    (reading,) = views(defense, rounds, "eavesdropper", victims=[0])
+    (o,), r = reading.observations, rounds[0]
+    c = canonical(defense.plan, r.params)
+    truth = torch.func.grad(defense.task.loss)(c, *r.batches[1].images())
+    assert o.estimate_of == "canonical gradient"
+    assert relative(o.estimate, truth) <= 1e-5
+    plain = torch.func.grad(defense.task.loss)(r.params, *r.batches[1].images())
+    assert relative(o.estimate, plain) > 0.01
+    lengths = defense.plan.factors(scales(defense.plan, r.params))
+    assert relative({n: lengths[n] * g for n, g in plain.items()}, truth) <= 1e-9  # what the judge takes for the truth
 
 
 def test_what_the_eavesdropper_overhears_is_right_in_the_output_bias():
