@@ -105,6 +105,8 @@ class Cell:
         defended: digest of the problem and of the defense's options alone.
         versions: versions of the methods.
         command: makes the cell anew.
+        marks: what must stand beside its numbers and does not beside those of the honest run, such as that gradients
+            were lost to rounding while it was poisoned.
         counts: whether it counts in its axis's score; what tells of the server's model, or of a gradient alone, stands
             beside (`fedarena.goals.goal.Goal.of_data`).
     """
@@ -133,6 +135,7 @@ class Cell:
     versions: dict[str, int] = field(default_factory=dict)
     command: str = ""
     counts: bool = True
+    marks: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -57,13 +57,15 @@ def build(suite: str, title: str, asked: Sequence[Asked], notes: Iterable[str] =
             honest[t.problem, t.defense].append(t)
         else:
             cells[t.problem, t.defense, t.attack, t.party, t.form, t.knows].append(t)
+    calmly = {place: _honest(trials, plain[place[0]]) for place, trials in honest.items()}
+    known: dict[tuple[str, ...], tuple[str, ...]] = {place: h.marks for place, h in calmly.items()}
     return Board(
         suite,
         title,
         tuple(sorted({t.seed for t in asked})),
         arenas,
-        tuple(_honest(trials, plain[p]) for (p, _), trials in honest.items()),
-        tuple(_cell(trials) for trials in cells.values()),
+        tuple(calmly.values()),
+        tuple(_cell(trials, known.get(place[:2], ())) for place, trials in cells.items()),
         _made([r for t in asked for r in t.records]),
         tuple(notes),
     )
@@ -144,7 +146,8 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
     )
 
 
-def _cell(trials: Sequence[Asked]) -> Cell:
+def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
+    """Args: known: marks of the honest run, which are told of there."""
     one = trials[0]
     axis = "integrity" if one.knows else "privacy"
     readings = list(dict.fromkeys(r["reading"] for t in trials for r in t.records if r["reading"]))
@@ -192,6 +195,7 @@ def _cell(trials: Sequence[Asked]) -> Cell:
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
         one.counts and (not one.goal or goals.find(one.goal).of_data),
+        tuple(dict.fromkeys(mark for r in found.values() for mark in r["marks"] if mark not in known)),
     )
 
 

@@ -41,7 +41,7 @@ def _cell(c: Cell) -> dict[str, Any]:
     row = {name: getattr(c, name) for name in (*PLACE, *TOLD, "settings", "command")}
     row |= _scores(c.scores) | _by_seed("status", c.statuses) | _by_seed("key", c.keys)
     row |= {f"metric {name}": mean(list(values.values())).value for name, values in c.metrics.items() if values}
-    return {**row, "versions": _pairs(c.versions)}
+    return {**row, "versions": _pairs(c.versions), "marks": "; ".join(c.marks)}
 
 
 def _honest(h: Honest) -> dict[str, Any]:

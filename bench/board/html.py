@@ -32,6 +32,7 @@ from fedarena.board.words import (
     average,
     case,
     counts,
+    labelled,
     made,
     notes,
     parties,
@@ -177,7 +178,7 @@ def _table_cell(board: Board, cut: Cut, row: Standing, key: str) -> str:
     hidden = _hidden(key, cut)
     if key == "defense":
         why = f"<small>{escape(unranked(row))}</small>" if row.unranked else ""
-        return f'<th scope="row">{escape(row.defense)}{why}</th>'
+        return f'<th scope="row">{escape(labelled(row))}{why}</th>'
     if key == "rank":
         return f'<td class="rank">{row.rank if row.rank is not None else NOTHING}</td>'
     if key in ("bytes", "time"):
@@ -262,7 +263,8 @@ def _honest(h: Honest) -> dict[str, Any]:
 
 def _cell(board: Board, c: Cell, picture: tuple[int, int] | None) -> dict[str, Any]:
     names = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows", "threat", "status", "reason")
-    found = {name: getattr(c, name) for name in (*names, "reading", "found_by", "settings", "command", "counts")}
+    more = ("reading", "found_by", "settings", "command", "counts", "marks")
+    found = {name: getattr(c, name) for name in (*names, *more)}
     found |= {"statuses": _pairs(c.statuses), "scores": _pairs(c.scores), "keys": _pairs(c.keys)}
     found["mean"] = fmean(c.scores.values()) if c.scores else None
     found["metrics"] = [(n, [(s, _rounded(v)) for s, v in sorted(x.items())]) for n, x in c.metrics.items()]

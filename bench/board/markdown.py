@@ -15,6 +15,7 @@ from fedarena.board.words import (
     average,
     case,
     counts,
+    labelled,
     made,
     notes,
     parties,
@@ -73,7 +74,7 @@ def _main(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
         heads += [axis] if axis == "utility" else [axis, f"worst case of {axis}"]
     body = []
     for row in rows:
-        line = [str(row.rank or NOTHING), row.defense, score(row.overall)]
+        line = [str(row.rank or NOTHING), labelled(row), score(row.overall)]
         for axis in cut.axes:
             found = getattr(row, axis)
             line += [score(found)] if axis == "utility" else [score(found), case(found, several(board))]
@@ -87,7 +88,7 @@ def _beside(board: Board, cut: Cut, rows: Sequence[Standing]) -> str:
     heads += [*(f"privacy: {p}" for p in who), "cells"]
     body = []
     for row in rows:
-        line = [str(row.rank or NOTHING), row.defense]
+        line = [str(row.rank or NOTHING), labelled(row)]
         line += [score(getattr(row, f"paper_{a}")) for a in axes]
         line += [average(getattr(row, a)) for a in axes]
         body.append([*line, *(score(row.by_party[p]) for p in who), counts(row.counts)])

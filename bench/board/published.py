@@ -153,6 +153,7 @@ _CELL = fields(
         **dict.fromkeys(("found_by", "settings", "defended", "command"), text),
         "versions": named(whole),
         "counts": flag,
+        "marks": each(text),
     },
     closed=True,
 )
@@ -246,4 +247,5 @@ def _honest(h: dict[str, Any]) -> Honest:
 def _cell(c: dict[str, Any]) -> Cell:
     seeds = {name: _by_seed(c.get(name, {})) for name in ("statuses", "scores", "keys")}
     metrics = {name: _by_seed(values) for name, values in c["metrics"].items()}
-    return Cell(**{**c, **seeds, "metrics": metrics, "curve": _curve(c.get("curve", ()))})
+    more = {"curve": _curve(c.get("curve", ())), "marks": tuple(c.get("marks", ()))}
+    return Cell(**{**c, **seeds, "metrics": metrics, **more})

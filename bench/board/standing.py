@@ -134,6 +134,7 @@ class Standing:
         bytes: up and down per client and round, over FedAvg's; mean over problems. seconds: training time over
             FedAvg's.
         counts: cells by status, of those that the cut has.
+        marks: what must stand beside its numbers, of honest runs and of cells that the cut has.
     """
 
     defense: str
@@ -149,6 +150,7 @@ class Standing:
     bytes: float | None
     seconds: float | None
     counts: dict[str, int]
+    marks: tuple[str, ...] = ()
 
 
 def standings(board: Board, cut: Cut | None = None) -> list[Standing]:
@@ -175,6 +177,14 @@ def within(board: Board, cut: Cut) -> Board:
         honest=tuple(h for h in board.honest if not cut.problems or h.problem in cut.problems),
         cells=tuple(c for c in board.cells if cut.asks(c)),
     )
+
+
+def marked(board: Board, cut: Cut, defense: str) -> list[tuple[str, str]]:
+    """(problem, mark) of its honest runs and of cells that the cut has."""
+    runs = [h for h in board.honest if h.defense == defense and (not cut.problems or h.problem in cut.problems)]
+    cells = [c for c in board.cells if c.defense == defense and cut.has(c)]
+    found = [(h.problem, mark) for h in runs for mark in h.marks]
+    return found + [(c.problem, mark) for c in cells for mark in c.marks]
 
 
 def worst(cells: Sequence[Cell]) -> Score:
@@ -217,6 +227,7 @@ def _row(board: Board, defense: str, cut: Cut, tried: Set[tuple[str, ...]]) -> S
         up_and_down,
         seconds,
         counts,
+        tuple(dict.fromkeys(mark for _, mark in marked(board, cut, defense))),
     )
 
 

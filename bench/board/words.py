@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import STATUSES, Arena, Board
-from fedarena.board.standing import Cut, Score, Standing
+from fedarena.board.standing import Cut, Score, Standing, marked
 from fedarena.integrity import ABOVE_CHANCE
 from fedarena.percent import share
 from fedarena.plural import plural
@@ -14,6 +14,9 @@ from fedarena.threat import EVERYONE, KNOWLEDGE
 
 NOTHING = "–"
 """Where there is no number."""
+
+DAGGER = "†"
+"""Of defenses and cells whose runs are marked: their numbers must not be read without what `marks` says."""
 
 HOW = (
     "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's (0 of a "
@@ -155,12 +158,21 @@ def marks(board: Board, cut: Cut | None = None) -> list[str]:
     """What must stand beside numbers: what is missing from data, and the marks of runs."""
     cut = cut or Cut()
     told = [f"{a.name}: a subset of the data, {a.subset}" for a in asked_problems(board, cut) if a.subset]
-    marked: dict[str, dict[str, None]] = {}
-    for h in board.honest:
-        if not cut.problems or h.problem in cut.problems:
-            for mark in h.marks:
-                marked.setdefault(mark, {})[h.defense] = None
-    return told + [f"{', '.join(whom)}: {mark}" for mark, whom in marked.items()]
+    found: dict[str, dict[str, None]] = {}
+    for defense in board.defenses:
+        mine = marked(board, cut, defense)
+        runs = {h.problem for h in board.honest if h.defense == defense}
+        on = runs & set(cut.problems) if cut.problems else runs
+        for mark in dict.fromkeys(mark for _, mark in mine):
+            where = list(dict.fromkeys(problem for problem, one in mine if one == mark))
+            name = defense if on <= set(where) else f"{defense} on {', '.join(where)}"
+            found.setdefault(mark, {})[name] = None
+    return told + [f"{DAGGER} {', '.join(whom)}: {mark}" for mark, whom in found.items()]
+
+
+def labelled(row: Standing) -> str:
+    """A defense's, with the sign where its runs are marked; what with is told of by `marks`."""
+    return f"{row.defense} {DAGGER}" if row.marks else row.defense
 
 
 def unranked(row: Standing) -> str:

@@ -21,6 +21,7 @@ from fedarena.board.words import (
     average,
     case,
     counts,
+    labelled,
     made,
     notes,
     parties,
@@ -96,13 +97,13 @@ def _parties(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
 def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    least = min(NAME, max(len(row.defense) for row in rows)) if wide else None
+    least = min(NAME, max(len(labelled(row)) for row in rows)) if wide else None
     table.add_column("defense", overflow="fold", min_width=least)
     for name in lines[0]:
         table.add_column(name, overflow="fold")
     for row, line in zip(rows, lines, strict=True):
         rank = Text(str(row.rank) if row.rank is not None else NOTHING)
-        table.add_row(rank, Text(row.defense, "bold"), *line.values(), style="dim" if row.rank is None else "")
+        table.add_row(rank, Text(labelled(row), "bold"), *line.values(), style="dim" if row.rank is None else "")
     return table
 
 

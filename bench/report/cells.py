@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.board import Board, Cell
-from fedarena.board.words import NOTHING, interval, several
+from fedarena.board.words import DAGGER, NOTHING, interval, several
 from fedarena.markdown import code, escape, folded, table
 from fedarena.percent import number
 from fedarena.summary import mean
@@ -74,11 +74,13 @@ def _title(board: Board, attack: str) -> str:
 def _table(board: Board, attack: str) -> str:
     cells, more = ordered([c for c in board.cells if c.attack == attack], board), several(board)
     heads = ["#", *(["problem"] if more else []), "defense", "threat", "score", "seeds", "measured", "status"]
+    marked = {(h.problem, h.defense) for h in board.honest if h.marks}
     rows: list[list[str]] = []
     commands: dict[str, list[str]] = {}
     for i, c in enumerate(cells, 1):
         values = list(c.scores.values())
-        row = [str(i), *([escape(c.problem)] if more else []), escape(c.defense), escape(c.threat)]
+        name = f"{c.defense} {DAGGER}" if c.marks or (c.problem, c.defense) in marked else c.defense
+        row = [str(i), *([escape(c.problem)] if more else []), escape(name), escape(c.threat)]
         row += [interval(mean(values)) if values else NOTHING, str(len(values)), escape(metrics(c)) or NOTHING]
         rows.append([*row, escape(_status(c))])
         if c.command:
@@ -94,4 +96,5 @@ def _status(c: Cell) -> str:
     told += [f"read by {c.reading}"] if c.reading else []
     beside = [f"{name or 'unnamed'} {value:.2f}" for name, value in sorted(c.beside.items())]
     told += [f"other readings: {', '.join(beside)}"] if beside else []
+    told += [f"marked: {mark}" for mark in c.marks]
     return "; ".join(told)

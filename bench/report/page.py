@@ -8,7 +8,7 @@ from fedarena.board.advice import advice
 from fedarena.board.board import Arena, Board, Honest
 from fedarena.board.markdown import ranking
 from fedarena.board.standing import Cut, standings
-from fedarena.board.words import HOW, NOTHING, interval, made, seeds, times
+from fedarena.board.words import DAGGER, HOW, NOTHING, interval, made, seeds, times
 from fedarena.markdown import code, escape, folded, items, table
 from fedarena.percent import MEASURES, level
 from fedarena.report.cells import attack_tables
@@ -68,7 +68,8 @@ def page(board: Board, figures: Mapping[str, Sequence[Drawn]], commands: Sequenc
         parts += [f"## {title}", *([_figure(f, maker) for f in figures[name]] or [nothing])]
     parts += [
         "## Every cell",
-        "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends).",
+        "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
+        f"{DAGGER}: the runs are marked, and what must stand beside their numbers is among the limits below.",
         attack_tables(board),
         _by(maker),
         "## What is missing or failed",

@@ -20,7 +20,7 @@ from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.html import page
 from fedarena.board.standing import Cut, Standing, read_cut, standings, threats_on
-from fedarena.board.words import average, case, counts, score, times
+from fedarena.board.words import average, case, counts, labelled, score, times
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -137,7 +137,7 @@ def expected(row: Standing, key: str) -> tuple[str, str, float | None]:
     if key == "rank":
         return ("–" if row.rank is None else str(row.rank)), "", None
     if key == "defense":
-        return row.defense, f"no rank: {row.unranked}" if row.unranked else "", None
+        return labelled(row), f"no rank: {row.unranked}" if row.unranked else "", None
     if key in ("bytes", "time"):
         return times(row.bytes if key == "bytes" else row.seconds), "", None
     if key == "cells":
@@ -203,7 +203,7 @@ def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -
 
     browser = show(text)
     head = find(browser, 'th[data-key="utility"]')
-    by_name = {row.defense: row.utility.value.value for row in standings(board) if row.utility.value}
+    by_name = {labelled(row): row.utility.value.value for row in standings(board) if row.utility.value}
 
     def order() -> list[float]:
         script = 'return [...document.querySelectorAll("#board tbody th button")].map((b) => b.textContent)'
@@ -234,7 +234,7 @@ def test_filtering_by_text_keeps_ranks_and_says_how_many(text: str, show: Open) 
     browser = show(text)
     before = {line[1]: line[0] for line in rows(browser)}
     find(browser, "#search").send_keys("BAFFLE")
-    assert {line[1]: line[0] for line in rows(browser)} == {"baffle": before["baffle"]}
+    assert {line[1]: line[0] for line in rows(browser)} == {"baffle †": before["baffle †"]}
     assert find(browser, "#shown").text == "1 of 8 defenses shown"
     find(browser, "#search").clear()
     find(browser, "#search").send_keys("no such thing")
@@ -317,6 +317,9 @@ def test_reasons_and_marks_are_shown_as_text(board: Board, text: str, show: Open
     marked = next(i for i, c in enumerate(board.cells) if c.defense == "baffle")
     go(browser, marked, board)
     assert "simulated: secure sums are added in the clear" in find(browser, "#cell").text
+    own = next(i for i, c in enumerate(board.cells) if c.marks)
+    go(browser, own, board)
+    assert "lost up to 5.6 of their decimal digits" in find(browser, "#cell").text
     private = next(i for i, c in enumerate(board.cells) if c.defense == "two-stage")
     go(browser, private, board)
     assert "epsilon 8" in find(browser, "#detail").text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from suite_play import READ, measure, records_in
 
 from fedarena.board.board import Board, Cell
 from fedarena.board.build import Asked, build, doubt
+from fedarena.board.published import from_json, to_json
 from fedarena.records import Record
 
 ONE = f"""
@@ -79,6 +81,20 @@ def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> 
     assert (cell.status, cell.statuses) == ("mixed", {0: "ok", 1: "n/a"})
     assert cell.reason == "seed 1: nothing to read"
     assert cell.scores == {0: 0.1}
+
+
+def test_a_cell_has_the_marks_that_the_honest_run_has_not(some: dict[str, Record]) -> None:
+    """What happens only while somebody attacks, or on what the attack has clients work on, is nobody else's to tell."""
+    calm = honest(some, 0, 0.9)
+    calm.records[0]["marks"] = ["simulated"]
+    shown = {**scored(0.5, "shown"), "marks": ["simulated", "digits lost"]}
+    trials = [attacked(some, seed, shown, {**scored(0.9, "beside"), "marks": ["beside"]}) for seed in (0, 1)]
+    board = build("play", "Play", [calm, *trials])
+    assert board.honest[0].marks == ("simulated",)
+    assert board.cells[0].reading == "shown"
+    assert board.cells[0].marks == ("digits lost",)
+    assert build("play", "Play", trials).cells[0].marks == ("simulated", "digits lost")
+    assert from_json(to_json(board), Path("board.json")) == board
 
 
 def test_seeds_that_agree_have_one_reason(some: dict[str, Record]) -> None:

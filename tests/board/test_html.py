@@ -20,7 +20,7 @@ from fedarena.board.advice import advice
 from fedarena.board.board import Cell
 from fedarena.board.html import contrast, heat_css, inert, page, told
 from fedarena.board.standing import Cut, read_cut, standings
-from fedarena.board.words import HOW, score
+from fedarena.board.words import HOW, labelled, score
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_without_javascript_the_ranking_and_the_advice_are_there() -> None:
         cells = [
             html.unescape(re.sub(r"<small>.*?</small>|<[^>]*>", "", c)) for c in re.findall(r"<t[dh].*?</t[dh]>", line)
         ]
-        assert cells[:2] == ["–" if row.rank is None else str(row.rank), row.defense]
+        assert cells[:2] == ["–" if row.rank is None else str(row.rank), labelled(row)]
         assert cells[2:6] == [score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)]
     for sentence in (*advice(board, cut), *HOW):
         assert f"<p>{html.escape(sentence)}</p>" in text

@@ -9,7 +9,7 @@ from board_play import make_board, make_cell
 
 from fedarena.board.markdown import page, ranking
 from fedarena.board.standing import Cut, read_cut, standings
-from fedarena.board.words import HOW, score
+from fedarena.board.words import HOW, labelled, score
 from fedarena.markdown import escape
 
 
@@ -30,7 +30,7 @@ def test_every_number_is_the_standings_number() -> None:
     ]
     for row, line, beside in zip(standings(board, cut), first[2:], second[2:], strict=True):
         assert line[0] == beside[0] == ("–" if row.rank is None else str(row.rank))
-        assert line[1] == beside[1] == escape(row.defense)
+        assert line[1] == beside[1] == escape(labelled(row))
         assert [line[i] for i in (2, 3, 4, 6)] == [
             score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)
         ]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 from big_board import big_board
-from board_play import make_board, make_cell
+from board_play import make_arena, make_board, make_cell, make_honest
 
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Score, read_cut, standings, worst
-from fedarena.board.words import case, counts, interval, notes, score, seeds, times, unmeasured
+from fedarena.board.words import case, counts, interval, labelled, marks, notes, score, seeds, times, unmeasured
 from fedarena.summary import Mean
 
 
@@ -72,6 +72,25 @@ def test_notes_hold_damage_subsets_marks_and_finders() -> None:
     assert told(make_board(), read_cut("server,own")) == []
     found = make_board([make_cell(found_by="A. Reader")])
     assert "attacks by others: dlg (A. Reader)" in told(found, read_cut("server"))
+
+
+LOST = "recovered gradients lost up to 5.6 of their decimal digits to rounding"
+
+
+def test_a_defense_whose_runs_are_marked_has_a_sign_and_the_notes_say_which_runs() -> None:
+    arenas = (make_arena(), make_arena(name="model"))
+    runs = [make_honest(d, problem=p) for d in ("fedavg", "pbpfl", "baffle", "dbcl") for p in ("digits", "model")]
+    runs = [replace(h, marks=(LOST,)) if (h.defense, h.problem) == ("pbpfl", "model") else h for h in runs]
+    runs = [replace(h, marks=("simulated",)) if h.defense == "baffle" else h for h in runs]
+    cells = [make_cell(d, axis="integrity", attack="alie") for d in ("fedavg", "pbpfl", "baffle", "dbcl")]
+    cells[-1] = replace(cells[-1], marks=("diverged",))  # of the poisoned run alone
+    board = make_board(cells, runs, arenas=arenas)
+    every = {row.defense: labelled(row) for row in standings(board, Cut())}
+    assert every == {"fedavg": "fedavg", "pbpfl": "pbpfl †", "baffle": "baffle †", "dbcl": "dbcl †"}
+    assert marks(board) == [f"† pbpfl on model: {LOST}", "† baffle: simulated", "† dbcl on digits: diverged"]
+    cut = Cut(knows=(), problems=("digits",))
+    assert {row.defense: labelled(row) for row in standings(board, cut)} == {**every, "pbpfl": "pbpfl", "dbcl": "dbcl"}
+    assert marks(board, cut) == ["† baffle: simulated"]
 
 
 def test_an_overall_score_over_fewer_seeds_than_its_parts_is_told() -> None:

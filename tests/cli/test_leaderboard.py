@@ -47,6 +47,22 @@ def bench(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
     return call
 
 
+def test_runs_whose_gradients_were_lost_to_rounding_are_seen_in_every_form(bench: Bench, tmp_path: Path) -> None:
+    """PBPFL with a γ of thousands in single precision: from its run to the row that ranks it, and the note on it."""
+    run = ["run", "--defense=pbpfl", "--attack=last-layer-label", "--rounds=2", "--batch-size=4", "--jobs=1", "--quiet"]
+    run += ["--set=model.widths=16", "--set=pbpfl.gamma_scale=1e4", "--set=attack.rounds=2"]
+    run.append(f"--out={tmp_path / 'runs'}")
+    assert main(run) == 0
+    for form, row in (("md", "| pbpfl † |"), ("table", " pbpfl † "), ("html", 'scope="row">pbpfl †')):
+        text = bench(tmp_path / "runs", "--format", form)
+        assert row in text
+        assert "† pbpfl: recovered gradients lost" in text
+        assert "fedavg †" not in text
+    rows = list(csv.DictReader(io.StringIO(bench(tmp_path / "runs", "--format", "csv"), newline="")))
+    marked = {(r["defense"], r["axis"]) for r in rows if "gradients lost" in r["marks"]}
+    assert marked == {("pbpfl", "utility")}
+
+
 def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, published: Path) -> None:
     out = bench(published, "--threats", "server,own")
     lines = [line.split() for line in out.splitlines()]

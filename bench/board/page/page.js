@@ -131,6 +131,7 @@
     const seconds = runs.map((h) => h.relative_seconds).filter((s) => s !== null);
     found.bytes = shares.length ? fmean(shares) : null;
     found.time = seconds.length ? fmean(seconds) : null;
+    found.marked = [...runs, ...mine].some((x) => x.marks.length);
     found.unranked = unranked(cut, mine, axes.filter((name) => !found[name].value));
     return found;
   }
@@ -196,7 +197,7 @@
 
   function tableCell(r, key) {
     if (key === "defense") {
-      const name = make("button", { type: "button", class: "name", on: () => go(D.defenses.indexOf(r.defense)) }, r.defense);
+      const name = make("button", { type: "button", class: "name", on: () => go(D.defenses.indexOf(r.defense)) }, r.marked ? `${r.defense} †` : r.defense);
       return make("th", { scope: "row" }, name, r.unranked ? make("small", {}, `no rank: ${r.unranked}`) : null);
     }
     if (key === "rank") return make("td", { class: "rank" }, r.rank === null ? NOTHING : String(r.rank));
@@ -381,7 +382,8 @@
     return found;
   }
 
-  const marksOf = (c) => D.honest.filter((h) => h.defense === c.defense && h.problem === c.problem).flatMap((h) => h.marks).join("; ");
+  // Of the honest run, and of the attacked one where it has some of its own.
+  const marksOf = (c) => [...D.honest.filter((h) => h.defense === c.defense && h.problem === c.problem), c].flatMap((x) => x.marks).join("; ");
 
   function charts(c) {
     const found = [];
