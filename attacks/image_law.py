@@ -58,7 +58,8 @@ class Gaussian:
     def root(self) -> Tensor:
         """C^½ [d, d], symmetric."""
         values, vectors = torch.linalg.eigh(self.covariance)
-        return (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+        root: Tensor = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+        return root
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         pixels = torch.eye(len(self.mean)).to(self.mean)
