@@ -114,7 +114,8 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
     if _off(fitted, rows) > EXACT:
         return (
             "one sample played through the protocol shows more than one vector in the first layer: what is seen of it "
-            "holds more than its gradient, such as the momentum of earlier rounds, or a layer that is not dense"
+            "is not its gradient alone: the momentum of earlier rounds is in it, or the layer is not dense, or it is a "
+            "canonical form, in which a part along each unit's weights is gone"
         )
     if seen_of_probe.shape == probe.shape and _off(seen_of_probe, probe) <= EXACT:
         return Affine(None, torch.zeros_like(probe))

@@ -147,13 +147,14 @@ def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record],
     goal = goals.find(records[0]["goal"])
     told = goal.wording([name for r in records for name in r["metrics"]])
     plain, paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS)
-    beside = goal.guessing(records)
-    if defense == "fedavg":
-        found = adaptive or paper
-        begins = told.undefended.format(attack=attack)
-        return f"{begins} {_list(found)}{beside}" if found else _nothing(attack)
     if not paper and not adaptive:
         return _nothing(attack)
+    beside = goal.guessing(records)
+    if defense == "fedavg":
+        other = (
+            f" (in the form that its paper tried {_list(paper)})" if adaptive and paper not in ({}, adaptive) else ""
+        )
+        return f"{told.undefended.format(attack=attack)} {_list(adaptive or paper)}{other}{beside}"
     base = f" (no defense: {_list(plain)})" if plain else ""
     begins = told.defended.format(attack=attack, defense=defense)
     if not paper or not adaptive:
@@ -193,4 +194,4 @@ def _and(words: list[str]) -> str:
 
 
 def _nothing(attack: str) -> str:
-    return f"{attack} gave no result against the defense; the reasons stand below the table"
+    return f"{attack} gave no result; the reasons stand below the table"

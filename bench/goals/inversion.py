@@ -129,6 +129,8 @@ class Inversion(Goal):
         ]
 
     def guessing(self, records: Sequence[Record]) -> str:
+        if not values(records, "prior_top1"):
+            return ""
         return f"; one picture for all gets {100 * average(records, 'prior_top1'):.0f} %"
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:

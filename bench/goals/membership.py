@@ -59,9 +59,10 @@ class BatchMembership(Ranking):
         return answer, challenge.answers
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        asked = values(records, "candidates")
+        if not (asked := values(records, "candidates")):
+            return []
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
-        return [told + outsiders(records)] if asked else []
+        return [told + outsiders(records)]
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         def candidates(readings: Sequence[Reading]) -> str:

@@ -85,9 +85,10 @@ class TrainingMembership(Ranking):
         return told
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        asked = values(records, "candidates")
+        if not (asked := values(records, "candidates")):
+            return []
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
-        return [told + outsiders(records)] if asked else []
+        return [told + outsiders(records)]
 
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         threat = sights.threat

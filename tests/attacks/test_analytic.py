@@ -246,7 +246,7 @@ def test_where_nothing_can_be_read_each_reason_is_given_once() -> None:
     nothing = replace(held, target={n: 0 * t for n, t in held.target.items()}, simulate=view.observations[1].simulate)
     found = Analytic(Options())(replace(view, observations=(held, nothing, held), population=None), Rng(0))
     assert isinstance(found, NotApplicable)
-    assert found.reason.count("such as the momentum of earlier rounds") == 1
+    assert found.reason.count("the momentum of earlier rounds is in it") == 1
     assert found.reason.endswith("; the first layer's gradient is 0")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fedarena.cli import main
-from fedarena.goals import find
+from fedarena.goals import GOALS, find
 from fedarena.records import Record
 from fedarena.summary import Cell, cell, table, verdict
 
@@ -250,3 +250,36 @@ def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() ->
     for goal in ("membership", "training-membership"):
         assert baseline([record(goal=goal, metrics=metrics)]).endswith(" 1 % FPR is 1 of 144 outsiders.")
     assert "FPR" not in baseline([record(metrics={"auc": 0.8, "candidates": 100.0})])
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
+def test_where_nothing_came_out_the_verdict_says_so(goal: str, defense: str) -> None:
+    told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
+    assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
+    assert baseline(told) == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--attack=model-inversion", "--party=outsider", "--form=adaptive"),
+        ("--attack=membership-inference", "--form=adaptive", "--set=attack.statistic=loss"),
+        ("--attack=joint-membership", "--party=client", "--clients=1"),
+    ],
+)
+def test_a_run_of_reasons_alone_ends_in_order(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ("--model=mlp", "--rounds=3", "--quiet", "--jobs=1", f"--out={tmp_path}")
+    out = bench("run", "--defense=fedavg", *options, *short, capsys=capsys)
+    assert "gave no result; the reasons stand below the table" in " ".join(out.split())
+    assert "Records: " in out
+
+
+def test_a_verdict_without_a_defense_tells_the_forms_apart_where_they_differ() -> None:
+    told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
+    said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
+    assert "AUC 0.80 (0.70 to 0.90) as the server (in the form that its paper tried AUC 0.60" in said
+    same = [record(form=form, defense="fedavg", metrics=auc(0.8)) for form in ("paper", "adaptive")]
+    assert "its paper tried" not in verdict(table(same, "fedavg"), same, "fedavg", "lira")
