@@ -129,8 +129,14 @@ class InvertingGradients(Matching):
         def rounder(points: Tensor) -> tuple[Tensor, Tensor]:
             nonlocal i
             width, i = o.kinks * SHARPER ** (i / o.iterations), i + 1
-            with Rounded(width):
-                return evaluate(points)
+            with Rounded(width) as rounding:
+                found = evaluate(points)
+            if not rounding.met:
+                raise UserError(
+                    f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 for a model without ReLU and max "
+                    "pooling, in which there is nothing to round off"
+                )
+            return found
 
         return rounder
 

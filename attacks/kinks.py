@@ -31,11 +31,14 @@ class Rounded(TorchFunctionMode):
 
     Args:
         width: r of every layer, in standard deviations of what enters it; above 0.
+
+    Attributes:
+        met: whether there was anything to round off.
     """
 
     def __init__(self, width: float) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.met = width, False
 
     def __torch_function__(
         self,
@@ -45,6 +48,7 @@ class Rounded(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = dict(kwargs or {})
+        self.met |= func in RELU or func in POOL
         if func in RELU:
             z = args[0] if args else named["input"]
             return relu(z, self.radius(z))

@@ -13,7 +13,11 @@ class Options:
     start: int = option(0, "first round attacked", low=0)
     rounds: int = option(100, "rounds attacked, of which at least 2", low=2)
     stride: int = option(1, "distance from one round attacked to the next", low=1)
-    every: float = option(5.0, "in one of so many rounds attacked the victim's samples have the property", low=1)
+    every: float = option(
+        5.0,
+        "in one of so many rounds attacked the victim's samples have the property; in one they always lack it",
+        low=1,
+    )
     with_batches: int = option(2, "the attacker's own batches with the property, in each round attacked", low=1)
     without_batches: int = option(8, "the attacker's own batches without it", low=1)
     round_batches: int = option(32, "adaptive form: own batches of either kind for a classifier of one round", low=2)
@@ -74,7 +78,8 @@ CARD = Card(
             "the experiment",
             "in rounds attacked the first client beside the attacker works on samples with the property alone or on "
             "samples without it, everybody else on samples without it; Poisson batches then have the nominal size, "
-            "for which a promise about sampling does not hold",
+            "for which a promise about sampling does not hold. Where fewer samples than a batch holds have the "
+            "property, or lack it, the batch is drawn with replacement: some are in it twice, which is a trace, too",
         ),
         ("reads", "any view that offers a simulator of what was observed"),
     ),

@@ -183,3 +183,9 @@ def test_two_colours_are_refused() -> None:
         with pytest.raises(UserError, match="colours"):
             attack.fit(shape)
     attack.fit(view.input_shape)
+
+
+def test_what_has_no_kinks_cannot_be_rounded_off() -> None:
+    view, _ = observed(smooth=True)
+    with pytest.raises(UserError, match=r"option 'kinks' is 0.5, allowed: 0 for a model without ReLU and max pooling"):
+        guess(view, replace(USUAL, iterations=4, kinks=0.5))
