@@ -60,11 +60,6 @@ class Bank(Poisoning):
 
     def __init__(self, options: Any, ground: Ground) -> None:
         super().__init__(options, ground)
-        if self.options.bank_rounds and not self.options.burn_rounds:
-            raise UserError(
-                f"attack bank: option 'bank_rounds' is {self.options.bank_rounds}, but without burn_rounds the strike "
-                "never ends: set burn_rounds to 1 or more"
-            )
         if self.options.tune and self.options.tune_rounds:
             raise UserError(
                 f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
@@ -89,11 +84,6 @@ class Bank(Poisoning):
                 f"attack bank: option 'cancel' is true, allowed with disguise={disguise} and strength="
                 f"{self.options.strength:g}: false, for what is sent holds no noise (disguise=noise does, and "
                 "disguise=rank where strength is below 1)"
-            )
-        if self.options.tilt and self.options.strike != "sideways":
-            raise UserError(
-                f"attack bank: option 'tilt' is {self.options.tilt:g}, allowed with strike={self.options.strike}: 0, "
-                "for it leans a strike that is sideways"
             )
 
     def applies(self) -> NotApplicable | None:

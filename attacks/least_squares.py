@@ -74,14 +74,9 @@ class LeastSquares(Matching):
     options: Options
 
     def __init__(self, options: Options) -> None:
-        """Raises UserError where a weight is to be lowered and there is none, or weighs what nobody knows."""
+        """Raises UserError where a weight is to be lowered and there is none."""
         super().__init__(options)
         self.knows_population = options.prior == "population"
-        if options.unlikely and not self.knows_population:
-            raise UserError(
-                f"attack {self.name}: option 'unlikely' is {options.unlikely:g}, allowed: 0 without prior=population, "
-                "which says what is likely"
-            )
         if options.decades and not (options.tv or options.unlikely):
             raise UserError(
                 f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "

@@ -34,12 +34,11 @@ class Optimized(Poisoning):
 
     def __init__(self, options: Any, ground: Ground) -> None:
         super().__init__(options, ground)
-        for name in ("lam", "tune"):
-            if self.options.against != "eq10" and (value := getattr(self.options, name)):
-                raise UserError(
-                    f"attack optimized: option '{name}' is {value:g}, allowed: with against=eq10, whose λ it is about; "
-                    f"leave it out with against={self.options.against}"
-                )
+        if self.options.against != "eq10" and self.options.tune:
+            raise UserError(
+                f"attack optimized: option 'tune' is {self.options.tune}, allowed with against="
+                f"{self.options.against}: 0; it is λ that is tuned, of against=eq10"
+            )
 
     def applies(self) -> NotApplicable | None:
         against, ground = self.options.against, self.ground

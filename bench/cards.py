@@ -128,10 +128,16 @@ def option(
     above: float | None = None,
     below: float | None = None,
     choices: Sequence[Any] | None = None,
+    acts_with: tuple[str, *tuple[Any, ...]] | None = None,
 ) -> Any:
-    """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`)."""
+    """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`).
+
+    Args:
+        acts_with: another option and the values of it with which alone this one does something; the name alone: any
+            value but the other's default. Elsewhere nothing but the default is allowed.
+    """
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata | {"acts_with": acts_with})
 
 
 def check_declaration(options: type[Any]) -> None:
@@ -141,6 +147,7 @@ def check_declaration(options: type[Any]) -> None:
         TypeError: not a frozen dataclass, a field not made with `option`, a type that text cannot give, or a
             default of another type (records would tell 1 from 1.0).
         UserError: a default outside its own range.
+        ValueError: an option that acts with another one that there is not, or with a value that that one cannot have.
     """
     if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
@@ -155,6 +162,10 @@ def check_declaration(options: type[Any]) -> None:
             )
         if not _is_a(f.default, hints[f.name]):
             raise TypeError(f"{where} has the default {f.default!r}, which is not of type {_type_name(hints[f.name])}")
+        if (needs := f.metadata["acts_with"]) is not None:
+            other, *values = needs
+            if other not in hints or not all(_is_a(value, hints[other]) for value in values):
+                raise ValueError(f"{where} acts with {', '.join(map(repr, needs))}, which the class does not have")
     check_options(options(), options.__qualname__)
 
 
@@ -173,9 +184,12 @@ def describe_options(options: type[Any]) -> list[OptionInfo]:
     """Name, type, default, allowed values and meaning of every option."""
     hints = typing.get_type_hints(options)
 
+    defaults = {f.name: f.default for f in dataclasses.fields(options)}
+
     def info(f: dataclasses.Field[Any]) -> OptionInfo:
-        hint = hints[f.name]
-        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, f.metadata), f.metadata["help"])
+        hint, meta = hints[f.name], f.metadata
+        needs = "" if meta["acts_with"] is None else f" (acts with {_needed(meta['acts_with'], defaults)} alone)"
+        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, meta), meta["help"] + needs)
 
     return [info(f) for f in dataclasses.fields(options)]
 
@@ -184,7 +198,7 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
     """Build an options object from text values.
 
     Raises:
-        UserError: an option that does not exist, does not parse, or lies outside its range.
+        UserError: an option that does not exist, does not parse, lies outside its range, or would do nothing.
     """
     hints = typing.get_type_hints(options)
     fields = {f.name: f for f in dataclasses.fields(options)}
@@ -206,16 +220,40 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
 
 
 def check_options(made: Any, owner: str) -> None:
-    """Hold an options object to its declared ranges. Raises UserError."""
+    """Hold an options object to its declared ranges, and to options that do something. Raises UserError."""
     hints = typing.get_type_hints(type(made))
+    defaults = {f.name: f.default for f in dataclasses.fields(made)}
     for f in dataclasses.fields(made):
         value, meta = getattr(made, f.name), f.metadata
+        if value != f.default and meta["acts_with"] is not None:
+            _check_acts(made, f.name, meta["acts_with"], defaults, owner)
         if value is None:
             continue
         for item in value if isinstance(value, tuple) else (value,):
             if not _within(item, meta):
                 allowed = _allowed(hints[f.name], meta)
                 raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {allowed}")
+
+
+def _check_acts(
+    made: Any, name: str, needs: tuple[str, *tuple[Any, ...]], defaults: Mapping[str, Any], owner: str
+) -> None:
+    other, *values = needs
+    there = getattr(made, other)
+    if there in values if values else there != defaults[other]:
+        return
+    raise UserError(
+        f"{owner}: option '{name}' is {to_text(getattr(made, name))}, allowed with {other}={to_text(there)}: "
+        f"{to_text(defaults[name])}, for it does nothing there; it acts with {_needed(needs, defaults)}"
+    )
+
+
+def _needed(needs: tuple[str, *tuple[Any, ...]], defaults: Mapping[str, Any]) -> str:
+    """prior=population, or "burn_rounds other than 0"."""
+    other, *values = needs
+    if values:
+        return " or ".join(f"{other}={to_text(value)}" for value in values)
+    return f"{other} other than {to_text(defaults[other])}"
 
 
 def to_text(value: Any) -> str:

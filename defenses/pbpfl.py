@@ -63,12 +63,6 @@ class PBPFL(Defense):
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)
-        if options.decades != Options.decades and options.r != "log-uniform":
-            raise UserError(f"defense pbpfl: option 'decades' is {options.decades:g}, but r={options.r} has no width")
-        if options.gamma_scale != Options.gamma_scale and options.gamma == "cancelling":
-            raise UserError(
-                f"defense pbpfl: option 'gamma_scale' is {options.gamma_scale:g}, but gamma=cancelling follows from r_a"
-            )
         if task.schedule.loss == "cross-entropy":
             raise UserError(
                 "defense pbpfl: option 'loss' is cross-entropy, allowed: mse, regression: only of a squared error can "

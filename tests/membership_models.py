@@ -22,10 +22,11 @@ def group(
     model = registry.find("model", "mlp").parse({"widths": "32"})
     division = registry.find("partition", partition).parse({"samples": str(samples)} if partition == "few" else {})
     schedule = Schedule(rounds=rounds, batch_size=16, loss=loss)
+    lira = {} if attack.get("statistic") == "loss" else {"shadows": "3"}
     return GroupSpec(
         ProblemSpec("digits", "mlp", partition, 4, model, division, schedule),
         compose.parse_defense(defense, options),
-        compose.parse_attack("membership-inference", {"shadows": "3", **attack}),
+        compose.parse_attack("membership-inference", lira | attack),
         (Threat(party, form),),
         seed,
     )

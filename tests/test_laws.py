@@ -97,8 +97,9 @@ def test_defaults_parse_and_are_what_the_description_says(kind: Kind, name: str)
 
 @each_option
 def test_every_option_changes_the_resolved_config_and_nothing_else(owner: str, options: type[Any], name: str) -> None:
-    default = parse_options(options, {}, owner)
-    other = parse_options(options, {name: other_value(options, name)}, owner)
+    there = where_it_acts(options, name)
+    default = parse_options(options, there, owner)
+    other = parse_options(options, there | {name: other_value(options, name)}, owner)
     before, after = dataclasses.asdict(default), dataclasses.asdict(other)
     assert {key for key in before if before[key] != after[key]} == {name}
     assert canonical(before) != canonical(after)
@@ -106,9 +107,36 @@ def test_every_option_changes_the_resolved_config_and_nothing_else(owner: str, o
 
 @each_option
 def test_an_option_s_dashes_and_underscores_are_the_same(owner: str, options: type[Any], name: str) -> None:
-    text = other_value(options, name)
-    dashed = parse_options(options, {name.replace("_", "-"): text}, owner)
-    assert dashed == parse_options(options, {name: text}, owner)
+    text, there = other_value(options, name), where_it_acts(options, name)
+    dashed = parse_options(options, there | {name.replace("_", "-"): text}, owner)
+    assert dashed == parse_options(options, there | {name: text}, owner)
+
+
+@pytest.mark.parametrize(
+    ("owner", "options", "name"),
+    [row for row in OPTIONS if row[1].__dataclass_fields__[row[2]].metadata["acts_with"]],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_an_option_is_refused_where_it_would_do_nothing(owner: str, options: type[Any], name: str) -> None:
+    other, *values = options.__dataclass_fields__[name].metadata["acts_with"]
+    default = getattr(options(), other)
+    elsewhere = next(
+        text
+        for text in (to_text(default), *candidates(options, other, default))
+        if (values or text == to_text(default)) and text not in [to_text(value) for value in values]
+    )
+    refused = {name: other_value(options, name), other: elsewhere}
+    with pytest.raises(UserError, match=f"option '{name}' is .*, allowed with {other}={re.escape(elsewhere)}: "):
+        parse_options(options, refused, owner)
+    assert parse_options(options, {other: elsewhere}, owner)
+
+
+def where_it_acts(options: type[Any], name: str) -> dict[str, str]:
+    """What another option has to be for this one to act."""
+    if (needs := options.__dataclass_fields__[name].metadata["acts_with"]) is None:
+        return {}
+    other, *values = needs
+    return {other: to_text(values[0]) if values else other_value(options, other)}
 
 
 def other_value(options: type[Any], name: str) -> str:
@@ -116,7 +144,7 @@ def other_value(options: type[Any], name: str) -> str:
     default = getattr(options(), name)
     for text in candidates(options, name, default):
         try:
-            if getattr(parse_options(options, {name: text}, "x"), name) != default:
+            if getattr(parse_options(options, where_it_acts(options, name) | {name: text}, "x"), name) != default:
                 return text
         except UserError:
             continue

@@ -14,7 +14,7 @@ class Options(Tuning):
 
     turn: float = option(0.9, "share of the scheduled rounds after which it strikes for the first time", low=0, high=1)
     burn_rounds: int = option(0, "rounds of a strike; 0: until the end", low=0)
-    bank_rounds: int = option(0, "rounds of banking between two strikes (needs burn_rounds)", low=0)
+    bank_rounds: int = option(0, "rounds of banking between two strikes", low=0, acts_with=("burn_rounds",))
     strike: str = option(
         "labels",
         "labels: train the model on wrong labels, y + 1; sideways: the same without its component along the gradient, "
@@ -29,9 +29,10 @@ class Options(Tuning):
     )
     tilt: float = option(
         0.0,
-        "of strike sideways: adds so much of the gradient, so that scores rise a little; below 0: fall",
+        "adds so much of the gradient to a strike, so that scores rise a little; below 0: fall",
         low=-1,
         high=1,
+        acts_with=("strike", "sideways"),
     )
     strength: float = option(
         1.0,
@@ -49,7 +50,7 @@ class Options(Tuning):
         "largest variance finds that one",
         low=0,
     )
-    form: str = option("quantiles", f"of disguise rank: {FORM_HELP}", choices=("quantiles", "sample"))
+    form: str = option("quantiles", FORM_HELP, choices=("quantiles", "sample"), acts_with=("disguise", "auto", "rank"))
     samples: int = option(512, "own samples on which the gradient is estimated in a round", low=1)
 
 

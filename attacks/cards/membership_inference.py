@@ -14,11 +14,14 @@ class Options:
         "what ranks the candidates: lira, their confidence by that of models that never saw them; loss, their loss",
         choices=("lira", "loss"),
     )
-    shadows: int = option(16, "statistic=lira: shadow models, each trained on samples of the attacker's own", low=2)
+    shadows: int = option(
+        16, "shadow models, each trained on samples of the attacker's own", low=2, acts_with=("statistic", "lira")
+    )
     variance: str = option(
         "global",
-        "statistic=lira: the spread of the shadows' confidences, one for all candidates or one for each",
+        "the spread of the shadows' confidences, one for all candidates or one for each",
         choices=("global", "example"),
+        acts_with=("statistic", "lira"),
     )
 
 

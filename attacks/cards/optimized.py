@@ -17,7 +17,10 @@ class Options(Tuning):
         choices=("eq10", "krum", "trimmed-mean"),
     )
     lam: float | None = option(
-        None, "against=eq10: λ, so that the sum of all uploads is −λ times the honest one; none: M/√B − 1", low=0
+        None,
+        "λ, so that the sum of all uploads is −λ times the honest one; none: M/√B − 1",
+        low=0,
+        acts_with=("against", "eq10"),
     )
 
 

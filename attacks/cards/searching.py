@@ -20,7 +20,7 @@ class LeastSquares(Victims):
 
     optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
     iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)
-    lr: float = option(0.1, "learning rate of optimizer=adam", above=0)
+    lr: float = option(0.1, "learning rate", above=0, acts_with=("optimizer", "adam"))
     restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
     outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
@@ -31,7 +31,10 @@ class LeastSquares(Victims):
         choices=("none", "population"),
     )
     unlikely: float = option(
-        0.0, "weight of how unlikely candidates are under that law, ‖z‖²/d; needs prior=population", low=0
+        0.0,
+        "weight of how unlikely candidates are under that law, ‖z‖²/d",
+        low=0,
+        acts_with=("prior", "population"),
     )
     decades: int = option(
         0, "how often the search goes on with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8

@@ -10,4 +10,6 @@ class Tuning:
     """How much an attacker may simulate before the first round (`fedarena.tuning`)."""
 
     tune: int = option(0, "simulated runs that the attacker may spend on choosing its strength; 0: none", low=0)
-    tune_rounds: int = option(0, "rounds of a simulated run; 0: as many as the real one has", low=0)
+    tune_rounds: int = option(
+        0, "rounds of a simulated run; 0: as many as the real one has", low=0, acts_with=("tune",)
+    )

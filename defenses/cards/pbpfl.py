@@ -15,7 +15,9 @@ class Options:
         "(U(0, 1) + 1e-5, convolutions) or constant (1 + 1e-5, dense layers)",
         choices=("log-uniform", "uniform", "constant"),
     )
-    decades: float = option(2.0, "width of r=log-uniform: log10 of max r / min r", low=0, high=30)
+    decades: float = option(
+        2.0, "width of r's law: log10 of max r / min r", low=0, high=30, acts_with=("r", "log-uniform")
+    )
     r_a: str = option("uniform", "law of r_a: uniform U(0, 1), normal N(0, 1)", choices=("uniform", "normal"))
     gamma: str = option(
         "uniform",
@@ -23,7 +25,7 @@ class Options:
         "mask on all three uploads (it then shortens r_a below 1/2)",
         choices=("uniform", "normal", "cancelling"),
     )
-    gamma_scale: float = option(1.0, "factor on gamma=uniform and normal", above=0, high=1e6)
+    gamma_scale: float = option(1.0, "factor on gamma", above=0, high=1e6, acts_with=("gamma", "uniform", "normal"))
     precision: str = option(
         "float32",
         "of the clients' passes, uploads and the broadcast's last layer; float64: twice the bytes up, and gradients "

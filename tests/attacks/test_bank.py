@@ -305,12 +305,10 @@ def test_the_rng_determines_everything_and_nothing_given_is_changed() -> None:
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"bank_rounds": 3}, "bank_rounds"),
         ({"tune": 2, "tune_rounds": 5}, "tune_rounds"),
         ({"strength": 1.5}, "strength"),
         ({"cancel": True}, "cancel"),
         ({"cancel": True, "disguise": "plain"}, "cancel"),
-        ({"tilt": 0.2}, "tilt"),
         ({"decoys": 3}, "decoys"),
     ],
 )

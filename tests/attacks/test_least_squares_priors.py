@@ -87,11 +87,6 @@ def test_a_weight_of_nothing_cannot_be_lowered() -> None:
         error(blocks(), 40, decades=2)
 
 
-def test_a_law_that_the_attacker_does_not_have_weighs_nothing() -> None:
-    with pytest.raises(UserError, match=r"option 'unlikely' is 0.5, allowed: 0 without prior=population"):
-        error(blocks(), 40, unlikely=0.5)
-
-
 def likely(n: int, seed: int) -> Tensor:
     """Samples [n, 1, 8, 8] of N(½, C) with C of rank 12."""
     rng = torch.Generator().manual_seed(seed)

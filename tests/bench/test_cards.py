@@ -174,6 +174,37 @@ def test_a_default_outside_its_own_range_is_refused() -> None:
         card(options=declare(float, 2.0, high=1))
 
 
+def test_an_option_that_acts_with_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="acts with 'law', 'b', which the class"):
+        card(options=declare(int, 1, acts_with=("law", "b")))
+    with pytest.raises(ValueError, match="acts with 'value', 'b'"):
+        card(options=declare(int, 1, acts_with=("value", "b")))
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """Options that act with others."""
+
+    law: str = option("a", "a choice", choices=("a", "b"))
+    turns: int = option(0, "a count", low=0)
+    width: float = option(1.0, "a width", acts_with=("law", "b"))
+    pause: int | None = option(None, "a pause", acts_with=("turns",))
+
+
+def test_an_option_that_would_do_nothing_is_refused() -> None:
+    assert parse_options(Dependent, {"law": "b", "width": "2"}, "x").width == 2
+    assert parse_options(Dependent, {"turns": "3", "pause": "1"}, "x").pause == 1
+    assert parse_options(Dependent, {"width": "1"}, "x") == Dependent()  # the default said aloud
+    with pytest.raises(
+        UserError,
+        match=r"x: option 'width' is 2\.0, allowed with law=a: 1\.0, for it does nothing there; it acts with law=b$",
+    ):
+        parse_options(Dependent, {"width": "2"}, "x")
+    with pytest.raises(UserError, match=r"'pause' is 1, allowed with turns=0: none, .* acts with turns other than 0$"):
+        parse_options(Dependent, {"pause": "1"}, "x")
+    assert {row.name: row.help for row in describe_options(Dependent)}["width"] == "a width (acts with law=b alone)"
+
+
 @given(finite)
 def test_bounds_are_what_the_description_says(value: float) -> None:
     closed, opened = declare(float, 0.5, low=0, high=1), declare(float, 0.5, above=0, below=1)

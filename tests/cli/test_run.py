@@ -105,7 +105,8 @@ BAD = {
     ),
     "a weight of a law that nobody has": (
         ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.unlikely=2"),
-        "attack idlg: option 'unlikely' is 2, allowed: 0 without prior=population",
+        "attack idlg: option 'unlikely' is 2.0, allowed with prior=none: 0.0, for it does nothing there; it acts with "
+        "prior=population",
     ),
     "data without attributes": (
         ("run", "--defense=fedavg", "--attack=property-inference", "--dataset=breast-cancer"),

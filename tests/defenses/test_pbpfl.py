@@ -294,13 +294,6 @@ def test_nothing_left_is_all_lost():
     assert defense.recover(sent, none)[1].tolist() == [0.0]
 
 
-def test_options_that_would_do_nothing():
-    with pytest.raises(UserError, match="option 'decades' is 3, but r=constant"):
-        make(r="constant", decades=3)
-    with pytest.raises(UserError, match="option 'gamma_scale' is 2, but gamma=cancelling"):
-        make(gamma="cancelling", gamma_scale=2)
-
-
 def test_regression_of_classes_has_one_output():
     defense = make(nn.Sequential(nn.Linear(12, 4), nn.ReLU(), nn.Linear(4, 1)), schedule={"loss": "regression"})
     assert defense.task.criterion == Criterion("regression", 3)
