@@ -50,6 +50,10 @@ class Analytic(Inference):
         o = self.options
         return spread("analytic", o.victims, o.start, o.window, schedule)
 
+    def unreadable(self, seen: Observation) -> str:
+        layer = first_layer(seen.target)
+        return layer if isinstance(layer, str) else ""
+
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         law: Law = Least()
         if view.population is not None:

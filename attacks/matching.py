@@ -179,7 +179,7 @@ class Matching(Inference):
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         for seen in view.observations:
-            if reason := self.reason(view, seen):
+            if reason := self.unreadable(seen) or self.reason(view, seen):
                 return NotApplicable(reason)
         guess: Guess = []
         coordinates = None if view.population is None else Coordinates.of(view.population.x)
@@ -188,13 +188,16 @@ class Matching(Inference):
             progress((i + 1) / len(view.observations), f"round {seen.round}: match {guess[-1].match:.1e}")
         return guess
 
-    def reason(self, view: View, seen: Observation) -> str:
-        """Why an observation cannot be attacked; empty if it can."""
+    def unreadable(self, seen: Observation) -> str:
         if seen.images > self.options.max_batch:
             return (
                 f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch="
                 f"{self.options.max_batch}"
             )
+        return ""
+
+    def reason(self, view: View, seen: Observation) -> str:
+        """Why an observation cannot be attacked, of which its numbers or the model tell; empty if it can."""
         return ""
 
     def fit(self, input_shape: tuple[int, ...]) -> None:

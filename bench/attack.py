@@ -13,7 +13,7 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.tensors import Tensors
 from fedarena.threat import NotApplicable
-from fedarena.view import View, seal
+from fedarena.view import Observation, View, seal
 
 GoalName = Literal[
     "reconstruction",
@@ -204,6 +204,13 @@ class Inference(ABC):
 
     def fit(self, input_shape: tuple[int, ...]) -> None:  # noqa: B027  (most fit anything)
         """Refuse options that inputs of this shape leave no room for, before anything is trained. Raises UserError."""
+
+    def unreadable(self, seen: Observation) -> str:
+        """Why nothing can be made of what was seen, whatever its numbers; empty where something can.
+
+        `bench explain` asks it of the first round; `run` returns `NotApplicable` for the same.
+        """
+        return ""
 
     @final
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:

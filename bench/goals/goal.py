@@ -174,6 +174,9 @@ def given_of_readings(
     readings = defense.readings(sights.threat, sights.seen, sights.victims)
     if isinstance(readings, NotApplicable):
         return f"n/a: {readings.reason}"
+    why = [attack.unreadable(r.observations[0]) for r in readings]
+    if all(why):
+        return f"n/a: {'; '.join(dict.fromkeys(why))}"
     told = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
     told.append(f"({FORM_MEANING[sights.threat.form]})")
     told += ["and the victims' labels"] if attack.knows_labels else []

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from fedarena import compose, federation, registry
+from fedarena import compose, federation, registry, trial
 from fedarena.explain import KEYS, ROUNDS, UNSENT, explain
 from fedarena.problem import ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.spec import GroupSpec
+from fedarena.threat import Threat
 
 N = 4 * (64 * 12 + 12 + 12 * 10 + 10)
 """Bytes of W."""
@@ -81,3 +83,24 @@ def test_what_the_adaptive_form_cannot_replay_is_said() -> None:
     said = facts["baffle, what the adaptive form does not replay"]
     assert "several local epochs" in said
     assert "float16" in said
+
+
+@pytest.mark.parametrize(
+    ("attack", "model", "batch", "why"),
+    [
+        ("analytic", "lenet-dlg", 1, "the first layer is convolutional"),
+        ("dlg", "mlp", 9, "samples hide behind the upload of round 0, more than max_batch=8"),
+    ],
+)
+def test_what_an_attack_cannot_read_is_said_as_its_run_says_it(attack: str, model: str, batch: int, why: str) -> None:
+    network = registry.find("model", model).parse({})
+    spec = ProblemSpec("digits", model, "iid", 4, network, schedule=Schedule(rounds=2, batch_size=batch, lr=0.01))
+    defense, method = compose.parse_defense("fedavg"), compose.parse_attack(attack, {"victims": "1"})
+    told = explain(spec, defense, method, None)["parties"]
+    for threat in (Threat("server", "paper"), Threat("client", "paper")):
+        (given,) = (row["given"] for row in told if (row["party"], row["form"]) == (threat.party, threat.form))
+        (cell,) = trial.prepare(GroupSpec(spec, defense, method, (threat,), 0))
+        record, _ = trial.attack(cell)
+        assert record["status"] == "n/a"
+        assert why in given
+        assert given == f"n/a: {record['reason']}"
