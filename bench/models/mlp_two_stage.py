@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
+import torch
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank
 from fedarena.models.cards.mlp_two_stage import Options
+from fedarena.models.init import generator_of
 from fedarena.models.mlp import ACTIVATIONS
 from fedarena.models.preprocess import head
+from fedarena.tensors import Tensors
 
 WIDTH = 32
 
@@ -19,6 +22,9 @@ class TwoStageMLP(Architecture):
     """One hidden layer of 32 units."""
 
     options: Options
+
+    def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
+        return super().init(module, generator_of(self.options.weights_seed, generator))
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         o = self.options

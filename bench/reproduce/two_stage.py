@@ -48,8 +48,9 @@ MEASURED = (
 )
 """What `measure` adds to a row's setting."""
 
-BLUR, RELU = ("blur", "0.75"), ("activation", "relu")
-"""Options of the model that make it the authors': their copy of USPS is blurred, their ELU is a ReLU."""
+BLUR, RELU, WEIGHTS = ("blur", "0.75"), ("activation", "relu"), ("weights_seed", "1234")
+"""Options of the model that make it the authors': their copy of USPS is blurred, their ELU is a ReLU, their initial
+weights are the same in every run."""
 
 REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
 """DP without any Byzantine defense: the paper's Reference Accuracy."""

@@ -3,13 +3,14 @@
 RA: DP alone, honest workers alone. zero: 60 % of the workers are taken for Byzantine by the server, and behave.
 
 The further rows go one step at a time towards what the authors' code does: their copy of USPS is blurred, their ELU is
-a ReLU, their server divides the sum of the selected uploads by the number selected."""
+a ReLU, their initial weights come from one seed whatever the run's, their server divides the sum of the selected
+uploads by the number selected."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference, runs
+from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, WEIGHTS, Cell, one, published, reference, runs
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -45,6 +46,9 @@ TOWARDS_THE_CODE = [
         *(reference(data, title, alone, epsilon, model=options) for title, options in models.items()),
         Cell(data, "zero attackers, divisor=selected", zero, 0.6, epsilon, settings=(("divisor", "selected"),)),
     )
+] + [
+    reference("mnist", "RA, weights_seed=1234", alone, epsilon, model=(WEIGHTS,))
+    for epsilon, (alone, _) in PAPER["mnist"].items()
 ]
 
 CELLS = PRINTED + TOWARDS_THE_CODE

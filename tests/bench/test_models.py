@@ -123,6 +123,27 @@ def test_xavier_he_has_its_variance_and_zero_biases(layer, variance):
     assert not params["0.bias"].any()
 
 
+@pytest.mark.parametrize("name", ["mlp-two-stage", "cnn-two-stage"])
+def test_weights_of_a_seed_are_those_of_the_two_stage_paper_s_code(name):
+    """torch.manual_seed(1234), then layer by layer Xavier's normal law, or N(0, 2/(k² c_out)) of a convolution."""
+    model = make(name, weights_seed="1234")
+    module = model.module(MNIST, 10)
+    found = [model.init(module, Rng(run).torch()) for run in (0, 1)]
+    state = torch.random.get_rng_state()
+    torch.manual_seed(1234)
+    for layer_name, layer in module.named_modules():
+        if isinstance(layer, nn.Conv2d):
+            wanted = torch.empty_like(layer.weight).normal_(0, math.sqrt(2 / (5 * 5 * layer.out_channels)))
+        elif isinstance(layer, nn.Linear):
+            wanted = nn.init.xavier_normal_(torch.empty_like(layer.weight))
+        else:
+            continue
+        for params in found:
+            torch.testing.assert_close(params[f"{layer_name}.weight"], wanted.detach())
+            assert not params[f"{layer_name}.bias"].any()
+    torch.random.set_rng_state(state)
+
+
 def test_a_layer_without_a_law_is_refused():
     with pytest.raises(TypeError, match="GroupNorm"):
         drawn("default", nn.GroupNorm(1, 4))

@@ -77,6 +77,7 @@ OTHERS = {
     "size": ("none", "20", "24"),
     "blur": ("0", "0.4", "0.75"),
     "activation": ("elu", "relu"),
+    "weights_seed": ("none", "1234", "0"),
 }
 
 

@@ -10,6 +10,7 @@ ACTIVATIONS = ("elu", "relu")
 DEPARTURES = (
     "ELU, as the paper has it. Its code writes ELU(False), which sets α = 0: that is a ReLU, activation=relu.",
     "Biases start from zero. The code leaves them as PyTorch draws them, U(±1/√fan_in).",
+    "Initial weights are drawn anew for every seed. The code draws the same ones whatever the seed: weights_seed=1234.",
 )
 
 
@@ -27,6 +28,9 @@ class Options:
         "of usps.npz the copy of USPS that the paper's code reads",
         low=0,
         high=10,
+    )
+    weights_seed: int | None = option(
+        None, "what the initial weights are drawn from; none: the run's seed; the paper's code: 1234", low=0
     )
     activation: str = option("elu", "activation; elu as the paper says, relu as its code computes", choices=ACTIVATIONS)
 
