@@ -40,8 +40,6 @@ def show(result: dict[str, Any], measured: Sequence[str], path: Path, compact: C
     Args:
         compact: how the table is printed instead, where it says so itself.
     """
-    console = Console(width=None if sys.stdout.isatty() else 160 if compact is None else 200)
-    console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     notes: list[str] = []
     if compact is not None:
         rows, notes = compact(result["rows"])
@@ -52,6 +50,9 @@ def show(result: dict[str, Any], measured: Sequence[str], path: Path, compact: C
         view.add_column(str(name).replace("_", " "))
     for row in rows:
         view.add_row(*(_text(value) for value in row.values()))
+    # A pipe has no width to fit: rows stay whole there.
+    console = Console(width=None if sys.stdout.isatty() else max(160, Console(width=10_000).measure(view).maximum))
+    console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     console.print(view)
     for note in notes:
         console.print(note, markup=False, highlight=False)
