@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import torch
 from torch import Tensor
 
+from fedarena import shared_mask
 from fedarena.aggregator import Aggregator, Call
 from fedarena.batch import Auxiliary, Batch
 from fedarena.errors import UserError
@@ -118,9 +119,11 @@ class Defense(ABC):
     """Whether the server needs the weighted mean of the uploads and nothing else, so that it may be summed securely."""
 
     def secured(self, secure: SecureSum | None) -> Self:
-        """The same protocol, whose server learns only the mean of the uploads. Raises UserError."""
+        """The same protocol, whose server learns only the mean of the uploads, or with None all. Raises UserError."""
         if secure is None:
-            return self
+            found = copy.copy(self)
+            found.secure = None
+            return found
         if not self.sums:
             raise UserError(
                 "option 'defense' has secure aggregation, which shows the server a sum, but this protocol needs every "
@@ -298,6 +301,19 @@ class Defense(ABC):
         Returns:
             One reading for each way of looking (the first is the main one), or why there is none.
         """
+
+    @final
+    def all_readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        """`readings`, and in the adaptive form what masks leave in clear that repeat within a message, unless the
+        protocol has its own way to read that (`fedarena.shared_mask`)."""
+        found = self.readings(threat, seen, victims)
+        if isinstance(found, NotApplicable) or self.secure is None or self.secure.repeat == 1:
+            return found
+        if threat.form == "paper" or not threat.sight.ups or any(r.name == shared_mask.NAME for r in found):
+            return found
+        return [*found, *shared_mask.readings(self, threat, seen, victims)]
 
     def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
         """What a party makes of the server's model from one round that it saw; here the broadcast, if it is the model.

@@ -42,6 +42,7 @@ from fedarena.defenses.pbpfl_sight import (
 )
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, UPLOADS
 from fedarena.observe import PlainGradient, ThroughProtocol, uploads_seen
+from fedarena.shared_mask import NAME as SHARED_MASK
 from fedarena.tensors import Tensors, flatten
 from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
@@ -69,7 +70,7 @@ def readings(
     if math.isfinite(defense.secure.spread):
         found.append(Reading("under its mask", tuple(under_its_mask(defense, threat, now) for now in rounds)))
     if defense.secure.repeat % len(UPLOADS) == 0:
-        found.append(Reading("shared mask", tuple(shared_mask(defense, threat, seen, now) for now in rounds)))
+        found.append(Reading(SHARED_MASK, tuple(shared_mask(defense, threat, seen, now) for now in rounds)))
         if threat.party == "server" and defense.options.gamma == "cancelling":
             found.append(Reading("cancelled", tuple(cancelled(defense, threat, now) for now in rounds)))
     return found

@@ -55,7 +55,7 @@ class Estimates(Goal):
     of_data: ClassVar[bool] = False
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         found = [r for r in readings if all(o.estimate is not None for o in r.observations)]

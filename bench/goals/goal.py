@@ -171,7 +171,7 @@ def given_of_readings(
         more: a further line about the readings.
         owned: where the samples of an attack that has some come from.
     """
-    readings = defense.readings(sights.threat, sights.seen, sights.victims)
+    readings = defense.all_readings(sights.threat, sights.seen, sights.victims)
     if isinstance(readings, NotApplicable):
         return f"n/a: {readings.reason}"
     why = [attack.unreadable(r.observations[0]) for r in readings]

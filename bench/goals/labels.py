@@ -34,7 +34,7 @@ class BatchLabels(Goal):
     """Answers are a `fedarena.attack.Labels` per observation, held against the classes behind it."""
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         if not book.problem.task.n_classes:

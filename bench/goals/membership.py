@@ -30,7 +30,7 @@ class BatchMembership(Ranking):
     tells = "who was in a batch"
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []

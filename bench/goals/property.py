@@ -73,7 +73,7 @@ class PropertyOfBatch(Ranking):
         return draw
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        found = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        found = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(found, NotApplicable):
             return found
         population = population_of(book, sights.threat, attack)

@@ -41,7 +41,7 @@ class Reconstructions(Goal):
     """Answers are `fedarena.attack.Guess`, held against the samples behind each observation."""
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.readings(sights.threat, sights.seen, sights.victims)
+        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []

@@ -19,6 +19,7 @@ class Options:
 
 CARD = Card(
     name="zero-sum",
+    version=2,
     kind="secure",
     title="Float masks that sum to zero, from a trusted dealer",
     target="fedarena.defenses.secure.zero_sum:ZeroSum",
@@ -38,6 +39,11 @@ CARD = Card(
         ("up", "v + ε as floats, no further bytes"),
         ("down", "the dealer's mask: as many floats as are sent up"),
         ("server knows", "v + ε of every client: noise of a known size, not uniform words; and the sum, rounded"),
+        (
+            "repeat",
+            "differences of the parts of every client's upload are in clear; in the adaptive form server and "
+            "eavesdropper read them as 'shared mask' (fedarena.shared_mask)",
+        ),
         ("client knows", "its own mask"),
         ("eavesdropper knows", "what the server knows"),
         ("dealer knows", "all masks, and with the wire all vectors"),
