@@ -3,14 +3,14 @@
 The figures print no numbers; the paper's column holds what its text, Table 4 and its authors' published logs say
 where they do. `released code` is the rule of the code, by which the logs were made; against it the label flip has one
 sample, and under Eq. 10 nobody has momentum, as in the code, which keeps it only where attackers have rows of data.
-`weights_seed=1234` adds the code's initial weights, the same in every run."""
+`weights_seed=1234` adds the code's initial weights, the same in every run, and `activation=relu` its activation."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, WEIGHTS, Cell, one, published, runs
+from fedarena.reproduce.two_stage import MEASURED, RELU, WEIGHTS, Cell, one, published, runs
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -71,12 +71,13 @@ CELLS = (
         if attack.removesuffix(RELEASED) in LOGS[data]
     ]
     + [
+        # What the code's network is beside its rule and its attacker.
         replace(
             attacked("mnist", epsilon, 0.6, f"label flip{RELEASED}"),
-            title=f"label flip{RELEASED}, weights_seed=1234",
-            model=(WEIGHTS,),
+            title=", ".join([f"label flip{RELEASED}", *("=".join(option) for option in model)]),
+            model=model,
         )
-        for epsilon in (0.5, 0.25)
+        for epsilon, model in ((0.5, (WEIGHTS,)), (0.25, (WEIGHTS,)), (0.25, (WEIGHTS, RELU)))
     ]
 )
 
