@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = [
     line.split("#")[0].split("&&")[-1].strip()
     for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    for line in block.splitlines()
+    for line in block.replace("\\\n", " ").splitlines()
     if "bench " in line.split("#")[0]
 ]
 
