@@ -64,15 +64,15 @@ class InvertingGradients(Matching):
     def fit(self, input_shape: tuple[int, ...]) -> None:
         """Anything fits: rows of a table go without total variation, whose weight may not be set there. Colours are
         three."""
-        if len(input_shape) != 3 and self.options.tv not in (0, Options.tv):
-            raise UserError(
-                f"attack {self.name}: option 'tv' is {self.options.tv:g}, allowed: 0 for inputs of shape "
-                f"{input_shape}, which are no images"
-            )
         if self.options.colours and (len(input_shape) != 3 or input_shape[0] != 3):
             raise UserError(
                 f"attack {self.name}: option 'colours' is True, allowed: False for inputs of shape {input_shape}, "
                 "which are not in three colours"
+            )
+        if len(input_shape) != 3 and self.options.tv not in (0, Options.tv):
+            raise UserError(
+                f"attack {self.name}: option 'tv' is {self.options.tv:g}, allowed: 0 for inputs of shape "
+                f"{input_shape}, which are no images"
             )
 
     def weight_of_variation(self, view: View) -> float:

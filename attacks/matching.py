@@ -191,7 +191,7 @@ class Matching(Inference):
     def unreadable(self, seen: Observation) -> str:
         if seen.images > self.options.max_batch:
             return (
-                f"{seen.images} samples hide behind the upload of round {seen.round}, more than max_batch="
+                f"{seen.images} samples hide behind what was seen of a round, more than max_batch="
                 f"{self.options.max_batch}"
             )
         return ""

@@ -89,7 +89,7 @@ def test_what_the_adaptive_form_cannot_replay_is_said() -> None:
     ("attack", "model", "batch", "why"),
     [
         ("analytic", "lenet-dlg", 1, "the first layer is convolutional"),
-        ("dlg", "mlp", 9, "samples hide behind the upload of round 0, more than max_batch=8"),
+        ("dlg", "mlp", 9, "samples hide behind what was seen of a round, more than max_batch=8"),
     ],
 )
 def test_what_an_attack_cannot_read_is_said_as_its_run_says_it(attack: str, model: str, batch: int, why: str) -> None:
