@@ -31,8 +31,8 @@ class DLG(LeastSquares):
         self.knows_labels = options.labels == "given"
 
     def reason(self, view: View, seen: Observation) -> str:
-        if (reason := super().reason(view, seen)) or self.options.labels != "inferred":
-            return reason
+        if self.options.labels != "inferred":
+            return ""
         if seen.output_bias is None or seen.output_bias not in seen.target:
             return "labels=inferred needs the gradient of the output layer's bias"
         if len(seen.target[seen.output_bias]) != view.n_classes:

@@ -25,8 +25,6 @@ class IDLG(LeastSquares):
     name = "idlg"
 
     def reason(self, view: View, seen: Observation) -> str:
-        if reason := super().reason(view, seen):
-            return reason
         if view.criterion.outputs < 2:
             return "labels are read from outputs of classes, but this model has one output"
         if not shown(view, seen):

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-import torch
 from torch import nn
 
-from fedarena.models.architecture import Architecture, blank, image_shape
-from fedarena.models.cards.mlp_two_stage import Options
-from fedarena.models.init import generator_of
+from fedarena.models.architecture import blank, image_shape
 from fedarena.models.mlp import ACTIVATIONS
+from fedarena.models.mlp_two_stage import TwoStage
 from fedarena.models.preprocess import head
-from fedarena.tensors import Tensors
 
 CHANNELS, GROUPS, POOLED, WIDTH = 16, 4, 4, 32
 
 
-class TwoStageCNN(Architecture):
+class TwoStageCNN(TwoStage):
     """28 → 24 → 20 → 16 → 4 pixels a side, 256 features whatever the input's size."""
-
-    options: Options
-
-    def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
-        return super().init(module, generator_of(self.options.weights_seed, generator))
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         o = self.options

@@ -49,11 +49,6 @@ def draw(module: nn.Module, law: str, generator: torch.Generator) -> Tensors:
     return drawn
 
 
-def generator_of(seed: int | None, run: torch.Generator) -> torch.Generator:
-    """One of that seed, as `torch.manual_seed` leaves PyTorch's own; None: the run's."""
-    return run if seed is None else torch.Generator().manual_seed(seed)
-
-
 def default(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """U(±1/√fan_in), weights then biases."""
     bound = 1 / math.sqrt(layer.weight[0].numel())

@@ -10,7 +10,6 @@ from torch import nn
 
 from fedarena.models.architecture import Architecture, blank
 from fedarena.models.cards.mlp_two_stage import Options
-from fedarena.models.init import generator_of
 from fedarena.models.mlp import ACTIVATIONS
 from fedarena.models.preprocess import head
 from fedarena.tensors import Tensors
@@ -18,13 +17,19 @@ from fedarena.tensors import Tensors
 WIDTH = 32
 
 
-class TwoStageMLP(Architecture):
-    """One hidden layer of 32 units."""
+class TwoStage(Architecture):
+    """What the paper's models share: their options, and weights that may come from a seed of their own."""
 
     options: Options
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
-        return super().init(module, generator_of(self.options.weights_seed, generator))
+        """As inherited; with `weights_seed` from that seed, as `torch.manual_seed` leaves PyTorch's own generator."""
+        seed = self.options.weights_seed
+        return super().init(module, generator if seed is None else torch.Generator().manual_seed(seed))
+
+
+class TwoStageMLP(TwoStage):
+    """One hidden layer of 32 units."""
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         o = self.options
