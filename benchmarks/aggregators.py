@@ -1,4 +1,4 @@
-"""Aggregation rules, 50 uploads of 25,000 numbers: FedArena against ByzFL, byzpy and numpy, on the same array.
+"""Aggregation rules, 50 uploads of 25,000 numbers: FedArena against ByzFL, byzpy, Flower and numpy, on the same array.
 
 Before anything is timed, every candidate must return what ours returns. Two peers sum n − f − 1 neighbours in Krum
 where the paper says n − f − 2: they are given f + 1, which is the same rule. byzpy's median is the lower one of the
@@ -74,6 +74,17 @@ def byzpy(x: torch.Tensor) -> Iterator[tuple[str, Candidate]]:
         yield name, partial(rule.aggregate, list(x))
 
 
+def flower(x: torch.Tensor) -> Iterator[tuple[str, Candidate]]:
+    """The functions behind Flower's strategies, on the pairs (list of arrays, number of samples) that they take."""
+    from flwr.server.strategy import aggregate as library
+
+    def results() -> list[tuple[list[Any], int]]:
+        return [([row], 1) for row in x.numpy()]
+
+    yield "krum", lambda: library.aggregate_krum(results(), F, to_keep=0)[0]
+    yield "bulyan", lambda: library.aggregate_bulyan(results(), F, library.aggregate_krum, to_keep=0)[0]
+
+
 def plain_numpy(x: torch.Tensor) -> Iterator[tuple[str, Candidate]]:
     """What one would write in numpy."""
     a = x.numpy()
@@ -105,7 +116,7 @@ def plain_numpy(x: torch.Tensor) -> Iterator[tuple[str, Candidate]]:
     yield "bulyan", bulyan
 
 
-PEERS = {"byzfl": byzfl, "byzpy": byzpy, "numpy": plain_numpy}
+PEERS = {"byzfl": byzfl, "byzpy": byzpy, "flwr": flower, "numpy": plain_numpy}
 
 
 def measure(repetitions: int) -> list[Row]:

@@ -23,7 +23,10 @@ CARD = Card(
     year=2022,
     url="https://arxiv.org/abs/2006.09365",
     equations="s-bucketing",
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL, given the same order of rows"
+    ),
     facts=(
         ("wraps", "another rule, which gets ⌈n/s⌉ rows and the same f"),
         ("needs", "what the other rule needs at ⌈n/s⌉ and f: a corrupted upload spoils one bucket"),

@@ -19,7 +19,11 @@ CARD = Card(
         "few as 2f + 1 rows, where Krum has none for f = 1.",
         "The median of an even number of values is the mean of the two middle ones.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops; "
+        "benchmarks/ to Flower; ByzFL has none. Where f ≤ 2 the last Krum selections are ties, which Flower gives "
+        "to the first row and this to the one closest to all"
+    ),
     facts=(
         ("needs", "n ≥ 4f + 3; f = 0 is the mean"),
         ("used", "1/θ for the rows selected; the second step has a weight for every coordinate, which is not reported"),

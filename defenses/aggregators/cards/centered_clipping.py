@@ -30,7 +30,10 @@ CARD = Card(
         "ones. A constant (10 is common) is in units of one model's gradients: tau=10.",
         "Workers' momentum, which the paper's guarantee relies on, is up to the protocol.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL with the same τ, over rounds"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1"),
         ("memory", "v, what the rule returned last round; 0 at first"),

@@ -30,7 +30,10 @@ CARD = Card(
         "⌈c·f⌉ rows are dropped each time.",
         "The defaults are those that implementations by others share; not checked against the paper.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops and "
+        "numpy's singular vectors; ByzFL has none"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1 and n > ⌈c·f⌉"),
         (

@@ -27,7 +27,10 @@ CARD = Card(
         "Without any trusted upload the aggregate is 0 (no step); the formula would divide by 0.",
         "A row of zeros has no direction and is not trusted.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops; ByzFL "
+        "has none"
+    ),
     facts=(
         ("needs", "samples at the server; any f, which is not used"),
         ("paper", "100 samples in all, of ten classes"),

@@ -31,7 +31,10 @@ CARD = Card(
         "The first weights are 1/(median distance of the row to the rows), not equal ones: one upload of 1e30 would "
         "otherwise take dozens of iterations to leave behind.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL where both have converged"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1; f is not used otherwise"),
         (

@@ -16,7 +16,10 @@ CARD = Card(
         "A row's neighbourhood is the n − f − 2 rows nearest to it, not counting itself, as in the paper. ByzFL "
         "0.0.11 and byzpy 0.1.4 take n − f − 1, so that f = k here is f = k + 1 there.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL, whose f + 1 is this f; benchmarks/ also to Flower"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 3"),
         ("clients", "are sent the upload that was picked, whole, and can tell whether it is their own"),

@@ -12,7 +12,9 @@ CARD = Card(
     year=2017,
     url="https://arxiv.org/abs/1602.05629",
     equations="Algorithm 1, with equal weights",
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to ByzFL"
+    ),
     facts=(
         ("formula", "(1/n) Σ x_i"),
         ("defends", "nothing: one corrupted upload moves it anywhere; wrappers can end in it"),

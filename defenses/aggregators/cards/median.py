@@ -12,7 +12,9 @@ CARD = Card(
     year=2018,
     url="https://arxiv.org/abs/1803.01498",
     equations="Definition 1",
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to ByzFL"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1"),
         ("even n", "the mean of the two middle values; torch.median and byzpy 0.1.4 return the lower one"),

@@ -28,7 +28,10 @@ CARD = Card(
         "0.0.11 and byzpy 0.1.4 take n − f − 1, so that f = k here is f = k + 1 there.",
         "m is n − f unless given, which is the usual choice and the most that need not include a corrupted upload.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL, whose f + 1 is this f"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 3, m ≤ n − f"),
         ("ties", "the row closest to all rows, then the first; the paper: the first"),

@@ -12,7 +12,9 @@ CARD = Card(
     year=2023,
     url="https://arxiv.org/abs/2302.01772",
     equations="Nearest neighbour mixing: each row ↦ the mean of its n − f nearest, itself included",
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to ByzFL"
+    ),
     facts=(
         ("wraps", "another rule"),
         ("needs", "n ≥ 2f + 1 and what the other rule needs"),

@@ -30,7 +30,10 @@ CARD = Card(
         "attacker.",
         "The paper's weak differential privacy (Gaussian noise on the mean) is a defense of its own and not added.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "
+        "ByzFL's average of clipped rows"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1 for the median of norms; any f with a bound"),
         ("limits", "it bounds what corrupted uploads add, f/n of M each round, and filters none"),

@@ -33,7 +33,10 @@ CARD = Card(
         "Where S1 ∩ S2 is empty, S1 is averaged; where the bandwidth is 0 (fewer than four uploads, or most alike), "
         "all are one cluster.",
     ),
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops and "
+        "scikit-learn's mean shift; ByzFL has none"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1; f is not used otherwise"),
         ("random", "coordinates are drawn, not rows: the same draw for any order of the uploads"),

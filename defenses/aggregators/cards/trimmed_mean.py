@@ -12,7 +12,9 @@ CARD = Card(
     year=2018,
     url="https://arxiv.org/abs/1803.01498",
     equations="Definition 2, with β = f/n",
-    check="no number of the paper; tests/defenses/aggregators holds it to the definition written with loops",
+    check=(
+        "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to ByzFL"
+    ),
     facts=(
         ("needs", "n ≥ 2f + 1; f = 0 is the mean"),
         ("drops", "the f largest and the f smallest values of every coordinate"),

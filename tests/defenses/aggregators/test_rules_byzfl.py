@@ -1,20 +1,40 @@
-"""Agreement with ByzFL, where it is installed, with the exact relation where the two differ by intention."""
+"""Agreement with ByzFL, where it is installed, with the exact relation where the two differ by intention.
+
+What ByzFL does not have is held to a definition in loops (`test_rules_plainly.py`) and, for its numerical core, to:
+
+    bulyan     Flower's, in `benchmarks/aggregators.py`: its thirty packages are too much for the tests
+    dnc        numpy's singular value decomposition
+    signguard  scikit-learn's mean shift and bandwidth
+    fltrust    nothing: a cosine and a scaling are all of it
+"""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from rules_play import Uploads, rule, run, tried, uploads
+from rules_play import NAMES, Uploads, rule, run, tried, uploads
 from torch import Tensor
 
 from fedarena.vision import declare_operators
 
 declare_operators()  # ByzFL imports torchvision, whose compiled operators need not be there
 byzfl = pytest.importorskip("byzfl", reason="ByzFL is not installed")
+
+
+HERE = {"mean", "median", "trimmed-mean", "krum", "multi-krum", "geometric-median", "centered-clipping"}
+HERE |= {"norm-bounding", "nnm", "bucketing"}
+NOT_IN_BYZFL = {"bulyan", "dnc", "signguard", "fltrust"}
+
+
+def test_every_rule_is_held_to_byzfl_or_has_nothing_there_to_be_held_to() -> None:
+    assert {*NAMES} == HERE | NOT_IN_BYZFL
+    theirs = {name.lower() for name in vars(byzfl)}
+    assert not theirs & NOT_IN_BYZFL
 
 
 def same(ours: Tensor, theirs: Any) -> None:
@@ -62,3 +82,20 @@ def test_centered_clipping_over_rounds(u: Uploads, iterations: int, tau: float) 
 def test_nnm(u: Uploads) -> None:
     mixed = byzfl.NNM(u.f)(u.x)
     same(run(rule("nnm", rule("median")), u.x, u.f).vector, byzfl.Median()(mixed))
+
+
+@tried
+@given(uploads(lambda f: 2 * f + 1), st.sampled_from([0.5, 3.0, 50.0]))
+def test_norm_bounding_is_the_average_of_clipped_rows(u: Uploads, bound: float) -> None:
+    clipped = byzfl.Clipping(bound)(u.x.clone())  # it writes into what it is given
+    same(run(rule("norm-bounding", bound=bound), u.x, u.f).vector, byzfl.Average()(clipped))
+
+
+@tried
+@given(uploads(), st.integers(1, 5), st.data())
+def test_bucketing_in_the_same_order(u: Uploads, s: int, data: st.DataObject) -> None:
+    """Both shuffle with torch.randperm."""
+    order = torch.tensor(data.draw(st.permutations(range(len(u.x)))))
+    with patch("torch.randperm", lambda n, **_: order):
+        means = byzfl.Bucketing(s)(u.x)
+        same(run(rule("bucketing", rule("median"), s=s), u.x, 0).vector, byzfl.Median()(means))
