@@ -73,6 +73,7 @@ class Cell:
         model: options of the model beside those of its federation.
         participation: share of the workers drawn in each round. The noise of an upload stays what it is without.
         source: of the paper's accuracy, where that is not the paper. apart: why ours cannot be held against it.
+        remark: what else is to be known of the two.
         decimals: that the paper prints.
     """
 
@@ -92,6 +93,7 @@ class Cell:
     participation: float = 1.0
     source: str = ""
     apart: str = ""
+    remark: str = ""
     decimals: int = 2
 
     @property
@@ -107,10 +109,14 @@ class Cell:
         return {"data": self.data, "ε": self.epsilon, "workers": self.title, "byzantine": share, "paper": self.paper}
 
 
+LOGGED_BY_CODE = "ours by the paper's rule, the logs by the code's, which has a row of its own"
+"""Remark on an accuracy of the authors' logs that stands beside a run by the paper's rule."""
+
+
 def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
     """The paper's accuracies."""
     return tuple(
-        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart)
+        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart, remark=c.remark)
         for c in cells
         if c.paper is not None
     )

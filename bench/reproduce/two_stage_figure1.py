@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, RELU, WEIGHTS, Cell, one, published, runs
+from fedarena.reproduce.two_stage import LOGGED_BY_CODE, MEASURED, RELU, WEIGHTS, Cell, one, published, runs
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -43,8 +43,7 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Cell:
     logged = LOGS[data].get(kind)
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
     cell = Cell(data, attack, paper, share, epsilon, "label-flip", source="authors' logs", decimals=4)
-    if code:
-        cell = replace(cell, settings=CODE)
+    cell = replace(cell, settings=CODE) if code else replace(cell, remark=LOGGED_BY_CODE)
     if kind == "gaussian":
         return replace(cell, attack="gaussian")
     if kind == "eq10":

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.two_stage import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage import LOGGED_BY_CODE, MEASURED, Cell, one, published, runs
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -22,6 +22,7 @@ CELLS = [
         *(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),)),
         settings=settings,
         source="authors' logs",
+        remark="" if settings else LOGGED_BY_CODE,
         decimals=4,
     )
     for data, by_epsilon in LOGS.items()
