@@ -9,6 +9,10 @@ holds its own shard besides), by how shadows are trained (paper: plainly, adapti
 ranks the candidates. Server and eavesdropper hold the model that the outsider asks, and no further samples: their
 numbers are the outsider's. The loss threshold needs no shadows and no samples, so that one row is all that it has.
 
+`asked` says who stands where members stand. On rows "trained on by nobody" these are samples of the training set that
+no client holds, so that neither they nor the strangers were seen: an attack that ranks them above strangers tells data
+apart, not memory, and its other rows would be worth that much less.
+
 A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which takes at
 least 1/X strangers. Of the rates that the judge measures there is the 95 % interval of one seed's share besides, as
 `low_at_X` and `high_at_X` (`fedarena.membership.membership_metrics`): over the members, the threshold being given.
@@ -18,17 +22,21 @@ least 1/X strangers. Of the rates that the judge measures there is the 95 % inte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fedarena import compose, goals, registry, trial
 from fedarena.attack import Scores
+from fedarena.goals import training_membership
+from fedarena.goals.goal import Challenge
 from fedarena.membership import RATES as JUDGED
-from fedarena.problem import ProblemSpec
+from fedarena.population import halves
+from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.reproduce.membership_picture import Line, Panel, draw_panels
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -46,7 +54,8 @@ SETTING = (
 )
 COLUMNS = tuple(f"tpr_at_{rate:g}" for rate in RATES)
 ENDS = {f"{end}_at_{rate:g}": f"{name}_{end}" for name, rate in JUDGED.items() for end in ("low", "high")}
-MEASURED = ("auc", "strangers", *COLUMNS, *ENDS, "on_members", "on_strangers")
+TOLD_APART = ("data", "defense", "party", "form", "statistic", "asked")
+MEASURED = ("auc", "auc_low", "auc_high", "strangers", *COLUMNS, *ENDS, "on_members", "on_strangers")
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ _CASES = {f"{data.name}, {title}": (data, title) for data in DATA for title in D
 PIECES = tuple(_CASES)
 
 PARTIES: tuple[Party, ...] = ("outsider", "client")
+MEMBERS, NOBODYS = "members", "trained on by nobody"
 LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 
@@ -91,14 +101,20 @@ def measure(
     """One row for every attack and form."""
     lira = compose.parse_attack("membership-inference", {"shadows": str(shadows)})
     threats = tuple(Threat(party, form) for party in PARTIES for form in FORMS)
-    cells = trial.prepare(GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, data_dir=data_dir))
-    cases = [(LOSS, cells[0]), *((lira, cell) for cell in cells)]
+    spec = GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, data_dir=data_dir)
+    cells = trial.prepare(spec)
+    first, *others = [_challenge(cell) for cell in cells]
+    null = among_nobodys(build(spec.problem, seed, data_dir), seed, first)
+    cases = [
+        *(
+            (method, threats[0], asked, challenge)
+            for asked, challenge in ((MEMBERS, first), (NOBODYS, null))
+            for method in (LOSS, lira)
+        ),
+        *((lira, threat, MEMBERS, challenge) for threat, challenge in zip(threats[1:], others, strict=True)),
+    ]
     found = []
-    for i, (method, cell) in enumerate(cases):
-        challenge, threat = cell.challenge, cell.threat
-        assert threat is not None
-        assert challenge is not None, cell.record["reason"]
-        assert challenge.view is not None
+    for i, (method, threat, asked, challenge) in enumerate(cases):
 
         def tell(share: float, text: str, i: int = i) -> None:
             progress((i + share) / len(cases), text)
@@ -113,15 +129,33 @@ def measure(
                 "party": threat.party,
                 "form": "-" if method is LOSS else threat.form,
                 "statistic": method.options.statistic,
+                "asked": asked,
                 "auc": metrics["auc"],
+                "auc_low": metrics["auc_low"],
+                "auc_high": metrics["auc_high"],
                 "strangers": float((~challenge.answers).sum()),
                 **dict(zip(COLUMNS, roc(answer[0], challenge.answers), strict=True)),
                 **{column: metrics.get(name) for column, name in ENDS.items()},
-                "on_members": metrics["member_accuracy"],
-                "on_strangers": metrics["stranger_accuracy"],
+                "on_members": metrics.get("member_accuracy"),
+                "on_strangers": metrics.get("stranger_accuracy"),
             }
         )
     return found
+
+
+def _challenge(cell: trial.Prepared) -> Challenge:
+    assert cell.challenge is not None, cell.record["reason"]
+    return cell.challenge
+
+
+def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
+    """The same model and attacker, asked about samples that no client holds in the place of members."""
+    held = torch.zeros(len(problem.y), dtype=torch.bool, device=problem.device)
+    held[torch.cat(problem.shards)] = True
+    nobodys = (~held).nonzero().flatten()
+    question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
+    assert real.view is not None
+    return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 
 def problem_of(data: Data) -> ProblemSpec:
@@ -151,7 +185,8 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     for row in rows:
         title = f"{row['data']}, {row['defense']}"
         name = f"{row['statistic']}, {row['party']}" + ("" if row["form"] == "-" else f", {row['form']} form")
-        same = [r for r in rows if all(r[k] == row[k] for k in ("data", "defense", "party", "form", "statistic"))]
+        name += "" if row["asked"] == MEMBERS else f", {row['asked']}"
+        same = [r for r in rows if all(r[k] == row[k] for k in TOLD_APART)]
         points = [(x, [r[c] for r in same if r[c] is not None]) for x, c in zip(RATES, COLUMNS, strict=True)]
         line = Line([x for x, v in points if v], [fmean(v) for _, v in points if v])
         panels.setdefault(title, {})[name] = line
