@@ -31,6 +31,11 @@ class ALIE(Poisoning):
         """The one that is set, else the paper's."""
         return self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
 
+    @property
+    def strengths(self) -> dict[str, float]:
+        z = self.z
+        return {"z": z} if self.options.z is None and z is not None else {}
+
     def applies(self) -> NotApplicable | None:
         n, m, z = self.ground.clients, self.ground.corrupted, self.z
         if self.options.tune > 1:

@@ -27,6 +27,10 @@ class Gaussian(Poisoning):
             return self.options.std
         return self.ground.defense.noise_std or CLASSICAL
 
+    @property
+    def strengths(self) -> dict[str, float]:
+        return {"std": self.std} if self.options.std is None else {}
+
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         # An upload need not look like the broadcast; one of a single sample shows names and shapes.
         like = self.ground.defense.noiseless(sight.down, *self.ground.data.draw(1, rng.child("shape")))

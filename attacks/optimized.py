@@ -40,6 +40,14 @@ class Optimized(Poisoning):
                 f"{self.options.against}: 0; it is λ that is tuned, of against=eq10"
             )
 
+    @property
+    def strengths(self) -> dict[str, float]:
+        """λ = M/√B − 1 where all take part; with fewer, craft reckons with those that do."""
+        if self.options.against != "eq10" or self.options.lam is not None:
+            return {}
+        corrupted = self.ground.corrupted
+        return {"lam": corrupted / math.sqrt(self.ground.clients - corrupted) - 1}
+
     def applies(self) -> NotApplicable | None:
         against, ground = self.options.against, self.ground
         if against == "trimmed-mean":

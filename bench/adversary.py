@@ -85,14 +85,14 @@ class Adversary:
         return done | {name: t[rows_of.to(t.device)] for name, t in whole.items()}
 
 
-def why_not(attack: Poisoning) -> NotApplicable | None:
-    """Why an attack cannot start on its ground, if so."""
+def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
+    """Why an attack cannot start on its ground, if so; `tuned` once it has chosen what its options leave to it."""
     if attack.ground.knows == "omniscient" and attack.ground.defense.secure is not None:
         return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
     if (reason := attack.applies()) is not None:
         return reason
     rounds = attack.ground.task.schedule.rounds
-    if attack.begins >= rounds:
+    if attack.begins >= rounds and (tuned or not attack.chooses_when):
         return NotApplicable(f"it behaves or watches for {attack.begins} rounds, and the run has {rounds}")
     return None
 

@@ -83,11 +83,13 @@ def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: In
 def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[dict[str, str]]:
     """One line a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
     parties = []
+    shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
     for knows in compose.knowledge(attack):
         ground = ground_of(problem, defense, knows)
         poisoning = compose.make_poisoning(attack, ground)
         reason = why_not(poisoning)
-        given = [f"{len(ground.data.y):,} samples of {ground.corrupted} corrupted clients, pooled", "the broadcast"]
+        pool = f"{len(ground.data.y):,} samples of {ground.corrupted} corrupted clients, pooled{shared}"
+        given = [pool, "the broadcast"]
         if poisoning.follows:
             given.append("what the protocol would have them send")
         if knows == "omniscient":
@@ -103,6 +105,12 @@ def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[d
             }
         )
     return parties
+
+
+def _shared(problem: Problem) -> int:
+    """How many of the corrupted clients' samples honest ones hold as well."""
+    honest = {i for c, s in enumerate(problem.shards) if c not in problem.corrupted for i in s.tolist()}
+    return sum(i in honest for c in problem.corrupted for i in problem.shards[c].tolist())
 
 
 def _server(problem: Problem, run: federation.Run) -> str:

@@ -20,7 +20,7 @@ Curve = Sequence[Sequence[Any]]
 """[round, accuracy (R² of numbers), loss] of each evaluation."""
 
 LEARNED = 0.9
-"""A clean run counts as having learned from the evaluation at which it first has this share of its final accuracy."""
+"""A run has learned from the evaluation on at which it first has this share of the clean run's final accuracy."""
 RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 
@@ -99,21 +99,25 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     Returns:
         accuracy_drop: clean − attacked, after the last round.
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest: the attacked model's least accuracy from the evaluation on at which the clean run had learned, and the
-            attack had begun.
+        lowest: the attacked model's least accuracy at the evaluations that count: from the first on at which either
+            run has learned, since an untrained model is no damage, and before it those at which the attacked one has
+            fallen below 95 % of what it had when the attack began; none before that.
         rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
             to the one from which it stays above; absent when it ends below, 0 when it never fell below.
     """
     looks = _together(attacked, clean)
     last = len(looks) - 1
     begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
-    start = max(begun, next((i for i, (_, _, c) in enumerate(looks) if c >= LEARNED * looks[-1][2]), last))
+    enough = LEARNED * looks[-1][2]
+    learned_by = next((i for i, (_, a, c) in enumerate(looks) if max(a, c) >= enough), last)
+    had = looks[begun - 1][1] if begun else -math.inf
+    counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had]
     found = {
         "accuracy_drop": looks[-1][2] - looks[-1][1],
         "largest_drop": max(c - a for _, a, c in looks[begun:]),
-        "lowest": min(a for _, a, _ in looks[start:]),
+        "lowest": min(looks[i][1] for i in counts),
     }
-    below = [i for i, (_, a, c) in enumerate(looks) if i >= start and a < RECOVERED * c]
+    below = [i for i in counts if looks[i][1] < RECOVERED * looks[i][2]]
     if not below:
         found["rounds_to_recover"] = 0.0
     elif below[-1] < last:

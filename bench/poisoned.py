@@ -56,6 +56,8 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
         method, tuned = tune(spec.attack, ground, own.child("tuning"), lambda share: progress(share / 2, "tuning"))
         if tuned:
             attack = compose.make_poisoning(method, ground)
+            if (reason := why_not(attack, tuned=True)) is not None:
+                return untrained("n/a", reason.reason)
         adversary = Adversary(attack, frozenset(problem.corrupted), own.child("attack"))
         run = federation.run(
             defense, problem, rng, progress=lambda share: progress(share, "training"), adversary=adversary
@@ -82,5 +84,5 @@ def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
     made = book.record(threat, "", "ok", reason, only_finite(metrics))
-    made["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins}
+    made["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
     return made

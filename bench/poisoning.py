@@ -116,6 +116,8 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
     tunes: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Option → candidate values, for attacks that can choose their strength on a run that they simulate."""
+    times: ClassVar[tuple[str, ...]] = ()
+    """Those of `tunes` that say when it begins."""
     only_length: ClassVar[tuple[str, ...]] = ()
     """Those of `tunes` that change the length of an upload and nothing else about it."""
 
@@ -134,6 +136,16 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
         return sight.own, memory
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        """By option, what the attack's own formula gives where the option leaves a strength open."""
+        return {}
+
+    @property
+    def chooses_when(self) -> bool:
+        """Whether it is still to choose when it begins."""
+        return bool(self.times) and getattr(self.options, "tune", 0) > 1
 
     @property
     def begins(self) -> int:
@@ -168,8 +180,16 @@ class Around(Poisoning):
         super().__init__(options, ground)
         self.inner = inner
 
+    @property
+    def chooses_when(self) -> bool:
+        return super().chooses_when or self.inner.chooses_when
+
     def begins_after(self, first: int) -> int:
         return self.inner.begins_after(first)
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        return self.inner.strengths
 
     def culminates(self, round: int) -> bool:
         return self.inner.culminates(round)

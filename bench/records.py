@@ -1,6 +1,6 @@
 """Records: one JSON object a trial, named by the hash of its fully resolved configuration.
 
-Schema 4. Keys, in order:
+Schema 5. Keys, in order:
 
     schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
     trial                         key of the trial: the same without `reading`; and how many records the trial gave, one
@@ -17,7 +17,8 @@ Schema 4. Keys, in order:
                                   [false positive rate, true positive rate]
     scores                        leak and privacy, or integrity, in [0, 1]
     utility                       accuracy of the defended, unattacked model and of FedAvg on the same problem
-    attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round
+    attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round;
+                                  from when on it may do harm, and strengths that follow from a formula of the attack's
     tuned                         of attacks that chose their strength: what they tried and chose, and as `ran_with`
                                   the attack's options of the run, where `options` holds those that were given
     marks                         what must stand beside every number, such as that something was simulated
@@ -53,7 +54,7 @@ from typing import Any
 from fedarena import __version__
 from fedarena.errors import UserError
 
-SCHEMA = 4
+SCHEMA = 5
 IDENTITY = (
     *("schema", "problem", "defense", "attack", "party", "form", "knows", "reading", "seed", "options", "versions"),
 )

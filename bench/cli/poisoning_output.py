@@ -88,10 +88,15 @@ def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path
 def _tuned(record: Record) -> str:
     """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
     names, tried, chosen = (record["tuned"][key] for key in ("options", "tried", "chosen"))
+    own = record["attacked"].get("strengths", {})
+
+    def one(name: str, value: float | None) -> str:
+        if value is not None:
+            return f"{name}={value:g}"
+        return f"{name} of its formula" + (f", {own[name]:.4g}" if name in own else "")
 
     def told(values: Sequence[float | None]) -> str:
-        pairs = zip(names, values, strict=True)
-        return ", ".join(f"{name}={'default' if v is None else f'{v:g}'}" for name, v in pairs)
+        return ", ".join(one(name, v) for name, v in zip(names, values, strict=True))
 
     given = tried[0][0]
     what = f"kept {told(given)}" if chosen == given else f"chose {told(chosen)} in place of {told(given)}"

@@ -119,6 +119,7 @@ def measure(
         def tell(share: float, text: str, i: int = i) -> None:
             progress((i + share) / len(cases), text)
 
+        assert challenge.view is not None
         answer: Any = trial.load_attack(method)(challenge.view, Rng(seed).child("attack"), tell)
         assert not isinstance(answer, NotApplicable), answer.reason
         metrics = goals.find("training-membership").judge(answer, challenge) | challenge.metrics
@@ -145,6 +146,7 @@ def measure(
 
 def _challenge(cell: trial.Prepared) -> Challenge:
     assert cell.challenge is not None, cell.record["reason"]
+    assert cell.challenge.view is not None
     return cell.challenge
 
 

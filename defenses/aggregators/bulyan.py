@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.coordinates import Values, by_coordinate, middle
-from fedarena.defenses.aggregators.geometry import Matrix, geometry
+from fedarena.defenses.aggregators.geometry import Geometry, geometry
 from fedarena.defenses.aggregators.krum import ranking
 
 
@@ -27,21 +27,21 @@ class Bulyan(Aggregator):
         return f == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        chosen = select(geometry(x).squared, call.f)
+        chosen = select(geometry(x), call.f)
         used = x.new_zeros(len(x))
         used[chosen] = 1 / len(chosen)
         count = len(chosen) - 2 * call.f
         return Aggregate(by_coordinate(x[chosen], lambda ascending: closest_mean(ascending, count)), used)
 
 
-def select(squared: Matrix, f: int) -> list[int]:
-    """[n, n] squared distances → the θ = n − 2f rows set aside, in their order."""
-    n = len(squared)
+def select(found: Geometry, f: int) -> list[int]:
+    """Of n rows the θ = n − 2f that are set aside, in their order."""
+    n = len(found.squared)
     if f == 0:
         return list(range(n))
     left, chosen = np.arange(n), []
     for _ in range(n - 2 * f):
-        best = int(ranking(squared[np.ix_(left, left)], f)[0])
+        best = int(ranking(found, f, left)[0])
         chosen.append(int(left[best]))
         left = np.delete(left, best)
     return sorted(chosen)

@@ -6,7 +6,7 @@ A few times:
     v the top right singular vector of z;  s_i = ⟨z_i, v⟩²
     good: all but the ⌈c·f⌉ rows with the largest s_i
 
-and in the end the mean of the rows that were good every time.
+and in the end the mean of the rows that were good every time. Of rows with equal s_i, what they hold decides.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.dnc import Options
+from fedarena.defenses.aggregators.geometry import by_content
+
+EQUAL = 1e-9
+"""Scores, shares of a whole of 1, that are no farther apart count as equal."""
 
 
 class DnC(Aggregator):
@@ -39,8 +43,7 @@ class DnC(Aggregator):
         kept = torch.zeros(n, dtype=torch.int64)
         for i in range(self.options.iterations):
             drawn = torch.randperm(d, generator=call.rng.child("coordinates", i).torch())[: self.options.coordinates]
-            order = outlier_scores(x[:, drawn.to(x.device)]).argsort(stable=True)
-            kept[order[: n - self._dropped(call.f)]] += 1
+            kept[inliers(x[:, drawn.to(x.device)], n - self._dropped(call.f))] += 1
         # Should no row be good every time, those that were good most often.
         good = kept == kept.max()
         used = (good / good.sum()).to(x)
@@ -48,6 +51,19 @@ class DnC(Aggregator):
 
     def _dropped(self, f: int) -> int:
         return math.ceil(self.options.c * f)
+
+
+def inliers(x: Tensor, count: int) -> Tensor:
+    """[n, b] → [count]: the rows with the smallest outlier scores."""
+    scores = outlier_scores(x)
+    order = scores.argsort(stable=True)
+    ascending = scores[order]
+    if count < len(x) and ascending[count] - ascending[count - 1] <= EQUAL:
+        # In an order of the rows' own, in which scores round alike wherever the rows stand.
+        own = torch.from_numpy(by_content(x))
+        rounded = (outlier_scores(x[own.to(x.device)]) / EQUAL).round()
+        order = own[rounded.argsort(stable=True)]
+    return order[:count]
 
 
 def outlier_scores(x: Tensor) -> Tensor:

@@ -9,12 +9,14 @@ where that is near enough, and else the row in the midst of the crowd.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
 Matrix = npt.NDArray[np.float64]
+Order = npt.NDArray[np.intp]
 
 NEAR = 100.0
 """A centre is near enough when most rows are within √NEAR times the spread of the crowd: relative error ≤ 1e-5."""
@@ -29,10 +31,27 @@ class Geometry:
     Attributes:
         gram: [n, n], ⟨x_i − c, x_j − c⟩ about some point c.
         squared: [n, n], ‖x_i − x_j‖², zero on the diagonal.
+        x: the rows [n, d].
     """
 
     gram: Matrix
     squared: Matrix
+    x: Tensor
+
+    @cached_property
+    def rank(self) -> Order:
+        """[n]: each row's place among all by what it holds; for ties."""
+        return by_content(self.x).argsort()
+
+
+def by_content(x: Tensor) -> Order:
+    """An order of the rows of x [n, d] that depends on what they hold, not on where they stand.
+
+    By Σ_j cos(j) x_ij, j from 1, which no two rows that differ share but by chance.
+    """
+    values = x.detach().double().cpu().numpy()
+    order: Order = (values * np.cos(np.arange(1, values.shape[1] + 1))).sum(axis=1).argsort(kind="stable")
+    return order
 
 
 def geometry(x: Tensor) -> Geometry:
@@ -48,7 +67,7 @@ def geometry(x: Tensor) -> Geometry:
         if np.median(squares) <= NEAR * spread[middle]:
             break
         center = middle
-    return Geometry(gram, squared)
+    return Geometry(gram, squared, x)
 
 
 def _gram(x: Tensor, center: int | None) -> Matrix:

@@ -4,17 +4,16 @@
     x_{i*},  i* = argmin_i s(i)
 
 With one neighbour, two rows that are each other's nearest have equal scores. Then the one that is closer to all rows
-wins (Σ_j ‖x_i − x_j‖², after that the first), so that the order of the uploads does not matter.
+wins (Σ_j ‖x_i − x_j‖², after that what the rows hold decides), so that the order of the uploads does not matter.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Aggregator, Call, require
-from fedarena.defenses.aggregators.geometry import Matrix, geometry
+from fedarena.defenses.aggregators.geometry import Geometry, Order, geometry
 
 
 class Krum(Aggregator):
@@ -29,14 +28,22 @@ class Krum(Aggregator):
         return True
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        best = int(ranking(geometry(x).squared, call.f)[0])
+        best = int(ranking(geometry(x), call.f)[0])
         used = x.new_zeros(len(x))
         used[best] = 1
         return Aggregate(x[best].clone(), used)
 
 
-def ranking(squared: Matrix, f: int) -> npt.NDArray[np.intp]:
-    """[n, n] squared distances → [n]: the rows, best score first; scores count at least one neighbour."""
+def ranking(found: Geometry, f: int, among: Order | None = None) -> Order:
+    """n rows, or those `among` them → [n]: their places in `among`, best score first.
+
+    Scores count at least one neighbour.
+    """
+    squared = found.squared if among is None else found.squared[np.ix_(among, among)]
     neighbours = max(len(squared) - f - 2, 1)
     scores = np.sort(squared, axis=1)[:, : neighbours + 1].sum(axis=1)  # a row's distance to itself adds 0
-    return np.lexsort((squared.sum(axis=1), scores))
+    keys = squared.sum(axis=1), scores
+    order = np.lexsort(keys)
+    if any((np.diff(key[order]) != 0).all() for key in keys):
+        return order
+    return np.lexsort((found.rank if among is None else found.rank[among], *keys))

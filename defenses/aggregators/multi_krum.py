@@ -30,7 +30,7 @@ class MultiKrum(Aggregator):
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         m = self.options.m or len(x) - call.f
-        best = ranking(geometry(x).squared, call.f)[:m]
+        best = ranking(geometry(x), call.f)[:m]
         used = x.new_zeros(len(x))
         used[best.tolist()] = 1 / m
         return Aggregate(used @ x, used)

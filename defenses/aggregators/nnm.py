@@ -1,15 +1,18 @@
 """Nearest neighbour mixing, NNM (Allouah et al. 2023): before the rule proper,
 
 y_i = mean of the n − f rows nearest to x_i, x_i being one of them.
+
+Of rows that are as far away as each other some may be left out; what they hold decides, not where they stand.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Call, Wrapper, require
-from fedarena.defenses.aggregators.geometry import Matrix, geometry
+from fedarena.defenses.aggregators.geometry import Geometry, geometry
 
 
 class NNM(Wrapper):
@@ -23,12 +26,16 @@ class NNM(Wrapper):
         return f == 0 and self.inner.unanimous
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        mixing = neighbours(geometry(x).squared, call.f).to(x)
+        mixing = neighbours(geometry(x), call.f).to(x)
         return self.inner(mixing @ x, call).through(mixing)
 
 
-def neighbours(squared: Matrix, f: int) -> Tensor:
-    """[n, n] squared distances → [n, n]: row i has 1/(n − f) at the n − f rows nearest to i."""
-    n = len(squared)
-    nearest = torch.from_numpy(squared.argsort(axis=1, kind="stable")[:, : n - f])
+def neighbours(found: Geometry, f: int) -> Tensor:
+    """n rows → [n, n]: row i has 1/(n − f) at the n − f rows nearest to i."""
+    n = len(found.squared)
+    order = found.squared.argsort(axis=1, kind="stable")
+    away = np.take_along_axis(found.squared, order, axis=1)
+    if f and (away[:, n - f - 1] == away[:, n - f]).any():
+        order = np.lexsort((np.broadcast_to(found.rank, (n, n)), found.squared), axis=1)
+    nearest = torch.from_numpy(order[:, : n - f])
     return torch.zeros(n, n, dtype=torch.float64).scatter_(1, nearest, 1 / (n - f))

@@ -78,7 +78,11 @@ CARD = Card(
         ("down", "W, or after the first round K aggregated differences; a 4-byte seed"),
         ("up", "K loss differences of 4 bytes (FedSGD), or W − W_local (FedAvg)"),
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
-        ("client knows", "W, every δ_k, its own data; the others' mean differences from two consecutive W"),
+        (
+            "client knows",
+            "W, every δ_k, its own data; where no rule stands in the mean's place, the others' mean differences from "
+            "two consecutive W",
+        ),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows every δ_k"),
         (
             "what the adaptive form does not replay",

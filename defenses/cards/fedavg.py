@@ -19,7 +19,11 @@ CARD = Card(
         ("down", "W"),
         ("up", "∂L/∂W (FedSGD) or W − W_local (FedAvg)"),
         ("server knows", "W, every upload"),
-        ("client knows", "W in its rounds, its own data; the others' mean upload from two consecutive W"),
+        (
+            "client knows",
+            "W in its rounds, its own data; where no rule stands in the mean's place, the others' mean upload from two "
+            "consecutive W",
+        ),
         ("eavesdropper knows", "both wires, which is all that the server knows"),
     ),
 )

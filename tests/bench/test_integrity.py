@@ -22,6 +22,30 @@ def test_damage_by_hand() -> None:
     assert found["rounds_to_recover"] == 30  # below 95 % of the honest run from round 20 on, and not at 50
 
 
+SLOW = [[10, 0.3, 1.0], [20, 0.4, 1.0], [30, 0.5, 1.0], [40, 0.6, 1.0], [50, 0.8, 1.0]]
+"""A run that has learned at its end alone."""
+
+
+def test_a_fall_from_what_there_was_counts_though_the_clean_run_was_slow() -> None:
+    """Attackers who help until they strike: 0.85 at round 20, 0.05 at round 30."""
+    found = damage(attacked(0.6, 0.85, 0.05, 0.8, 0.85), SLOW, 20)
+    assert found["lowest"] == 0.05
+    assert found["rounds_to_recover"] == 10
+
+
+def test_so_does_a_fall_of_a_model_that_was_half_way() -> None:
+    found = damage(attacked(0.3, 0.4, 0.2, 0.35, 0.8), SLOW, 20)
+    assert found["lowest"] == 0.2
+    assert found["rounds_to_recover"] == 20
+
+
+@pytest.mark.parametrize("begins", [0, 20])
+def test_a_model_that_goes_on_learning_has_not_fallen(begins: int) -> None:
+    found = damage(attacked(0.1, 0.4, 0.45, 0.5, 0.7), SLOW, begins)
+    assert found["lowest"] == 0.7
+    assert "rounds_to_recover" not in found
+
+
 def test_a_run_that_falls_again_has_not_recovered() -> None:
     assert "rounds_to_recover" not in damage(attacked(0.3, 0.4, 0.79, 0.8, 0.5), CLEAN)
 

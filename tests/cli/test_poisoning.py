@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from fedarena.attacks.alie import z_max
 from fedarena.cli import main
 from fedarena.percent import percent
+from fedarena.records import SCHEMA
 from fedarena.summary import mean
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
@@ -81,12 +83,12 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
         for seed in (0, 3)
     }
     mine = next(r for r in poisoned if r["defense"] == "bucketing+median")
-    assert mine["schema"] == 4
+    assert mine["schema"] == SCHEMA
     assert (mine["problem"]["corrupted"], mine["problem"]["belief"]) == (2, 1)
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])
     saved = records_in(tmp_path)
-    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == 4 for r in records)
+    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == SCHEMA for r in records)
     assert len(list((tmp_path / "records").iterdir())) == 8
 
 
@@ -98,6 +100,39 @@ def test_every_knowledge_that_an_attack_has_gets_a_row(tmp_path: Path, capsys: p
     words = " ".join(out.split())
     assert "With their own data only, min-max" in words
     assert "With all honest uploads known, min-max" in words
+
+
+def test_a_strength_that_a_formula_gives_is_in_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("--defense=median", "--attack=alie", "--knows=omniscient", f"--out={tmp_path}")
+    tuned = ("--set", "attack.tune=1", "--set", "attack.tune_rounds=3")
+    code, out, _ = bench("run", *args, *tuned, *SMALL, "--corrupted=3", capsys=capsys)
+    assert code == 0
+    record = records_in(tmp_path)["median", "alie", "omniscient"]
+    z = record["attacked"]["strengths"]["z"]
+    assert z == z_max(8, 3)
+    assert record["tuned"]["chosen"] == [None]
+    assert f"kept z of its formula, {z:.4g}" in " ".join(out.split())
+
+
+def test_when_to_begin_may_be_chosen_where_the_options_would_wait_too_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ("--defense=fedavg", "--attack=bank", "--knows=own", f"--out={tmp_path}")
+    options = ("--set", "attack.tune=3", "--set", "attack.strike=ascent")
+    code, _, _ = bench("run", *args, *options, *SMALL, capsys=capsys)
+    assert code == 0
+    record = records_in(tmp_path)["fedavg", "bank", "own"]
+    assert record["status"] == "ok", record["reason"]
+    assert record["tuned"]["ran_with"]["attack"]["turn"] < 0.9
+    assert record["attacked"]["begins"] < record["options"]["training"]["rounds"]
+
+
+def test_explain_says_how_many_of_the_attackers_samples_honest_clients_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    for how, said in (("shard", False), ("resampled", True)):
+        line = ("explain", "median", "ipm", "--clients=8", "--corrupted=2", "--rounds=6", f"--corrupted-data={how}")
+        code, out, _ = bench(*line, "--json", capsys=capsys)
+        assert code == 0
+        assert ("of which honest clients hold, too" in out) == said
 
 
 def test_a_tuned_attack_says_what_it_chose_and_what_it_tried(

@@ -23,6 +23,6 @@ CARD = Card(
     facts=(
         ("needs", "n ≥ 2f + 3"),
         ("clients", "are sent the upload that was picked, whole, and can tell whether it is their own"),
-        ("ties", "the row closest to all rows, then the first; the paper: the first"),
+        ("ties", "the row closest to all rows, then what the rows hold decides; the paper: the first"),
     ),
 )

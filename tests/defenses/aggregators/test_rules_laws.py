@@ -47,6 +47,20 @@ def test_the_order_of_uploads_does_not_matter(name: str, u: Uploads, random: Ran
         torch.testing.assert_close(one.used[order], two.used, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "bucketing"])
+@tried
+@given(st.integers(0, 1), st.integers(0, 6), st.integers(1, 3), st.data())
+def test_nor_where_rows_are_as_far_from_each_other(name: str, f: int, more: int, d: int, data: st.DataObject) -> None:
+    """Whole numbers from −2 to 2: many distances are equal, and many scores."""
+    n = 4 * f + 4 + more
+    x = torch.tensor(data.draw(st.lists(st.lists(st.integers(-2, 2), min_size=d, max_size=d), min_size=n, max_size=n)))
+    order = data.draw(st.permutations(range(n)))
+    made = rule(name, rule("median")) if name in WRAPPERS else rule(name)
+    reference = torch.ones(d, dtype=torch.float64)
+    one, two = (run(made, rows, f, reference=lambda: reference) for rows in (x.double(), x.double()[order]))
+    torch.testing.assert_close(one.vector, two.vector, rtol=1e-6, atol=1e-6)
+
+
 def test_the_order_of_uploads_does_not_matter_to_the_law_of_buckets() -> None:
     """Four rows make three pairings: each a third of the time in any order (800 draws, 5 standard deviations)."""
     x = torch.tensor([[0.0], [1.0], [10.0], [100.0]])
