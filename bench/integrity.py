@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +100,10 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     Returns:
         accuracy_drop: clean − attacked, after the last round.
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest: the attacked model's least accuracy at the evaluations that count: from the first on at which either
-            run has learned, since an untrained model is no damage, and before it those at which the attacked one has
-            fallen below 95 % of what it had when the attack began; none before that.
+        lowest: the attacked model's least accuracy at the evaluations that count: from the one on at which the clean
+            run has learned, since an untrained model is no damage, and before it those at which the attacked model has
+            fallen below 95 % of what it had when the attack began, or of its best if it had learned; none before the
+            attack begins.
         rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
             to the one from which it stays above; absent when it ends below, 0 when it never fell below.
     """
@@ -109,9 +111,11 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     last = len(looks) - 1
     begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
     enough = LEARNED * looks[-1][2]
-    learned_by = next((i for i, (_, a, c) in enumerate(looks) if max(a, c) >= enough), last)
-    had = looks[begun - 1][1] if begun else -math.inf
-    counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had]
+    learned_by = next((i for i, (_, _, c) in enumerate(looks) if c >= enough), last)
+    before = looks[begun - 1][1] if begun else -math.inf
+    best = [-math.inf, *accumulate((a for _, a, _ in looks), max)]  # until then
+    had = [max(before, b if b >= enough else -math.inf) for b in best]
+    counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had[i]]
     found = {
         "accuracy_drop": looks[-1][2] - looks[-1][1],
         "largest_drop": max(c - a for _, a, c in looks[begun:]),

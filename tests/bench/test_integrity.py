@@ -33,6 +33,12 @@ def test_a_fall_from_what_there_was_counts_though_the_clean_run_was_slow() -> No
     assert found["rounds_to_recover"] == 10
 
 
+def test_a_model_that_learns_sooner_than_the_clean_one_has_not_fallen() -> None:
+    found = damage(attacked(0.6, 0.75, 0.74, 0.8, 0.85), SLOW)
+    assert found["lowest"] == 0.85
+    assert found["rounds_to_recover"] == 0
+
+
 def test_so_does_a_fall_of_a_model_that_was_half_way() -> None:
     found = damage(attacked(0.3, 0.4, 0.2, 0.35, 0.8), SLOW, 20)
     assert found["lowest"] == 0.2
