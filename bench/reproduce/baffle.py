@@ -75,7 +75,8 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
     )
     size = {"size": "32"} if cell.data == "mnist" else {}
     model = registry.find("model", cell.model).parse(size | dict(cell.options))
-    share = {"alpha": "0.3"} if cell.partition == "dirichlet" else {}
+    # Local batches are full ones: about one draw in ten leaves a client without, and is drawn again.
+    share = {"alpha": "0.3", "min_size": "32"} if cell.partition == "dirichlet" else {}
     partition = registry.find("partition", cell.partition).parse(share)
     problem = ProblemSpec(cell.data, cell.model, cell.partition, cell.clients, model, partition, schedule)
     if cell.k is None:
