@@ -61,7 +61,7 @@ def sum_up(
     sent = int((wire != 0).any(1).sum())  # a client that dropped out before it sent anything left zeros
     return Summed(
         wire=wire,
-        mean=shaped((exchange.total / share[kept].sum()).to(share), row(ups, 0)),
+        mean=shaped((exchange.total / share[kept].sum()).to(vectors), row(ups, 0)),
         clients=tuple(cohort.clients[i] for i in kept),
         weight=cohort.weights[kept].sum(),
         bytes_up=sent * wire.shape[1] * wire.element_size() + n * exchange.extra_up,

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from fedarena.secure import SecureSum
 
 LOST = "digits lost"
-FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
-"""A rounding of precision=float64, in roundings of the model."""
+MODEL = torch.finfo(torch.float32)
+"""With precision=float64, where clients are finer than the model."""
 
 
 class PBPFL(Defense):
@@ -186,7 +186,8 @@ class PBPFL(Defense):
         Lost to cancellation are log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖, in the
         layer where it is largest: by so much is the rounding error of the terms larger than that of their sum. Where a
         secure sum has rounded each entry by `rounding`, it counts by as much as it exceeds ε/2. With
-        precision=float64 all that counts by as much as it exceeds a rounding of the model's, which is float32.
+        precision=float64 all that counts by as much as it exceeds a rounding of the model's, which is float32; by what
+        type arrives, should something on the way have rounded it.
 
         Args:
             rounding: standard deviation of the error of each entry of `ups`.
@@ -194,7 +195,6 @@ class PBPFL(Defense):
         gamma = float(sent.secret[GAMMA])
         v = gamma**2 * float(sent.down[R_A].double().square().sum())
         noise = rounding * math.sqrt(1 + gamma**2 + v**2)
-        finer = FINER if self.options.precision == "float64" else 1.0
         r, gradients, lost = self.factors(sent.secret), {}, []
         for name in (n for n in sent.down if n != R_A):
             g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
@@ -203,8 +203,9 @@ class PBPFL(Defense):
             # In double precision: where r is wide, squares of these gradients overflow in float32.
             own, *sizes = ((t * factor).flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
             terms = sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]
-            unit = torch.finfo(found.dtype).eps / 2 / finer
-            error = terms * finer + noise * float(factor.norm()) / unit
+            eps = torch.finfo(found.dtype).eps
+            model = MODEL.eps if self.options.precision == "float64" else eps  # twice a rounding of the model's
+            error = terms * (eps / model) + 2 * noise * float(factor.norm()) / model
             lost.append(torch.log10(error / own).where(~(error <= own), 0.0).nan_to_num(math.inf, math.inf))
             gradients[name] = found.mul_(factor.to(found))
         return gradients, torch.stack(lost).amax(0)

@@ -283,6 +283,37 @@ def test_what_a_secure_sum_rounds_away_is_said(name, options):
     assert defense.marks([after.verdict])
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "at_most"),
+    [
+        ("zero-sum", {}, 1e-7),
+        ("zero-sum", {"spread": 1e12}, None),
+        ("pairwise-masks", {"bound": 1e3}, 1e-7),
+        ("pairwise-masks", {"bits": 32, "bound": 1e7}, None),
+    ],
+)
+def test_a_secure_sum_of_doubles_is_one_of_doubles(name, options, at_most):
+    """Where clients calculate in double precision; what the sum rounds away is foreseen within a factor of 10."""
+    defense = make(name=f"pbpfl+{name}", sizes=(8, 12, 20), precision="float64", **options)
+    state, cohort = start(defense, dtype=torch.float32), Cohort((0, 1, 2), weights((8, 12, 20), (0, 1, 2)))
+    sent = defense.broadcast(state, Rng(0))
+    batches = [drawn(defense, c, torch.float32) for c in range(3)]
+    ups, _ = defense.clients(sent.down, batches, [{}] * 3, [{}] * 3)
+    received, _ = sum_up(defense.secure, ups, cohort, Rng(1)).received()
+    assert {t.dtype for t in received.values()} == {torch.float64}
+    rounding = defense.secure.rounding(3, torch.float64)
+    found, lost = defense.recover(sent, received, rounding)
+    doubles = {n: p.double() for n, p in state.params.items()}
+    exact = mean_gradient(defense, doubles, [type(b)(b.x.double(), b.y) for b in batches])
+    worst = max(relative({n: found[n][0]}, {n: exact[n]}) for n in exact)
+    predicted = 2.0**-24 * 10 ** float(lost.max())
+    if at_most is not None:
+        assert worst < at_most
+    else:
+        assert worst > 1e-5
+        assert predicted / 10 < worst < 10 * predicted
+
+
 def test_nothing_left_is_all_lost():
     defense = make()
     sent = defense.broadcast(start(defense), Rng(0))
