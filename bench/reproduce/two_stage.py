@@ -52,6 +52,9 @@ BLUR, RELU, WEIGHTS = ("blur", "0.75"), ("activation", "relu"), ("weights_seed",
 """Options of the model that make it the authors': their copy of USPS is blurred, their ELU is a ReLU, their initial
 weights are the same in every run."""
 
+AUTHORS = ", blur=0.75, activation=relu"
+"""What a row is called that has the authors' copy of USPS and their network."""
+
 REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
 """DP without any Byzantine defense: the paper's Reference Accuracy."""
 

@@ -23,6 +23,9 @@ NOTHING: tuple[tuple[str, str], ...] = ()
 DECOY = (("decoys", "1"),)
 SIDEWAYS = (("strike", "sideways"), ("strength", "0.14"))
 """The most of a direction that two-stage-hardened's averages let pass."""
+LATE = "bank in the last two rounds"
+LAST = (("delayed.start", "0.9986"), ("bank.turn", "0"), ("bank.strike", "sideways"), ("bank.tilt", "0.05"))
+"""Honest until two rounds are left, which is too few for averages and scores to tell."""
 CANCELS = (("strike", "sideways"), ("strength", "0.19"), ("tilt", "0.1"), ("cancel", "true"), ("turn", "0.002"))
 TILTED = (*SIDEWAYS, ("tilt", "0.3"), ("turn", "0.5"))
 ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
@@ -54,6 +57,10 @@ CELLS = [
             ("bank, sideways, noise that cancels", CANCELS, NOTHING),
             ("bank, sideways and tilted", TILTED, NOTHING),
         )
+    ),
+    *(
+        Cell("fashion-mnist", f"{HARDENED}, {LATE}", None, share, 2.0, "delayed+bank", LAST, defense=HARDENED)
+        for share in (0.2, 0.4)
     ),
     Cell("fashion-mnist", "two-stage, variant=code, bank", None, 0.2, 2.0, "bank", settings=CODE),
     *(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from fedarena.reproduce.two_stage import BLUR, MEASURED, RELU, Cell, one, published, reference, runs
+from fedarena.reproduce.two_stage import AUTHORS, BLUR, MEASURED, RELU, Cell, one, published, reference, runs
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -40,8 +40,6 @@ EACH = [
 ]
 CODE: dict[str, Any] = {"settings": (("variant", "code"),), "options": (("samples", "one"),)}
 ALONE = "as many honest uploads alone"
-AUTHORS = ", blur=0.75, activation=relu"
-"""The authors' copy of USPS and their network."""
 
 CELLS = [
     *(attacked(*cell) for cell in EACH),
