@@ -30,6 +30,7 @@ from fedarena.cli import main
 from fedarena.defense import Defense, Direction, Reading
 from fedarena.defenses import accountant, dbcl, dbcl_views, pbpfl, pbpfl_views
 from fedarena.defenses.aggregators import krum
+from fedarena.defenses.aggregators.geometry import Geometry
 from fedarena.defenses.aggregators.mean import Mean
 from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.dp_sgd import DPSGD
@@ -202,7 +203,8 @@ def test_krum_counts_one_neighbour_too_many(gate: Gate, monkeypatch: pytest.Monk
     """Not found as a loss, and it is none that matters: another honest upload wins in some rounds, and no score moves
     by 0.1. That only Krum's scores changed is told all the same, and with --exact it is a finding."""
 
-    def ranking(squared: npt.NDArray[np.float64], f: int) -> npt.NDArray[np.intp]:
+    def ranking(found: Geometry, f: int) -> npt.NDArray[np.intp]:
+        squared = found.squared
         sums = np.sort(squared, axis=1)[:, : len(squared) - f].sum(axis=1)
         return np.lexsort((squared.sum(axis=1), sums))
 
