@@ -56,7 +56,7 @@ class Bank(Poisoning):
 
     options: Options
     knowledge = ("own", "omniscient")
-    times = ("turn",)
+    tunes_begin = True
     tunes = {"turn": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)}  # noqa: RUF012  (a ClassVar of the base)
 
     def __init__(self, options: Any, ground: Ground) -> None:

@@ -22,7 +22,7 @@ class Delayed(Around):
 
     options: Options
     knowledge = ("own", "omniscient")
-    times = ("start",)
+    tunes_begin = True
     tunes = {"start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)}  # noqa: RUF012  (a ClassVar of the base)
 
     def begins_after(self, first: int) -> int:

@@ -116,8 +116,8 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
     tunes: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Option → candidate values, for attacks that can choose their strength on a run that they simulate."""
-    times: ClassVar[tuple[str, ...]] = ()
-    """Those of `tunes` that say when it begins."""
+    tunes_begin: ClassVar[bool] = False
+    """Whether `tunes` say when it begins."""
     only_length: ClassVar[tuple[str, ...]] = ()
     """Those of `tunes` that change the length of an upload and nothing else about it."""
 
@@ -145,7 +145,7 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     @property
     def chooses_when(self) -> bool:
         """Whether it is still to choose when it begins."""
-        return bool(self.times) and getattr(self.options, "tune", 0) > 1
+        return self.tunes_begin and self.options.tune > 1
 
     @property
     def begins(self) -> int:

@@ -16,6 +16,7 @@ def test_standard_deviation_is_the_option_s_or_the_defense_s_or_200(
     std: float | None, noise: float, expected: float
 ) -> None:
     attack = make("gaussian", ground(std=noise), std=std)
+    assert attack.strengths == ({"std": expected} if std is None else {})
     s = Sight(0, 10, 3, dict(problem().init), {}, {})
     out, _ = attack.craft(s, {}, Rng(0))
     assert {name: tuple(t.shape) for name, t in out.items()} == {n: (3, *t.shape) for n, t in s.down.items()}

@@ -35,6 +35,14 @@ def test_eq10_turns_the_sum_of_all_uploads_round() -> None:
     torch.testing.assert_close(out.sum(0) + total, -0.5 * total)
 
 
+def test_the_strength_it_states_is_the_one_it_sends_with() -> None:
+    honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
+    attack, total = make("optimized", ground("omniscient", 7, 3)), torch.tensor(honest).sum(0)
+    out = sent(attack, sight([[9.0, 9.0]] * 3, honest))[:, :2]
+    torch.testing.assert_close(out.sum(0) + total, -attack.strengths["lam"] * total)
+    assert make("optimized", ground("omniscient", 7, 3), lam=2.0).strengths == {}  # it is in the options
+
+
 @pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
 def test_eq10_with_a_given_strength(lam: float) -> None:
     honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
