@@ -6,6 +6,9 @@ estimate is shortened to a largest entry of 0.3, and the average that is deploye
 to 32×32, CIFAR-10 normalised. The paper's validation images (500 a class) stay with the clients here, and the released
 code's flips, shifts, weight decay of 5e-4 and first epoch at rate 0.02 on CIFAR-10 are left out. Of CIFAR-100 the paper
 gives the top-5 accuracy, which is not measured here.
+
+Fewer images make fewer steps in an epoch: of CIFAR-10 there are folders with a part of it only. Rows say on how many
+images they were trained, and `same_steps` stretches the rounds until the clients have taken the paper's steps.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from fedarena import compose, registry
+from fedarena import compose, datasets, registry
 from fedarena.problem import ProblemSpec
 from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
@@ -28,6 +31,8 @@ INPUTS = {"mnist": {"size": "32"}, "cifar10": {"mean": "0.4734", "std": "0.2009"
 """Options of the model: MNIST as it is, CIFAR-10 normalised, by the means of the released code's three channels. WRN
 has no `std`, which its first norm would divide out."""
 ROUNDS = {"mnist": 20, "cifar10": 40}
+IMAGES = {"mnist": 55_000, "cifar10": 45_000}
+"""What the paper's clients train on, together."""
 MEASURED = ("accuracy", "best", "cpu_seconds")
 """What `measure` adds to a row's setting."""
 CODE = (("perturbations", "client"), ("clip", "0.3"), ("optimizer_state", "kept"))
@@ -45,6 +50,7 @@ class Cell:
         settings: further options of baffle. options: further options of the model.
         clients, partition: how the data are shared out.
         rounds: fewer than the paper's, for cuts.
+        same_steps: as many rounds as give the paper's number of steps on the images that there are.
         law: simulated in law; otherwise with real forward passes.
     """
 
@@ -58,6 +64,7 @@ class Cell:
     clients: int = 10
     partition: str = "iid"
     rounds: int | None = None
+    same_steps: bool = False
     law: bool = True
 
     @property
@@ -65,17 +72,27 @@ class Cell:
         """What `--only` picks it by."""
         return f"{self.data}, {self.model}, {self.title}"
 
+    def rounds_on(self, images: int) -> int:
+        """How many rounds of one local epoch, where the clients hold so many images together."""
+        rounds = self.rounds or ROUNDS[self.data]
+        return round(rounds * IMAGES[self.data] / images) if self.same_steps else rounds
+
 
 def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
     """The paper's accuracies."""
     return tuple(Published(c.name, c.paper, "accuracy", decimals=4) for c in cells if c.paper is not None)
 
 
-def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
-    """The training run behind a cell."""
-    rounds = cell.rounds or ROUNDS[cell.data]
+def group(cell: Cell, seed: int, data_dir: Path | None, images: int) -> GroupSpec:
+    """The training run behind a cell, on so many training images."""
     schedule = Schedule(
-        rounds=rounds, batch_size=32, local_epochs=1, lr=0.01, client_optimizer="adam", adam_beta2=0.99, eval_every=1
+        rounds=cell.rounds_on(images),
+        batch_size=32,
+        local_epochs=1,
+        lr=0.01,
+        client_optimizer="adam",
+        adam_beta2=0.99,
+        eval_every=1,
     )
     card = registry.find("model", cell.model)
     known = {f.name for f in fields(card.options)}
@@ -92,24 +109,35 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
 
 def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) -> dict[str, Any]:
     """The cell's row for one seed: the paper's accuracy beside ours."""
-    record = prepare(group(cell, seed, data_dir), progress)[0].record
+    images = len(datasets.load(cell.data, data_dir).x_train)
+    record = prepare(group(cell, seed, data_dir, images), progress)[0].record
     row: dict[str, Any] = {
         "data": cell.data,
         "model": cell.model,
         "row": cell.title,
         "K": cell.k,
-        "rounds": cell.rounds or ROUNDS[cell.data],
+        "rounds": cell.rounds_on(images),
         "paper": cell.paper,
     }
     if record["status"] != "ok":
         return row | dict.fromkeys((*MEASURED, "simulated")) | {"note": f"{record['status']}: {record['reason']}"}
     curve = record["utility"]["clean_curve"]
-    return row | {
-        "accuracy": curve[-1][1],
-        "best": max(accuracy for _, accuracy, _ in curve),
-        "cpu_seconds": record["cost"]["seconds"],
-        "simulated": "in law" if cell.law and cell.k is not None else "",
-    }
+    return (
+        row
+        | {
+            "accuracy": curve[-1][1],
+            "best": max(accuracy for _, accuracy, _ in curve),
+            "cpu_seconds": record["cost"]["seconds"],
+            "simulated": "in law" if cell.law and cell.k is not None else "",
+        }
+        | ({} if images == IMAGES.get(cell.data) else {"note": trained_on(cell.data, images)})
+    )
+
+
+def trained_on(data: str, images: int) -> str:
+    """What a row says where its clients do not hold as many images as the paper's."""
+    paper = f"; the paper's {IMAGES[data]:,}" if data in IMAGES else ""
+    return f"{images:,} training images{paper}"
 
 
 def one(
@@ -118,6 +146,11 @@ def one(
     """The row of the cell with that name."""
     (cell,) = (cell for cell in cells if cell.name == piece)
     return [measure(cell, seed, data_dir, lambda share, text: progress(share, f"{cell.name}: {text}"))]
+
+
+def longer(cell: Cell, title: str) -> Cell:
+    """A cell with the paper's number of steps, on however many images there are."""
+    return replace(cell, title=f"the paper's number of steps, {title}", same_steps=True)
 
 
 def real(cell: Cell, rounds: int) -> tuple[Cell, Cell]:

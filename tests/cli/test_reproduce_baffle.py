@@ -9,7 +9,7 @@ import pytest
 
 from fedarena.cli import main
 from fedarena.reproduce import baffle_table1
-from fedarena.reproduce.baffle import Cell, one
+from fedarena.reproduce.baffle import IMAGES, ROUNDS, Cell, longer, measure, one
 
 CELLS = [
     Cell("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
@@ -29,3 +29,17 @@ def test_cells_are_measured_and_printed(
     assert "K = 5, in law 5 1 0.5 in law" in out
     assert "backpropagation - 1 0.6" in out
     assert ("[" in out) == (seeds == "0,1")  # means with least and largest
+
+
+def test_rows_say_where_they_had_fewer_images_and_can_take_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digits have 1,438 training images: where a paper has four rounds on 359 more, so many steps are five rounds."""
+    monkeypatch.setitem(IMAGES, "digits", 1_797)
+    monkeypatch.setitem(ROUNDS, "digits", 4)
+    cell = longer(Cell("digits", "mlp", "K = 5", None, 5), "K = 5")
+    assert cell.name == "digits, mlp, the paper's number of steps, K = 5"
+    row = measure(cell, 0, None, lambda share, text: None)
+    assert (row["rounds"], row["note"]) == (5, "1,438 training images; the paper's 1,797")
+    monkeypatch.setitem(IMAGES, "digits", 1_438)
+    row = measure(cell, 0, None, lambda share, text: None)
+    assert row["rounds"] == 4
+    assert "note" not in row
