@@ -23,9 +23,6 @@ from fedarena.transcript import Round, cut
 
 ROUNDS = 2
 
-KEYS = "keys and shares"
-"""What secure aggregation sends besides the broadcast and the masked upload, a mean over the sampled clients."""
-
 UNSENT = "not sent, on average"
 """What the mean lacks of one whole upload: clients that dropped out, or that send less than a tensor holds."""
 
@@ -52,7 +49,7 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
         *(registry.find_part(part.name) for part in defense.rest),
         *(registry.find("attack", part.name) for part in (attack, *attack.rest)),
     ]
-    wires = _wires(run)
+    wires = _wires(run, "" if protocol.secure is None else protocol.secure.besides)
     return {
         "methods": [{"kind": card.kind, "name": card.name, "title": card.title} for card in cards],
         "wires": wires,
@@ -123,9 +120,9 @@ def _server(problem: Problem, run: federation.Run) -> str:
     )
 
 
-def _wires(run: federation.Run) -> list[dict[str, Any]]:
+def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
     """What crosses: one client's tensors in the first round, what later rounds send down if it is something else, and
-    what the mean over all sampled clients has besides or lacks, so that a wire's rows add up to it.
+    what the mean over all sampled clients has besides (a secure sum's) or lacks, so that a wire's rows add up to it.
     """
     first, last = run.rounds[0], run.rounds[-1]
     up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
@@ -138,7 +135,7 @@ def _wires(run: federation.Run) -> list[dict[str, Any]]:
     rows = []
     for name, tensors in wires.items():
         rows += _wire(name, tensors, first.params)
-        rows += _further(name, KEYS, keys_up if name == "up" else keys_down)
+        rows += _further(name, besides, keys_up if name == "up" else keys_down)
     return rows + _further("up", UNSENT, run.bytes_up - nbytes(up) - keys_up)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -48,6 +48,9 @@ class SecureSum(ABC):
     Keys, shares and masks are drawn from the `rng` of a call and from nothing else: the same `rng` replays the
     same masks, so that every round must be given its own. A deployment draws them from the operating system.
     """
+
+    besides: ClassVar[str] = "keys and shares"
+    """What it sends besides the broadcast and the masked upload."""
 
     def __init__(self, options: Any) -> None:
         self.options = options

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,11 +51,20 @@ class Task:
         """What the model is trained for."""
         return Criterion(self.schedule.loss, self.n_classes)
 
-    @property
+    @cached_property
     def layers(self) -> tuple[tuple[str, nn.Linear | nn.Conv2d], ...]:
-        """The dense and convolutional layers, by module name, in the order of the model; the last is the output."""
+        """The dense and convolutional layers, by module name, in the order in which they are computed; the last is the
+        output. The order in which a model registers them is its author's."""
         kinds = (nn.Linear, nn.Conv2d)
-        return tuple((name, module) for name, module in self.model.named_modules() if isinstance(module, kinds))
+        found = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        # A copy that is evaluated draws no dropout and moves no running mean.
+        copy, called = deepcopy(self.model).eval(), dict.fromkeys(found, -1)
+        for name in found:
+            copy.get_submodule(name).register_forward_hook(partial(_note, called, name))
+        like = next(copy.parameters())
+        with torch.no_grad():
+            copy(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
+        return tuple(sorted(found.items(), key=lambda item: called[item[0]]))
 
     @property
     def output_bias(self) -> str | None:
@@ -79,3 +91,8 @@ class Task:
         at_once = 128 if any(isinstance(layer, nn.Conv2d) for _, layer in self.layers) else 1000
         kind = next(iter(params.values())).dtype
         return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])
+
+
+def _note(called: dict[str, int], name: str, *_: Any) -> None:
+    """As a forward hook: the layer was computed after all others so far."""
+    called[name] = max(called.values()) + 1

@@ -36,6 +36,7 @@ class ZeroSum(SecureSum):
     """The masks; see the module's docstring."""
 
     options: Options
+    besides = "the dealer's mask"
 
     @property
     def repeat(self) -> int:

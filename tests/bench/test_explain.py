@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fedarena import compose, federation, registry, trial
-from fedarena.explain import KEYS, ROUNDS, UNSENT, explain
+from fedarena.explain import ROUNDS, UNSENT, explain
 from fedarena.problem import ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
@@ -47,7 +47,7 @@ def test_rows_add_up_to_the_mean_over_the_sampled_clients(name: str, dropout: st
     run = federation.run(made, given, Rng(0).child("federation"))
     for wire, mean in (("up", run.bytes_up), ("down", run.bytes_down)):
         assert sum(rows(found, wire).values()) == found["bytes"][wire] == pytest.approx(mean, abs=1.5)
-        assert rows(found, wire)[KEYS] > 0
+        assert rows(found, wire)["keys and shares"] > 0
     assert (rows(found, "up").get(UNSENT, 0) < 0) == (dropout != "0")
     assert rows(found, "up")["masked"] > 0
 
