@@ -6,7 +6,8 @@ reshaping and concatenation hand them on; an addition ties the units that meet i
 from then on. What depends on the input alone, and constants, carry FIXED: their factor is 1.
 
 A network is run with batches of any size, in training, in evaluation and by who guesses a batch, so that what is found
-must hold for all. Labels say nothing of the sample that an entry belongs to, since a factor is one for all samples, and
+must hold for all. The code of a network may ask which of the two it is in: both are traced, and must find the same.
+Labels say nothing of the sample that an entry belongs to, since a factor is one for all samples, and
 all that an operation may do to the batch's axis is to leave it first and as long as it was. Two samples show that,
 where one would hide it: a reshaping that keeps the first axis's length keeps each sample to itself, and anything else
 that reads the axis (a mean over it, batch normalisation, a slice) is refused whatever its size. What is left is code
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,20 +103,24 @@ def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], U
 
     Raises:
         UserError: the model cannot be traced, or a part of it does not hand on factors; names the part; or
-            what is found depends on the number of samples.
+            what is found depends on the number of samples, or on whether the model is in training.
     """
     for name, module in model.named_modules():
         if module._forward_hooks or module._forward_pre_hooks:  # a trace does not show what they do
             raise UserError(f"layer '{name}' ({type(module).__name__}) has hooks, {ALLOWED}")
     graph = graph_of(model)
-    (layers, units), *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
-    for other, more in others:
-        if not (torch.equal(units.table, more.table) and all(map(_same, layers, other))):
-            raise UserError(
-                f"the model's graph scales other units for {BATCHES[1]} samples than for {BATCHES[0]}, allowed: "
-                "operations that do not depend on the size of the batch"
-            )
-    return layers, units
+    found, *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
+    if not all(_same(found, other) for other in others):
+        raise UserError(
+            f"the model's graph scales other units for {BATCHES[1]} samples than for {BATCHES[0]}, allowed: "
+            "operations that do not depend on the size of the batch"
+        )
+    copy = deepcopy(model).train(not model.training)
+    if not _same(found, _run(copy, graph_of(copy), BATCHES[0], input_shape)):
+        raise UserError(
+            "the model's graph scales other units in evaluation than in training, allowed: the same layers in both"
+        )
+    return found
 
 
 def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int, ...]) -> tuple[list[Layer], Units]:
@@ -125,9 +131,17 @@ def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int
     return run.finish(out), run.units
 
 
-def _same(a: Layer, b: Layer) -> bool:
-    """Whether two runs found the same of a layer; a graph calls its layers in one order."""
-    return a.name == b.name and torch.equal(a.rows, b.rows) and torch.equal(a.columns, b.columns)
+def _same(one: tuple[list[Layer], Units], other: tuple[list[Layer], Units]) -> bool:
+    """Whether two runs found the same layers, in the same order, and the same of each."""
+    (layers, units), (others, more) = one, other
+    return (
+        torch.equal(units.table, more.table)
+        and [x.name for x in layers] == [x.name for x in others]
+        and all(
+            torch.equal(a.rows, b.rows) and torch.equal(a.columns, b.columns)
+            for a, b in zip(layers, others, strict=True)
+        )
+    )
 
 
 class _Run(fx.Interpreter):

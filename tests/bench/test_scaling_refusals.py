@@ -196,3 +196,30 @@ def test_hooks_are_named(register):
     getattr(model[0], register)(lambda module, *given: torch.sigmoid(given[-1]) if len(given) == 2 else None)
     with pytest.raises(UserError, match=r"layer '0' \(Linear\) has hooks, allowed: "):
         plan(model, (2,))
+
+
+class Switch(nn.Module):
+    """Another network in evaluation than in training."""
+
+    def __init__(self, other: str) -> None:
+        super().__init__()
+        self.first, self.second, self.out = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 2)
+        self.other = other
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        layers = (self.second, self.first) if self.other == "order" and not self.training else (self.first, self.second)
+        below = layers[0](x).relu()
+        above = layers[1](below)
+        if self.training or self.other == "order":
+            return self.out(above.relu())
+        return self.out(above.relu() + below if self.other == "skip" else above.sigmoid())
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("other", ["order", "skip", "sigmoid"])
+def test_networks_that_are_others_in_evaluation(other: str, training: bool) -> None:
+    model = Switch(other).train(training)
+    why = "operation 'sigmoid'" if other == "sigmoid" else "other units in evaluation than in training"
+    with pytest.raises(UserError, match=why):
+        plan(model, (6,))
+    assert model.training == training
