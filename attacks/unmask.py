@@ -18,6 +18,9 @@ that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round h
 
 This takes no data either. Absolute deviations, since a round leaves the columns of units alone that none of its samples
 activates: least squares err by the update of the others, the least sum of absolutes hardly does.
+
+By projection. r_a is on the wire, and (I − r_a r_aᵀ/‖r_a‖²) Ŵ has no γ in it, nor anything to be estimated from: all
+directions of the output but one are the model's own, and that one is lost.
 """
 
 from __future__ import annotations
@@ -60,6 +63,15 @@ class Masked:
         found, part = dict(self.params), (gamma * self.r_a.double()).to(self.r_a)
         for name in self.output:
             found[name] = found[name] - (part if found[name].dim() == 1 else part[:, None])
+        return found
+
+    def projected(self) -> Tensors:
+        """Ŵ with an output layer orthogonal to r_a: (I − r_a r_aᵀ/‖r_a‖²) Ŵ, whatever γ is."""
+        found, unit = dict(self.params), self.r_a.double() / self.r_a.double().norm()
+        for name in self.output:
+            layer = found[name].double()
+            along = unit @ layer  # a number for each column; one for a bias
+            found[name] = (layer - (unit * along if layer.dim() == 1 else torch.outer(unit, along))).to(found[name])
         return found
 
 

@@ -40,7 +40,7 @@ MODELS: dict[str, tuple[str, dict[str, str], float]] = {
 """Piece → (data, the model's options, learning rate)."""
 PIECES = tuple(MODELS)
 MEASURED = (
-    *("accuracy", "by labels", "by columns", "by two", "masked agrees", "unmasked agrees"),
+    *("accuracy", "by labels", "by columns", "by two", "masked agrees", "projected agrees", "unmasked agrees"),
     *("update", "update as sent", "release", "release as sent"),
 )
 ROUNDS, LOOKS = 1000, (0, 100, 300, 997)
@@ -79,7 +79,8 @@ def _look(defense: PBPFL, problem: Problem, now: Round, after: Round) -> dict[st
     assert both is not None  # ten outputs, whose masks are far from parallel
     gamma, gamma_after = both
     freed, freed_after = sent.without(gamma), then.without(gamma_after)
-    plain, masked, unmasked = (problem.predictions(p) for p in (now.params, sent.params, freed))
+    plain, *guesses = (problem.predictions(p) for p in (now.params, sent.params, sent.projected(), freed))
+    masked, projected, unmasked = (float((g.argmax(1) == plain.argmax(1)).double().mean()) for g in guesses)
     released = defense.release(State(now.params), Rng(now.index).child("release"))
 
     def canon(params: Tensors) -> Tensors:
@@ -94,8 +95,9 @@ def _look(defense: PBPFL, problem: Problem, now: Round, after: Round) -> dict[st
         "by labels": abs(gamma_from_labels(sent, defense.wide, problem.task.criterion, *own.images()) - truth),
         "by columns": abs(gamma_from_columns(sent) - truth),
         "by two": abs(gamma - truth),
-        "masked agrees": float((masked.argmax(1) == plain.argmax(1)).double().mean()),
-        "unmasked agrees": float((unmasked.argmax(1) == plain.argmax(1)).double().mean()),
+        "masked agrees": masked,
+        "projected agrees": projected,
+        "unmasked agrees": unmasked,
         "update": _cosine(hidden(canon(freed)) - hidden(canon(freed_after)), true_update),
         "update as sent": _cosine(hidden(sent.params) - hidden(then.params), hidden(now.params) - hidden(now.after)),
         "release": _cosine(flatten(canon(released)), flatten(canon(now.params))),

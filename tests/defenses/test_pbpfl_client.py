@@ -69,6 +69,23 @@ def test_gamma_from_own_labels_is_least_squares():
 
 
 @pytest.mark.parametrize("bias", [True, False])
+def test_projection_leaves_all_directions_of_the_output_but_one(bias):
+    """Less γ r_a or not, the projected layer is one; so are its outputs but for their part along r_a."""
+    defense = make(mlp(bias=bias), (12,))
+    state, data = trained(defense)
+    sent = defense.broadcast(state, Rng(0))
+    masked, gamma = opened(defense, sent.down), float(sent.secret[GAMMA])
+    projected = masked.projected()
+    again = replace(masked, params=masked.without(gamma)).projected()
+    assert relative(projected, again) < 1e-12
+    assert set(projected) == set(masked.params)
+    unit = masked.r_a / masked.r_a.norm()
+    plain, found = (defense.task.outputs(p, data.images()[0]) for p in (state.params, projected))
+    torch.testing.assert_close(found, plain - torch.outer(plain @ unit, unit), rtol=1e-9, atol=1e-9)
+    assert float((plain @ unit).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("bias", [True, False])
 def test_gamma_from_columns_alone(bias):
     defense = make(nn.Sequential(nn.Linear(12, 400), nn.ReLU(), nn.Linear(400, 3, bias)))
     for t in range(5):
