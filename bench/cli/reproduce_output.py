@@ -91,10 +91,14 @@ def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
 
 
 def over_seeds(rows: Sequence[dict[str, Any]], measured: Sequence[str]) -> list[dict[str, Any]]:
-    """One row per setting: a measured column becomes its mean, followed by [least, largest] where seeds are several."""
+    """One row per setting: a measured column becomes its mean, followed by [least, largest] where seeds are several.
+
+    A note belongs to one seed's row and sets none apart; of several seeds all are kept. Where there is none, the column
+    is left out.
+    """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        setting = tuple((k, v) for k, v in row.items() if k not in measured and k != "seed")
+        setting = tuple((k, v) for k, v in row.items() if k not in (*measured, "seed", "note"))
         groups.setdefault(setting, []).append(row)
     found = []
     for setting, members in groups.items():
@@ -102,6 +106,8 @@ def over_seeds(rows: Sequence[dict[str, Any]], measured: Sequence[str]) -> list[
         for name in measured:
             values = [m[name] for m in members if m.get(name) is not None]
             one[name] = _spread(values)
+        if any(row.get("note") for row in rows):
+            one["note"] = "; ".join(dict.fromkeys(m["note"] for m in members if m.get("note")))
         found.append(one)
     return found
 

@@ -9,6 +9,8 @@ from importlib import import_module
 import pytest
 import torch
 
+from fedarena.cli.reproduce_output import over_seeds
+from fedarena.defenses.pbpfl import PBPFL
 from fedarena.federation import Point, Run
 from fedarena.reproduce import TABLES, pbpfl, pbpfl_picture, pbpfl_precision, pbpfl_table1, pbpfl_table2, pbpfl_table3
 from fedarena.reproduce.pbpfl_table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
@@ -61,7 +63,24 @@ def test_table_1_in_small(model, layers):
     assert masked["digits_lost"] > 0
     assert plain["digits_lost"] is plain["apart"] is None
     assert constant["mse"] == constant["best"] == pytest.approx(0.2335, abs=1e-4)
+    assert {r["note"] for r in found} == {""}
     assert set(pbpfl_table1.MEASURED) < set(plain)
+
+
+def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
+    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBPFL, "marks", lambda self, told: ("lost 6 digits",))
+        seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, None, seed, silent)]
+    assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
+    assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}
+    seeds[1]["note"] = "lost 7 digits"
+    shown = {row["method"]: row for row in over_seeds(seeds, pbpfl_table1.MEASURED)}
+    assert len(shown) == 4
+    assert shown["pbpfl"]["note"] == "lost 7 digits; lost 6 digits"
+    assert shown["fedavg"] | {"note": ""} == shown["fedavg"]
+    plain = [row for row in seeds if row["method"] == "fedavg"]
+    assert all("note" not in row for row in over_seeds(plain, pbpfl_table1.MEASURED))
 
 
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
