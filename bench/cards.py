@@ -23,12 +23,13 @@ import operator
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
 from fedarena.errors import UserError
+from fedarena.threat import EVERYONE, Party
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
 KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
@@ -129,15 +130,18 @@ def option(
     below: float | None = None,
     choices: Sequence[Any] | None = None,
     acts_with: tuple[str, *tuple[Any, ...]] | None = None,
+    party: Party | None = None,
 ) -> Any:
     """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`).
 
     Args:
         acts_with: another option and the values of it with which alone this one does something; the name alone: any
             value but the other's default. Elsewhere nothing but the default is allowed.
+        party: of an attack: the party as which alone it does something. An attack as others alone takes nothing but
+            the default.
     """
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
-    return field(default=default, metadata=metadata | {"acts_with": acts_with})
+    return field(default=default, metadata=metadata | {"acts_with": acts_with, "party": party})
 
 
 def check_declaration(options: type[Any]) -> None:
@@ -147,7 +151,8 @@ def check_declaration(options: type[Any]) -> None:
         TypeError: not a frozen dataclass, a field not made with `option`, a type that text cannot give, or a
             default of another type (records would tell 1 from 1.0).
         UserError: a default outside its own range.
-        ValueError: an option that acts with another one that there is not, or with a value that that one cannot have.
+        ValueError: an option that acts with another one that there is not, or with a value that that one cannot have,
+            or for a party that there is not.
     """
     if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
@@ -162,6 +167,8 @@ def check_declaration(options: type[Any]) -> None:
             )
         if not _is_a(f.default, hints[f.name]):
             raise TypeError(f"{where} has the default {f.default!r}, which is not of type {_type_name(hints[f.name])}")
+        if f.metadata["party"] not in (None, *EVERYONE):
+            raise ValueError(f"{where} is for party {f.metadata['party']!r}, allowed: {', '.join(EVERYONE)}")
         if (needs := f.metadata["acts_with"]) is not None:
             other, *values = needs
             if other not in hints or not all(_is_a(value, hints[other]) for value in values):
@@ -189,7 +196,8 @@ def describe_options(options: type[Any]) -> list[OptionInfo]:
     def info(f: dataclasses.Field[Any]) -> OptionInfo:
         hint, meta = hints[f.name], f.metadata
         needs = "" if meta["acts_with"] is None else f" (acts with {_needed(meta['acts_with'], defaults)} alone)"
-        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, meta), meta["help"] + needs)
+        who = "" if meta["party"] is None else f" (acts for party {meta['party']} alone)"
+        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, meta), meta["help"] + needs + who)
 
     return [info(f) for f in dataclasses.fields(options)]
 
@@ -233,6 +241,18 @@ def check_options(made: Any, owner: str) -> None:
             if not _within(item, meta):
                 allowed = _allowed(hints[f.name], meta)
                 raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {allowed}")
+
+
+def check_parties(made: Any, owner: str, parties: Collection[Party]) -> None:
+    """Hold an attack's options to the parties that it is run as: one that acts for another party alone would do
+    nothing. Raises UserError."""
+    for f in dataclasses.fields(made):
+        value, party = getattr(made, f.name), f.metadata["party"]
+        if value != f.default and party is not None and party not in parties:
+            raise UserError(
+                f"{owner}: option '{f.name}' is {to_text(value)}, allowed with party {', '.join(parties)}: "
+                f"{to_text(f.default)}, for it acts for party {party} alone"
+            )
 
 
 def _check_acts(

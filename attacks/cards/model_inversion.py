@@ -28,12 +28,20 @@ class Options:
         0.0, "share of a 3×3 smoothing that is mixed into the image after every step; 0: none", low=0, high=1
     )
     directions: int = option(
-        200, "without the parameters: directions along which a gradient is measured, two queries each", low=1
+        200,
+        "without the parameters: directions along which a gradient is measured, two queries each",
+        low=1,
+        party="outsider",
     )
     block: int = option(
-        1, "without the parameters: side of the square blocks of pixels that are moved together, as one", low=1
+        1,
+        "without the parameters: side of the square blocks of pixels that are moved together, as one",
+        low=1,
+        party="outsider",
     )
-    difference: float = option(1e-2, "without the parameters: how far a measurement goes along a direction", above=0)
+    difference: float = option(
+        1e-2, "without the parameters: how far a measurement goes along a direction", above=0, party="outsider"
+    )
 
 
 CARD = Card(

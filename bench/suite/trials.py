@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedarena import compose, goals, registry
 from fedarena.attack import Inference
+from fedarena.cards import check_parties
 from fedarena.errors import UserError
 from fedarena.poisoning import Poisoning
 from fedarena.problem import ProblemSpec
@@ -157,6 +158,9 @@ def _check_threats(suite: Suite) -> None:
                         f"suite {suite.name}: matrix {i}: {name} is {', '.join(asked)}, of which {spec.label} has "
                         f"none: it has {', '.join(words)}"
                     )
+            if not issubclass(made, Poisoning):
+                parties = [p for p in goals.find(made.goal).parties if not matrix.parties or p in matrix.parties]
+                check_parties(spec.options, f"suite {suite.name}: matrix {i}: attack {spec.name}", parties)
 
 
 def _defense(suite: Suite, text: str) -> MethodSpec:

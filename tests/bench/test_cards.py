@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedarena.cards import Card, NoOptions, check_options, describe_options, option, parse_options, to_text
+from fedarena.cards import (
+    Card,
+    NoOptions,
+    check_options,
+    check_parties,
+    describe_options,
+    option,
+    parse_options,
+    to_text,
+)
 from fedarena.errors import UserError
 
 
@@ -203,6 +212,27 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
     with pytest.raises(UserError, match=r"'pause' is 1, allowed with turns=0: none, .* acts with turns other than 0$"):
         parse_options(Dependent, {"pause": "1"}, "x")
     assert {row.name: row.help for row in describe_options(Dependent)}["width"] == "a width (acts with law=b alone)"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Options of which one acts for those without the parameters."""
+
+    step: float = option(1.0, "a step")
+    queries: int = option(3, "a count", party="outsider")
+
+
+def test_an_option_for_another_party_alone_is_refused() -> None:
+    check_parties(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "outsider"))
+    check_parties(parse_options(Outside, {"step": "4", "queries": "3"}, "x"), "x", ("server",))
+    with pytest.raises(
+        UserError,
+        match=r"x: option 'queries' is 4, allowed with party server, client: 3, for it acts for party outsider alone$",
+    ):
+        check_parties(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "client"))
+    assert describe_options(Outside)[1].help == "a count (acts for party outsider alone)"
+    with pytest.raises(ValueError, match=r"Made\.value is for party 'nobody', allowed: server, client"):
+        card(options=declare(int, 1, party="nobody"))
 
 
 @given(finite)

@@ -121,6 +121,11 @@ BAD = {
         ("run", "--defense=fedavg", "--attack=model-inversion", "--set", "attack.block=100"),
         "attack model-inversion: option 'block' is 100, allowed for images of 8 x 8: 1 to 8",
     ),
+    "queries for who holds the parameters": (
+        ("run", "--defense=fedavg", "--attack=model-inversion", "--party=server,client", "--set", "attack.block=2"),
+        "attack model-inversion: option 'block' is 2, allowed with party server, client: 1, for it acts for party "
+        "outsider alone",
+    ),
     "no images to invert": (
         ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),
         "option 'dataset' is diabetes, whose inputs have shape (10,), allowed with inversions",

@@ -108,6 +108,14 @@ def test_an_attack_of_which_nothing_is_left_is_refused(threats: str, message: st
         trials(text)
 
 
+def test_an_option_for_a_party_that_a_matrix_leaves_out_is_refused() -> None:
+    matrix = '[[matrix]]\nproblem = "read"\ndefenses = ["fedavg"]\nattacks = ["model-inversion"]\n'
+    text = f"{READ}[methods.model-inversion]\nblock = 2\n{matrix}"
+    assert trials(text)
+    with pytest.raises(UserError, match="matrix 1: attack model-inversion: option 'block' is 2, allowed with party"):
+        trials(text + 'parties = ["server", "client"]')
+
+
 @pytest.mark.parametrize("name", names())
 def test_the_package_s_suites_can_be_run(name: str) -> None:
     found = trials_of(load(name), (0,))
