@@ -117,6 +117,8 @@ def run(
     told: list[Tensors] = []
     up = down = 0.0
     took: list[float] = []
+    # What clients were handed, by name, in steps whose memory is known: what they keep may grow for some rounds.
+    measured: set[tuple[frozenset[str], frozenset[str]]] = set()
     sent_to, peak, failed, diverged_at, why = 0, 0, 0, None, ""
 
     def clock() -> float:
@@ -139,10 +141,12 @@ def run(
         began = clock()
         sent = defense.broadcast(state, rng.child("broadcast", t))
         broadcast = clock() - began
-        if t == 0:
-            alone = partial(defense.alone, sent.down, batches[0], memories.get(clients[0], {}), noises[0])
-            peak = peak_bytes(alone)[1]
-            _fits(schedule.client_memory, peak + nbytes(sent.down) + nbytes(vars(batches[0])))
+        kept = memories.get(clients[0], {})
+        if (handed := (frozenset(sent.down), frozenset(kept))) not in measured:
+            measured.add(handed)
+            needed = peak_bytes(partial(defense.alone, sent.down, batches[0], kept, noises[0]))[1]
+            _fits(schedule.client_memory, needed + nbytes(sent.down) + nbytes(kept) + nbytes(vars(batches[0])))
+            peak = max(peak, needed)
         began = clock()
         work = [i for i, c in enumerate(clients) if adversary is None or adversary.computes(c)]
         work = work or list(range(len(clients)))  # somebody's upload must show what an upload looks like
@@ -234,7 +238,8 @@ def _stopped(diverged_at: int | None, done: int, rounds: int) -> tuple[str, ...]
 
 
 def _fits(limit: float | None, needed: int) -> None:
-    """Hold a client's step to its memory: what came down, its batch, and the peak of what it makes of them."""
+    """Hold a client's step to its memory: what came down, what it kept, its batch, and the peak of what it makes of
+    them."""
     if limit is not None and needed > limit * 1e6:
         raise UserError(
             f"option 'client-memory' is {limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with this "

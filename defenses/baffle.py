@@ -244,6 +244,10 @@ class Baffle(Defense):
         limit, further = int(self.task.schedule.client_memory * 1e6), 16 * o.directions + 64  # the K results, the seed
         if not self.task.schedule.fedsgd:
             further += 40 * self.n  # W_local twice, ĝ and the direction behind it, Adam's moments and its step
+            further += 8 * self.n if o.optimizer_state == "kept" else 0  # those of the round before
+        elif o.downlink == "scalars":
+            # The model of the round before, ĝ or the direction behind it; the optimiser's moments, old and new.
+            further += (24 if self.task.schedule.server_optimizer == "adam" else 8) * self.n
         return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit, further)
 
     def estimate(self, seed: int, differences: Tensor) -> Tensors:
@@ -348,7 +352,10 @@ class Baffle(Defense):
 
     def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         if self.options.law:
-            return ("simulated in law: gradient estimates are draws from their exact law, not loss differences",)
+            return (
+                "simulated in law: gradient estimates are draws from their exact law, not loss differences; a client's "
+                "time and memory are the simulation's",
+            )
         lost = [v["vanished"].mean() for v in verdicts if "vanished" in v]
         share = float(torch.stack(lost).mean()) if lost else 0.0
         said = f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}"

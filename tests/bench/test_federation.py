@@ -190,6 +190,22 @@ def test_a_client_that_does_not_fit_its_memory_is_refused() -> None:
     assert done.peak_bytes < 3e6
 
 
+def test_what_a_client_keeps_counts_in_its_memory() -> None:
+    """A step that fits as long as nothing is kept is refused in the round in which it no longer does."""
+
+    class Hoarding(FedAvg):
+        def clients(self, down: Tensors, batches: Any, memories: Any, noises: Any) -> tuple[Tensors, list[Tensors]]:
+            ups, _ = super().clients(down, batches, memories, noises)
+            return ups, [{"hoard": torch.zeros(10**6)} for _ in memories]
+
+    fits = make(rounds=2, batch_size=4, client_memory=5.0)
+    assert federation.run(Hoarding(None, fits.task), fits, Rng(0)).peak_bytes < 1e6
+    tight = make(rounds=2, batch_size=4, client_memory=4.0)
+    federation.run(FedAvg(None, tight.task), tight, Rng(0))
+    with pytest.raises(UserError, match=r"option 'client-memory' is 4 MB, but a client's step takes 4\.\d+ MB"):
+        federation.run(Hoarding(None, tight.task), tight, Rng(0))
+
+
 def test_seconds_are_rounds_times_the_median_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process pays once must not make its first federation look slow: others are compared with that one."""
     now = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import islice
 
 import pytest
@@ -316,12 +317,17 @@ def test_contradictions_are_refused(options, schedule, named):
 # -- a client's memory ----------------------------------------------------------------------------------
 
 
-def peak(defense):
-    """Bytes that the harness counts for a client: broadcast, batch, and what its step makes."""
-    sent = defense.broadcast(start(defense), Rng(0))
+def peak(defense, rounds=1):
+    """Bytes that the harness counts for a client, at most: broadcast, batch, what it kept, and what its step makes."""
+    state, memories, most = start(defense), [{}, {}], 0
     batch = drawn(defense)
-    made = peak_bytes(lambda: defense.alone(sent.down, batch, {}, {}))[1]
-    return made + nbytes(sent.down) + nbytes(vars(batch))
+    for t in range(rounds):
+        sent = defense.broadcast(state, Rng(t))
+        made = peak_bytes(lambda sent=sent, kept=memories[0]: defense.alone(sent.down, batch, kept, {}))[1]
+        most = max(most, made + nbytes(sent.down) + nbytes(memories[0]) + nbytes(vars(batch)))
+        ups, memories = defense.clients(sent.down, [batch, batch], memories, [{}, {}])
+        state = defense.aggregate(state, sent, ups, Cohort((0, 1), torch.tensor([0.5, 0.5])), Rng(t))
+    return most
 
 
 def test_a_client_slices_its_work_to_fit_its_memory():
@@ -336,6 +342,28 @@ def test_a_client_slices_its_work_to_fit_its_memory():
     assert torch.allclose(a, b, rtol=1e-4, atol=1e-9)
     with pytest.raises(UserError, match=r"option 'client-memory' is .* at least "):
         make(cnn(), (1, 8, 8), directions=6, schedule={**wide, "client_memory": 1e-6})
+
+
+@pytest.mark.parametrize(
+    ("options", "schedule"),
+    [
+        ({}, {}),
+        ({"downlink": "scalars"}, {}),
+        ({"downlink": "scalars"}, {"server_optimizer": "adam"}),
+        ({}, {"local_epochs": 1, "client_optimizer": "adam"}),
+        ({"optimizer_state": "kept"}, {"local_epochs": 1, "client_optimizer": "adam"}),
+    ],
+)
+def test_a_limit_holds_in_later_rounds_too(options, schedule):
+    """With what a client keeps: the model that it rebuilds, the server's moments, its own."""
+    wide = {"batch_size": 4, **schedule}
+    with pytest.raises(UserError, match="at least ") as refused:
+        make(mlp((784, 128, 3)), (784,), directions=6, schedule={**wide, "client_memory": 1e-6}, **options)
+    least = float(re.search(r"at least ([\d.]+)", str(refused.value))[1])
+    tight = make(mlp((784, 128, 3)), (784,), directions=6, schedule={**wide, "client_memory": least}, **options)
+    needed = peak(tight, rounds=3)
+    assert needed <= least * 1e6
+    assert needed > 0.7 * least * 1e6  # what is refused could not have been done in much less
 
 
 def test_memory_does_not_grow_with_k():
