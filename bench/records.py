@@ -116,8 +116,8 @@ def take_sum(record: Record) -> None:
         raise ValueError("it was changed after it was written: its sum is that of another content")
 
 
-def prepare_folder(folder: Path) -> None:
-    """Create the output folder and prove that it can be written. Raises UserError."""
+def prepare_folder(folder: Path, option: str = "out") -> None:
+    """Create the folder that an option names and prove that it can be written. Raises UserError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -125,7 +125,7 @@ def prepare_folder(folder: Path) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
-            f"option 'out' is {folder}, which cannot be written ({reason}): give a writable folder"
+            f"option '{option}' is {folder}, which cannot be written ({reason}): give a writable folder"
         ) from None
 
 

@@ -51,6 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--out", default="runs", metavar="FOLDER", help="what is measured is kept here, and read again (default: runs)"
     )
+    parser.add_argument("--markdown", metavar="FILE", help="write the table as a page of markdown, too")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
@@ -59,6 +60,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
     if args.all:
+        if args.markdown:
+            raise UserError("option 'markdown' is of one table, but --all is given, whose page --report places")
         from fedarena.cli.reproduce_all import run_all
 
         return run_all(args)
@@ -75,11 +78,12 @@ def run(args: argparse.Namespace) -> int:
 def _run_table(args: argparse.Namespace) -> int:
     from importlib import import_module
 
+    from fedarena.cli.reproduce_markdown import page
     from fedarena.cli.reproduce_output import progress_line, show
     from fedarena.executors import cores
     from fedarena.fidelity import parts
     from fedarena.fidelity.measuring import measure
-    from fedarena.records import environment, prepare_folder
+    from fedarena.records import environment, prepare_folder, write_atomically
 
     module = import_module(TABLES[args.table])
     seeds, folder, out = read_seeds(args.seeds or "0"), data_dir(args), Path(args.out)
@@ -88,6 +92,10 @@ def _run_table(args: argparse.Namespace) -> int:
     if not pieces:
         raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(module.PIECES)}")
     prepare_folder(out)
+    if args.markdown:
+        if Path(args.markdown).is_dir():
+            raise UserError(f"option 'markdown' is {args.markdown}, which is a folder: name a file")
+        prepare_folder(Path(args.markdown).parent, "markdown")
     # A file of its own for each choice, so that one part does not overwrite another.
     suffix = f"-{re.sub(r'[^A-Za-z0-9.]+', '-', args.only).strip('-')}" if args.only else ""
     path = out / f"{args.table.replace('/', '-')}{suffix}.json"
@@ -108,10 +116,13 @@ def _run_table(args: argparse.Namespace) -> int:
             _write(path, result, wanted, done)
     if failed and not done:
         raise UserError(_told(failed, len(wanted)))
+    compact = getattr(module, "compact", None)
+    if args.markdown:
+        write_atomically(Path(args.markdown), page(result, module.MEASURED, compact, seeds, args.only))
     if args.json:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
-        show(result, module.MEASURED, path, getattr(module, "compact", None))
+        show(result, module.MEASURED, path, compact)
         if kept:
             shared = sum(bool(part.run_of) for part in done.values())
             other = f" ({plural(shared, 'run')} of other tables)" if shared else ""

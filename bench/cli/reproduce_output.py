@@ -34,22 +34,32 @@ def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
         yield lambda share, text: bars.update(task, completed=share, description=text)
 
 
-def show(result: dict[str, Any], measured: Sequence[str], path: Path, compact: Compact | None = None) -> None:
-    """Print the rows as a table, in the order of their keys; over several seeds means with least and largest.
+def laid_out(
+    result: Mapping[str, Any], measured: Sequence[str], compact: Compact | None = None
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """The heads of a table, its rows in the order of their keys, and notes below it; over several seeds means with
+    least and largest.
 
     Args:
-        compact: how the table is printed instead, where it says so itself.
+        compact: how the table is laid out instead, where it says so itself.
     """
     notes: list[str] = []
     if compact is not None:
         rows, notes = compact(result["rows"])
     else:
         rows = over_seeds(result["rows"], measured) if measured else result["rows"]
+    heads = [str(name).replace("_", " ") for name in rows[0]]
+    return heads, [[_text(value) for value in row.values()] for row in rows], notes
+
+
+def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact: Compact | None = None) -> None:
+    """Print the table; arguments as of `laid_out`."""
+    heads, rows, notes = laid_out(result, measured, compact)
     view = Table(box=box.SIMPLE_HEAD)
-    for name in rows[0]:
-        view.add_column(str(name).replace("_", " "))
+    for head in heads:
+        view.add_column(head)
     for row in rows:
-        view.add_row(*(_text(value) for value in row.values()))
+        view.add_row(*row)
     # A pipe has no width to fit: rows stay whole there.
     console = Console(width=None if sys.stdout.isatty() else max(160, Console(width=10_000).measure(view).maximum))
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
