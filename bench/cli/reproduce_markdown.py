@@ -8,6 +8,7 @@ from typing import Any
 
 from fedarena.cli.reproduce_output import Compact, laid_out
 from fedarena.markdown import code, escape, items, table
+from fedarena.plural import plural
 
 
 def page(
@@ -41,8 +42,8 @@ def page(
 def _made_by(result: Mapping[str, Any]) -> str:
     """Which versions measured the parts, which may have been on several days, and how long it took."""
     made = {f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in result["parts"]}
-    environment, minutes = result["environment"], sum(p["cpu_seconds"] for p in result["parts"]) / 60
+    environment, spent = result["environment"], sum(p["cpu_seconds"] for p in result["parts"])
     return (
-        f"{len(result['parts'])} parts, {minutes:.0f} minutes of CPU time; FedArena {', '.join(sorted(made))}, torch "
+        f"{plural(len(result['parts']), 'part')}, {spent:.0f} s of CPU time; FedArena {', '.join(sorted(made))}, torch "
         f"{environment['libraries']['torch']}, {environment['machine']}."
     )

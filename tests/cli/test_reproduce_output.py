@@ -35,7 +35,7 @@ def test_a_page_has_the_rows_the_notes_and_the_command_that_measures_them_anew()
     text = page(RESULT, ("accuracy",), None, [3, 4], "some, part")
     assert "```sh\nbench reproduce x/y --only 'some, part' --seeds 3,4\n```" in text
     assert "| a\\|b | 2 | 0.625 \\[0.5, 0.75\\] |" in text
-    assert "2 parts, 3 minutes of CPU time; FedArena 1.0 (abc), 1.0 (def), torch 2.13.0" in text
+    assert "2 parts, 180 s of CPU time; FedArena 1.0 (abc), 1.0 (def), torch 2.13.0" in text
     noted = page(RESULT, (), lambda rows: ([{"best": max(r["accuracy"] for r in rows)}], ["of *all*"]), [0], None)
     assert "```sh\nbench reproduce x/y\n```" in noted
     assert "| best |\n| --- |\n| 0.75 |\n\n- of \\*all\\*\n" in noted
