@@ -54,7 +54,8 @@ class Run:
             machine says little), wall time on a GPU. It is the rounds that did not fail times the median of what they
             took: a sum would make the first federation of a process look slow, in whose first round libraries start
             what they start late, and whichever one Python collects garbage in.
-        peak_bytes: peak of live tensors while one client of the first round works alone.
+        peak_bytes: of one client that works alone, in the round in which it is most: what comes down, what it keeps,
+            its batch, and the peak of all tensors of its step.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
             summed securely, if any.
         why: where it diverged, the reason in a sentence.
@@ -145,7 +146,8 @@ def run(
         if (handed := (frozenset(sent.down), frozenset(kept))) not in measured:
             measured.add(handed)
             needed = peak_bytes(partial(defense.alone, sent.down, batches[0], kept, noises[0]))[1]
-            _fits(schedule.client_memory, needed + nbytes(sent.down) + nbytes(kept) + nbytes(vars(batches[0])))
+            needed += nbytes(sent.down) + nbytes(kept) + nbytes(vars(batches[0]))
+            _fits(schedule.client_memory, needed)
             peak = max(peak, needed)
         began = clock()
         work = [i for i, c in enumerate(clients) if adversary is None or adversary.computes(c)]

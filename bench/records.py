@@ -1,6 +1,6 @@
 """Records: one JSON object a trial, named by the hash of its fully resolved configuration.
 
-Schema 5. Keys, in order:
+Schema 6. Keys, in order:
 
     schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
     trial                         key of the trial: the same without `reading`; and how many records the trial gave, one
@@ -24,7 +24,8 @@ Schema 5. Keys, in order:
     marks                         what must stand beside every number, such as that something was simulated
     guarantees                    what the protocol promises, such as epsilon and delta
     cost                          bytes_up, bytes_down per client and round; seconds of the training, attack_seconds of
-                                  the attack and its judgement; peak_bytes
+                                  the attack and its judgement; peak_bytes of a client: what comes down, what it
+                                  keeps, its batch and all tensors of its step, as `--client-memory` limits them
     options, versions             every option, resolved; version of every method
     origins                       of methods that are not this package's own, who they come from
     environment                   package, Python and library versions, machine, commit
@@ -54,7 +55,7 @@ from typing import Any
 from fedarena import __version__
 from fedarena.errors import UserError
 
-SCHEMA = 5
+SCHEMA = 6
 IDENTITY = (
     *("schema", "problem", "defense", "attack", "party", "form", "knows", "reading", "seed", "options", "versions"),
 )

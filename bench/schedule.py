@@ -32,7 +32,7 @@ class Schedule:
     participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
     lr: float = option(0.3, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
     client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
-    momentum: float = option(0.9, "momentum of client_optimizer=momentum", low=0, below=1)
+    momentum: float = option(0.9, "momentum of local steps", low=0, below=1, acts_with=("client_optimizer", "momentum"))
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
     server_lr: float = option(1.0, "factor on the server's step", above=0)
     adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.aggregator import Aggregator
@@ -48,6 +49,9 @@ AVERAGE = "average."
 
 Estimate = Callable[[Tensors, Tensor, Tensor, int], Tensors]
 """(params, x [b, ...], y, number of the step) → ĝ."""
+
+Differences = Callable[[Tensors, Tensor, Tensor, int, int], Tensor]
+"""(params, x [b, ...], y, seed, K) → ΔL_1 … ΔL_K."""
 
 
 class Baffle(Defense):
@@ -97,33 +101,34 @@ class Baffle(Defense):
         return drawn
 
     def sent_bytes(self, ups: Tensors) -> int:
-        """4 bytes a difference; a client that evaluated fewer than K sends fewer.
+        """The tensors' own; less what fills a client's list up to K where it evaluated fewer, which is not sent.
 
-        Simulated in law, what a real client would have sent.
+        Simulated in law, what a real client would have sent: 4 bytes a difference.
         """
-        if not self.task.schedule.fedsgd:
-            return super().sent_bytes(ups)
-        clients = len(next(iter(ups.values())))
-        values = int(ups[COUNT].sum()) if COUNT in ups else clients * self.options.directions
-        return 4 * values + sum(t.numel() * t.element_size() for name, t in ups.items() if name in (SEED, COUNT))
+        if self.task.schedule.fedsgd and self.options.law:
+            return 4 * self.options.directions * len(next(iter(ups.values())))
+        filled = 4 * int((self.options.directions - ups[COUNT]).sum()) if COUNT in ups else 0
+        return super().sent_bytes(ups) - filled
 
     # -- a client ----------------------------------------------------------------------------------
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        return self._client(down, batch, memory, noise, self.differences)
+        return self._client(down, batch, memory, noise, self.differences, CHUNK_BYTES)
 
     def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        return self._client(down, batch, memory, noise, self._fast)
+        """As inherited: one direction at a time, of which more would be faster and take more memory."""
+        return self._client(down, batch, memory, noise, self._sparing, 0)
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        if not self.task.schedule.fedsgd or self.own_seeds or self.options.law:
+        if not self.task.schedule.fedsgd or self.own_seeds or self.options.law or COUNT in noises[0]:
+            chunk = CHUNK_BYTES if self.rows is None else 0
             given = zip(batches, memories, noises, strict=True)
-            done = [self._client(down, b, m, noise, self._fast) for b, m, noise in given]
+            done = [self._client(down, b, m, noise, self._fast, chunk) for b, m, noise in given]
             return stack([up for up, _ in done]), [memory for _, memory in done]
         params, memory = self.opened(down, memories[0])
-        found = self._evaluate(params, batches, int(down[SEED]))
+        found = self._evaluate(params, batches, int(down[SEED]), self.options.directions, self.rows)
         ups = [self._upload(d, noise) for d, noise in zip(found, noises, strict=True)]
         return stack(ups), [dict(memory) for _ in batches]
 
@@ -147,24 +152,23 @@ class Baffle(Defense):
         batch: Batch,
         memory: Tensors,
         noise: Tensors,
-        evaluate: Callable[[Tensors, Tensor, Tensor, int], Tensor],
+        evaluate: Differences,
+        chunk: int,
     ) -> tuple[Tensors, Tensors]:
         seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
+        k = int(noise[COUNT]) if COUNT in noise else self.options.directions
         if not self.task.schedule.fedsgd:
-            return self.local(down, batch, memory, self._estimator(evaluate, seed, noise))
+            return self.local(down, batch, memory, self._estimator(evaluate, seed, k, chunk, noise))
         params, memory = self.opened(down, memory)
         x, y = batch.x[0], batch.y[0]
         if self.options.law:
             return self._gradient(params, x, y), memory
-        return self._upload(evaluate(params, x, y, seed), noise), memory
+        return self._upload(evaluate(params, x, y, seed, k), noise), memory
 
     def _upload(self, differences: Tensor, noise: Tensors) -> Tensors:
-        """What one client sends: its differences [K], zero beyond its own number of them."""
+        """What one client sends: its differences, filled up with zeros to [K], so that uploads can be stacked."""
         up = {name: noise[name] for name in (SEED, COUNT) if name in noise and (name == COUNT or self.own_seeds)}
-        sent = differences.float()
-        if COUNT in up:
-            sent = sent * (torch.arange(len(sent), device=sent.device) < up[COUNT])
-        return {DIFFERENCES: sent, **up}
+        return {DIFFERENCES: F.pad(differences.float(), (0, self.options.directions - len(differences))), **up}
 
     def local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
         """Local epochs on ĝ: (W − W_local, the optimiser's memory where it is kept)."""
@@ -182,15 +186,12 @@ class Baffle(Defense):
         after = client_memory.kept(kept, done) if self.options.optimizer_state == "kept" else {}
         return combine(1.0, start, -1.0, params), after
 
-    def _estimator(
-        self, evaluate: Callable[[Tensors, Tensor, Tensor, int], Tensor], seed: int, noise: Tensors
-    ) -> Estimate:
-        """ĝ of one local step: from loss differences, or a draw of its law."""
-        k = int(noise[COUNT]) if COUNT in noise else self.options.directions
+    def _estimator(self, evaluate: Differences, seed: int, k: int, chunk: int, noise: Tensors) -> Estimate:
+        """ĝ of one local step: from K loss differences, or a draw of its law."""
 
         def real(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             at = self.seed_of_step(seed, t)
-            return self.estimate(at, evaluate(params, x, y, at)[:k])
+            return self.estimate(at, evaluate(params, x, y, at, k), chunk)
 
         def simulated(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             generator = torch.Generator().manual_seed(self.seed_of_step(int(noise[SEED]), t))
@@ -212,27 +213,30 @@ class Baffle(Defense):
 
     # -- loss differences --------------------------------------------------------------------------
 
-    def differences(self, params: Tensors, x: Tensor, y: Tensor, seed: int) -> Tensor:
+    def differences(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
         """ΔL_1 … ΔL_K of one batch [K], written plainly."""
         o, dtype = self.options, FORMATS[self.options.precision]
         w, x = {name: p.to(dtype) for name, p in params.items()}, x.to(dtype)
         y = y.to(dtype) if y.is_floating_point() else y
         here = self.task.loss(w, x, y) if o.scheme == "forward" else None
         found = []
-        for _, z in zip(range(o.directions), directions(seed, self.n), strict=False):
+        for _, z in zip(range(k), directions(seed, self.n), strict=False):
             delta = shaped((o.sigma * z).to(x), self.like)
             there = self.task.loss(combine(1.0, w, 1.0, delta), x, y)
             found.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
         return torch.stack(found)
 
-    def _fast(self, params: Tensors, x: Tensor, y: Tensor, seed: int) -> Tensor:
-        return self._evaluate(params, [Batch(x[None], y[None])], seed)[0]
+    def _fast(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
+        return self._evaluate(params, [Batch(x[None], y[None])], seed, k, self.rows)[0]
 
-    def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int) -> Tensor:
-        """`differences` of many clients at the same parameters [clients, K], in slices that fit a client's memory."""
+    def _sparing(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
+        """`_fast`, but one direction at a time whatever the model."""
+        return self._evaluate(params, [Batch(x[None], y[None])], seed, k, self.rows or len(y))[0]
+
+    def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int, k: int, rows: int | None) -> Tensor:
+        """`differences` of many clients at the same parameters [clients, K], of at most so many samples at a time."""
         o, z = self.options, directions(seed, self.n)
-        dtype = FORMATS[o.precision]
-        return forwards.differences(self.task, params, batches, z, o.directions, o.sigma, o.scheme, dtype, self.rows)
+        return forwards.differences(self.task, params, batches, z, k, o.sigma, o.scheme, FORMATS[o.precision], rows)
 
     def _fitting(self) -> int:
         """How many samples of a batch fit into a client's memory at a time. Raises UserError when not even one does."""
@@ -250,10 +254,13 @@ class Baffle(Defense):
             further += (24 if self.task.schedule.server_optimizer == "adam" else 8) * self.n
         return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit, further)
 
-    def estimate(self, seed: int, differences: Tensor) -> Tensors:
-        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it."""
+    def estimate(self, seed: int, differences: Tensor, chunk: int = CHUNK_BYTES) -> Tensors:
+        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it.
+
+        Args:
+            chunk: bytes of perturbations held at once; at least one is.
+        """
         halves = 2.0 if self.options.scheme == "central" else 1.0
-        chunk = CHUNK_BYTES if self.task.schedule.client_memory is None else 0
         g = stein(seed, self.n, differences / halves, self.options.sigma, chunk)
         return self.clipped(shaped(g.to(differences.device), self.like))
 

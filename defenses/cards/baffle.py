@@ -11,7 +11,9 @@ class Options:
 
     directions: int = option(100, "K, loss differences a step", low=1, high=32767)
     min_directions: int | None = option(
-        None, "each client evaluates a number of its own between this and K, drawn anew each round; none: all K", low=1
+        None,
+        "each client evaluates and sends a number of its own between this and K, drawn anew each round; none: all K",
+        low=1,
     )
     sigma: float = option(1e-4, "σ, standard deviation of the perturbations", above=0)
     scheme: str = option(

@@ -199,9 +199,14 @@ def test_what_a_client_keeps_counts_in_its_memory() -> None:
             return ups, [{"hoard": torch.zeros(10**6)} for _ in memories]
 
     fits = make(rounds=2, batch_size=4, client_memory=5.0)
-    assert federation.run(Hoarding(None, fits.task), fits, Rng(0)).peak_bytes < 1e6
+    assert 4e6 < federation.run(Hoarding(None, fits.task), fits, Rng(0)).peak_bytes < 5e6
     tight = make(rounds=2, batch_size=4, client_memory=4.0)
-    federation.run(FedAvg(None, tight.task), tight, Rng(0))
+    told = federation.run(FedAvg(None, tight.task), tight, Rng(0)).peak_bytes
+    just = make(rounds=2, batch_size=4, client_memory=told / 1e6)
+    assert federation.run(FedAvg(None, just.task), just, Rng(0)).peak_bytes == told
+    less = make(rounds=2, batch_size=4, client_memory=(told - 1) / 1e6)
+    with pytest.raises(UserError, match="option 'client-memory' is"):
+        federation.run(FedAvg(None, less.task), less, Rng(0))
     with pytest.raises(UserError, match=r"option 'client-memory' is 4 MB, but a client's step takes 4\.\d+ MB"):
         federation.run(Hoarding(None, tight.task), tight, Rng(0))
 

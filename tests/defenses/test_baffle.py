@@ -17,6 +17,7 @@ from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.baffle import DIFFERENCES
 from fedarena.defenses.perturbations import directions
 from fedarena.errors import UserError
+from fedarena.forms import forwards
 from fedarena.memory import peak_bytes
 from fedarena.rng import Rng
 from fedarena.tensors import combine, flatten, nbytes, row, stack
@@ -33,7 +34,9 @@ def test_stein_s_estimate_is_unbiased(scheme):
     truth = flatten(grad(defense.task.loss)(w, batch.x[0], batch.y[0])).double()
     found = torch.stack(
         [
-            flatten(defense.estimate(seed, defense.differences(w, batch.x[0], batch.y[0], seed))).double()
+            flatten(
+                defense.estimate(seed, defense.differences(w, batch.x[0], batch.y[0], seed, defense.options.directions))
+            ).double()
             for seed in range(400)
         ]
     )
@@ -49,7 +52,12 @@ def test_cosine_follows_the_theory(k):
     w, batch = start(defense).params, drawn(defense)
     truth = flatten(grad(defense.task.loss)(w, batch.x[0], batch.y[0]))
     found = [
-        cosine(flatten(defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s))).float(), truth)
+        cosine(
+            flatten(
+                defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
+            ).float(),
+            truth,
+        )
         for s in range(30)
     ]
     theory = math.sqrt(k / (defense.n + k))
@@ -65,7 +73,7 @@ def test_central_is_better_where_the_loss_is_curved():
         g = flatten(grad(defense.task.loss)(w, batch.x[0], batch.y[0])).double()
         z = torch.stack(list(islice(directions(3, defense.n), 200))).double()
         half = 2 if scheme == "central" else 1
-        found = defense.differences(w, batch.x[0], batch.y[0], 3) / (half * 0.05)
+        found = defense.differences(w, batch.x[0], batch.y[0], 3, defense.options.directions) / (half * 0.05)
         errors[scheme] = float((found - z @ g).norm() / (z @ g).norm())
     assert errors["central"] < 0.3 * errors["forward"]
 
@@ -130,13 +138,30 @@ def test_bytes_up_are_four_a_difference():
     assert fewer.sent_bytes(ups) == sum(4 * c + 2 for c in counts)
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_client_evaluates_no_more_differences_than_it_sends(level, monkeypatch):
+    asked, inner = [], forwards.differences
+
+    def counted(*args):
+        asked.append(args[4])
+        return inner(*args)
+
+    monkeypatch.setattr(forwards, "differences", counted)
+    defense = make(directions=20, min_directions=5, schedule={"local_epochs": level})
+    batches, noises = [drawn(defense, c) for c in range(3)], [defense.draw(Rng(c)) for c in range(3)]
+    defense.clients(defense.broadcast(start(defense), Rng(0)).down, batches, [{}] * 3, noises)
+    counts = [int(noise["count"]) for noise in noises]
+    assert len(set(counts)) > 1
+    assert asked == [k for k, batch in zip(counts, batches, strict=True) for _ in range(len(batch.x))]
+
+
 def test_clients_with_fewer_directions_are_averaged_where_they_have_some():
     """Against the sum written out: ΔL_k is the mean over the clients that evaluated it, and the rest is left out."""
     defense = make(directions=12, min_directions=3, precision="float64")
     sent, batches, ups, _, _ = one_round(defense, start(defense))
     seed, k = int(sent.down["seed"]), ups["count"].flatten().tolist()
     w = {n: t for n, t in sent.down.items() if n != "seed"}
-    each = [defense.differences(w, b.x[0], b.y[0], seed) for b in batches]
+    each = [defense.differences(w, b.x[0], b.y[0], seed, defense.options.directions) for b in batches]
     mean = []
     for i in range(max(k)):
         has = [c for c in range(3) if k[c] > i]
@@ -277,7 +302,7 @@ def test_local_epochs_step_on_estimates():
         for s in range(len(batch.x)):
             at = defense.seed_of_step(int(sent.down["seed"]), s)
             now = {n: leaf.detach() for n, leaf in leaves.items()}
-            g = defense.estimate(at, defense.differences(now, batch.x[s], batch.y[s], at))
+            g = defense.estimate(at, defense.differences(now, batch.x[s], batch.y[s], at, defense.options.directions))
             for n, leaf in leaves.items():
                 leaf.grad = g[n].float()
             torchs.step()
@@ -364,6 +389,19 @@ def test_a_limit_holds_in_later_rounds_too(options, schedule):
     needed = peak(tight, rounds=3)
     assert needed <= least * 1e6
     assert needed > 0.7 * least * 1e6  # what is refused could not have been done in much less
+
+
+@pytest.mark.parametrize("level", [{}, {"local_epochs": 1}])
+def test_a_client_alone_holds_one_direction_at_a_time(level):
+    """Though dense chains and the estimate are faster with several, W + δ, δ and what a step makes is all it needs."""
+    defense = make(mlp((784, 128, 3)), (784,), directions=40, schedule={"batch_size": 4, **level})
+    assert peak(defense) < (8 if level else 4.5) * 4 * defense.n
+    assert peak(defense) < peak_of_clients(defense)
+
+
+def peak_of_clients(defense):
+    sent, batch = defense.broadcast(start(defense), Rng(0)), drawn(defense)
+    return peak_bytes(lambda: defense.clients(sent.down, [batch], [{}], [{}]))[1]
 
 
 def test_memory_does_not_grow_with_k():

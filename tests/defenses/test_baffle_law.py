@@ -26,7 +26,9 @@ def test_the_law_is_the_estimate_s():
     generator = Rng(7).torch()
     real = torch.stack(
         [
-            flatten(defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s))).double()
+            flatten(
+                defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
+            ).double()
             for s in range(1000, 1600)
         ]
     )
