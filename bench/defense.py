@@ -201,7 +201,7 @@ class Defense(ABC):
         """One client's upload and its memory for its next round. Pure; differentiable in `batch`."""
 
     def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        """`client` as one client's own device would run it, whose peak memory is part of the cost."""
+        """`client` in the form that takes the least memory: its peak is part of the cost (`fedarena.client_peak`)."""
         return self.client(down, batch, memory, noise)
 
     def clients(

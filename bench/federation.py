@@ -12,9 +12,9 @@ import torch
 
 from fedarena.adversary import Adversary
 from fedarena.batch import Batch
+from fedarena.client_peak import client_peak
 from fedarena.defense import Cohort, Defense, State
 from fedarena.errors import UserError
-from fedarena.memory import peak_bytes
 from fedarena.problem import Problem
 from fedarena.rng import Rng
 from fedarena.secure import TooFewSurvivors, TooLarge
@@ -54,8 +54,7 @@ class Run:
             machine says little), wall time on a GPU. It is the rounds that did not fail times the median of what they
             took: a sum would make the first federation of a process look slow, in whose first round libraries start
             what they start late, and whichever one Python collects garbage in.
-        peak_bytes: of one client that works alone, in the round in which it is most: what comes down, what it keeps,
-            its batch, and the peak of all tensors of its step.
+        peak_bytes: of one client (`fedarena.client_peak`), in the round in which it is most.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
             summed securely, if any.
         why: where it diverged, the reason in a sentence.
@@ -145,8 +144,7 @@ def run(
         kept = memories.get(clients[0], {})
         if (handed := (frozenset(sent.down), frozenset(kept))) not in measured:
             measured.add(handed)
-            needed = peak_bytes(partial(defense.alone, sent.down, batches[0], kept, noises[0]))[1]
-            needed += nbytes(sent.down) + nbytes(kept) + nbytes(vars(batches[0]))
+            needed = client_peak(defense, sent.down, batches[0], kept, noises[0])
             _fits(schedule.client_memory, needed)
             peak = max(peak, needed)
         began = clock()

@@ -12,6 +12,7 @@ from baffle_play import SIZES, cosine, drawn, make, one_round, start
 from dbcl_play import cnn, mlp
 from torch.func import grad
 
+from fedarena.client_peak import client_peak
 from fedarena.defense import Cohort, State
 from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.baffle import DIFFERENCES
@@ -343,13 +344,12 @@ def test_contradictions_are_refused(options, schedule, named):
 
 
 def peak(defense, rounds=1):
-    """Bytes that the harness counts for a client, at most: broadcast, batch, what it kept, and what its step makes."""
+    """Bytes that the harness counts for a client, at most."""
     state, memories, most = start(defense), [{}, {}], 0
     batch = drawn(defense)
     for t in range(rounds):
         sent = defense.broadcast(state, Rng(t))
-        made = peak_bytes(lambda sent=sent, kept=memories[0]: defense.alone(sent.down, batch, kept, {}))[1]
-        most = max(most, made + nbytes(sent.down) + nbytes(memories[0]) + nbytes(vars(batch)))
+        most = max(most, client_peak(defense, sent.down, batch, memories[0], {}))
         ups, memories = defense.clients(sent.down, [batch, batch], memories, [{}, {}])
         state = defense.aggregate(state, sent, ups, Cohort((0, 1), torch.tensor([0.5, 0.5])), Rng(t))
     return most
