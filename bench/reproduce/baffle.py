@@ -37,6 +37,11 @@ MEASURED = ("accuracy", "best", "cpu_seconds")
 """What `measure` adds to a row's setting."""
 CODE = (("perturbations", "client"), ("clip", "0.3"), ("optimizer_state", "kept"))
 """Options as in the released code."""
+FORM = (
+    "as in the released code, whose form the paper's tables have: each client perturbs on its own, estimates are "
+    "shortened to a largest entry of 0.3, Adam's memory is kept between rounds"
+)
+"""What they mean."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.baffle import MEASURED, Cell, longer, one, published, real
+from fedarena.reproduce.baffle import FORM, MEASURED, Cell, longer, one, published, real
 
-SETTING = "test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10"
+SETTING = f"test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10; {FORM}"
 
 DIRECTIONS = {"mnist": (100, 200, 500), "cifar10": (200, 500, 1000)}
 PAPER = {

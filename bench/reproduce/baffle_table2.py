@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from fedarena.reproduce.baffle import MEASURED, Cell, longer, one, published
+from fedarena.reproduce.baffle import FORM, MEASURED, Cell, longer, one, published
 
-SETTING = "test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch"
+SETTING = f"test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch; {FORM}"
 
 PAPER = {
     "lenet-baffle": {200: 0.3521, 500: 0.3814, 1000: 0.3971, None: 0.4441},
