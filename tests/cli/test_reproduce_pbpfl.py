@@ -253,7 +253,7 @@ def test_the_picture_shows_all_networks(tmp_path):
             "seed": seed,
             "network": net,
             "series": s.title,
-            "decades or scale": v,
+            "value": v,
             "error": 1e-7 * v + 1e-8,
             "predicted": v,
         }
@@ -275,7 +275,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
     rows = json.loads(path.read_text())["rows"]
-    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES)
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.LAWS)
     assert path.with_suffix(".png").is_file()
     assert f"Drawn to runs/{path.stem}.png" in done.stdout
 
