@@ -17,7 +17,8 @@ that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round h
     min over γ_t, γ_u   ‖(Ŵ_t s_t − γ_t r_a,t s_tᵀ) − (Ŵ_u s_u − γ_u r_a,u s_uᵀ)‖₁
 
 This takes no data either. Absolute deviations, since a round leaves the columns of units alone that none of its samples
-activates: least squares err by the update of the others, the least sum of absolutes hardly does.
+activates: least squares err by the update of the others, the least sum of absolutes hardly does. With one output and r
+that is the same in all rounds both terms are parallel: `fedarena.attacks.unmask_steady`.
 
 By projection. r_a is on the wire, and (I − r_a r_aᵀ/‖r_a‖²) Ŵ has no γ in it, nor anything to be estimated from: all
 directions of the output but one are the model's own, and that one is lost.

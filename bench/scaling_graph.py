@@ -19,7 +19,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -63,6 +63,13 @@ MOVING = {"flatten": Tensor.flatten, "reshape": Tensor.reshape, "view": Tensor.r
 MEANS = {torch.mean, torch.sum, "mean", "sum"}
 SUMS = {operator.add, operator.iadd, operator.sub, torch.add, torch.sub, "add", "sub"}
 PRODUCTS = {operator.mul, torch.mul, "mul"}
+QUOTIENTS = {operator.truediv}
+
+RELUS = {nn.ReLU, F.relu, torch.relu, "relu"}
+NEGATIONS = {torch.neg, operator.neg, "neg"}
+DIFFERENCES = {operator.sub, torch.sub, "sub"}
+LEAKY = {nn.LeakyReLU, F.leaky_relu}
+"""With a slope below 0 they change a sign."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,12 @@ class Hidden:
     Attributes:
         units: number of the unit that scales each entry; int64, of the activation's shape [samples, ...].
         layer: the name of the layer whose output this is, None if anything came after it.
+        negated: whether the sign of a part of it was changed, by no layer, since the last layer or ReLU.
     """
 
     units: Tensor
     layer: str | None = None
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,12 +96,14 @@ class Layer:
         module: the dense or convolutional layer.
         rows: numbers of the units that it writes [out].
         columns: number of the unit that scales each column of its weight [in]; for convolutions, each input channel.
+        negated: `Hidden.negated` of what it reads.
     """
 
     name: str
     module: nn.Linear | nn.Conv1d | nn.Conv2d
     rows: Tensor
     columns: Tensor
+    negated: bool = False
 
 
 def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], Units]:
@@ -164,11 +175,13 @@ class _Run(fx.Interpreter):
             if type(module) in LAYERS:
                 return self._layer(str(n.target), module, what, args[0] if args else kwargs["input"])
             if hidden or not plain(module):
-                return self._operation(type(module), module, what, args, kwargs)
+                found = self._operation(type(module), module, what, args, kwargs)
+                return _signed(found, type(module), (*args, getattr(module, "negative_slope", 0)), kwargs)
             # A norm may write to its running statistics: to copies, for the model is not ours to change.
             return functional_call(module, {name: b.clone() for name, b in module.named_buffers()}, args, kwargs)
         if hidden and n.op != "output":
-            return self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
+            found = self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
+            return _signed(found, n.target, args, kwargs)
         value = super().run_node(n)
         if isinstance(value, nn.Parameter):
             raise UserError(f"parameter '{n.target}' is used outside of a layer, {ALLOWED}")
@@ -200,7 +213,8 @@ class _Run(fx.Interpreter):
         on_meta = {key: p.to("meta") for key, p in module.named_parameters()}
         shape = _shape(lambda t: functional_call(module, on_meta, (t,)), what, units, weight.dtype)
         rows = self.units.new(len(weight), name)
-        self._layers.append(Layer(name, module, rows, self._channels(units, what)))
+        negated = isinstance(x, Hidden) and x.negated
+        self._layers.append(Layer(name, module, rows, self._channels(units, what), negated))
         return Hidden(_spread(rows, shape), name)
 
     def _operation(self, key: Any, call: Any, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -230,7 +244,7 @@ class _Run(fx.Interpreter):
             if moved.shape[0] != self.samples:
                 raise UserError(f"{what} changes the batch's axis, allowed: changes within a sample")
             return Hidden(moved)
-        if key in SUMS or key in PRODUCTS or key is operator.truediv:
+        if key in SUMS or key in PRODUCTS or key in QUOTIENTS:
             a, b = [*args, *(kwargs[k] for k in ("input", "other") if k in kwargs)][:2]
             if key in SUMS:
                 return self._sum(what, a, b)
@@ -273,6 +287,19 @@ class _Run(fx.Interpreter):
                 f"{what} reads positions of one channel that are scaled apart, allowed: channels as a whole"
             )
         return columns[:, 0]
+
+
+def _signed(found: Any, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What an operation made of labels, with whether the sign of a part of it is changed; `key` as in `_operation`."""
+    if not isinstance(found, Hidden):
+        return found
+    given: list[Any] = []
+    fx.node.map_aggregate((args, kwargs), given.append)
+    changes = key in NEGATIONS or (key in DIFFERENCES and isinstance([*args, *kwargs.values()][-1], Hidden))
+    if key in PRODUCTS | QUOTIENTS | LEAKY | SUMS:  # by a number below 0, a slope, or alpha
+        changes = changes or any(isinstance(v, int | float) and v < 0 for v in given)
+    before = any(isinstance(v, Hidden) and v.negated for v in given)
+    return replace(found, negated=(before or changes) and key not in RELUS)
 
 
 def _labels(x: Any) -> Any:

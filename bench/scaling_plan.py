@@ -41,6 +41,7 @@ class ScaledLayer:
         columns: whose factor each input channel has, in the order of the weight's columns.
         bias: whether it has one. A bias is a weight from a unit that outputs 1, so that its R is r of its row.
         kernel: axes of the weight after the second: 0 for dense layers.
+        negated: whether it reads units whose sign was changed after their last layer or ReLU, as in cat([h, −h]).
     """
 
     name: str
@@ -48,6 +49,7 @@ class ScaledLayer:
     columns: tuple[Run, ...]
     bias: bool
     kernel: int
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ def from_layers(layers: Sequence[Layer], units: Units) -> ScalingPlan:
     return ScalingPlan(
         tuple(sizes),
         tuple(
-            ScaledLayer(x.name, runs(rows), runs(columns), x.module.bias is not None, x.module.weight.ndim - 2)
+            ScaledLayer(
+                x.name, runs(rows), runs(columns), x.module.bias is not None, x.module.weight.ndim - 2, x.negated
+            )
             for x, (rows, columns) in zip(layers, sequences, strict=True)
         ),
     )

@@ -55,3 +55,28 @@ def coefficient(options: Options, r_a: Tensor, rng: Rng) -> Tensor:
     draw = torch.rand if options.gamma == "uniform" else torch.randn
     found: Tensor = options.gamma_scale * draw(1, generator=rng.child("gamma").torch(), dtype=torch.float64)
     return found
+
+
+def steady(options: Options) -> bool:
+    """Whether r is the same in all rounds."""
+    return options.r == "constant" or (options.r == "log-uniform" and options.decades == 0)
+
+
+def offset(options: Options, r_a: Tensor, between: Tensor) -> tuple[float, float]:
+    """The c for which all (D_t + c)/r_a,t can be γ: low and high, which an error of D larger than their distance swaps.
+
+    A γ of N(0, scale²) has no bounds; there they are two standard errors of the likeliest c around it,
+
+        c = −Σ_t D_t/r_a,t² / Σ_t 1/r_a,t²,    its error scale/√(Σ_t 1/r_a,t²)
+
+    Args:
+        r_a: of a network with one output [rounds]. between: D [rounds].
+    """
+    if options.gamma == "normal":
+        weight = r_a.square().reciprocal()
+        likeliest, error = -(weight * between).sum() / weight.sum(), options.gamma_scale / weight.sum().sqrt()
+        return float(likeliest - 2 * error), float(likeliest + 2 * error)
+    # A root of 1 − γ + γ²‖r_a‖² = 0 is 2/(1 + √(1 − 4‖r_a‖²)), and ‖r_a‖ is between ¼ and ½.
+    least, most = (1.0, 2.0) if options.gamma == "cancelling" else (0.0, options.gamma_scale)
+    ends = torch.stack([least * r_a, most * r_a]) - between
+    return float(ends.amin(0).max()), float(ends.amax(0).min())

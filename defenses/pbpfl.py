@@ -75,6 +75,11 @@ class PBPFL(Defense):
             )
         self.plan = plan(task.model, task.input_shape)
         self.output = self.plan.layers[-1].name
+        if self.plan.layers[-1].negated:
+            raise UserError(
+                f"defense pbpfl: layer '{self.output}' reads units with their signs changed, allowed: as they come "
+                "from layers and activations: in their sum α such units cancel, and with it the mask γ α r_a"
+            )
         self.wide = Widened(task.model, self.output)
 
     def secured(self, secure: SecureSum | None) -> Self:
@@ -92,7 +97,7 @@ class PBPFL(Defense):
         r_a = direction(self.options, like.shape[0], rng).to(like)
         if self.options.precision == "float64":
             r_a = r_a.double()  # and with it the layer that γ r_a is added to, where the model would drown
-        gamma = coefficient(self.options, r_a.double().cpu(), rng).to(like)
+        gamma = coefficient(self.options, r_a.double().cpu(), rng).to(r_a)
         masks = [r.to(like.device) for r in channel_masks(self.options, self.plan.sizes, rng)]
         secret = {GAMMA: gamma} | {f"{MASK}{g}": r for g, r in enumerate(masks)}
         down = self.masked(state.params, secret)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.attacks.unmask_steady import gamma_from_law, gammas_from_balance
 from fedarena.defense import Broadcast
+from fedarena.defenses.masking_laws import offset, steady
 from fedarena.defenses.pbpfl_wire import GAMMA, GRADIENT, R_A, SIGMA
 from fedarena.observe import images_behind
 from fedarena.positive_scaling import scales
@@ -21,6 +24,9 @@ from fedarena.view import Observation, Simulator
 if TYPE_CHECKING:
     from fedarena.defenses.pbpfl import PBPFL
 
+NEAREST = 100
+"""Broadcasts that are chained: over more of them the model's own drift exceeds what their bounds add."""
+
 
 def opened(defense: PBPFL, now: Seen) -> Masked:
     """A round's broadcast, as precise as it was sent."""
@@ -28,8 +34,13 @@ def opened(defense: PBPFL, now: Seen) -> Masked:
 
 
 def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
-    """γ̂ of round t by the broadcast after it or before it; where neither is seen or tells, by labels, if it has any."""
+    """γ̂ of round t by the broadcast after it or before it; where these do not tell, by labels, if it has any.
+
+    Of one output under steady masks two broadcasts tell if a gradient's step is between them, else all together.
+    """
     now = opened(defense, seen[t])
+    if len(now.r_a) == 1 and steady(defense.options):
+        return _of_one_output(defense, seen, t)
     for other in (t + 1, t - 1):
         if other in seen:
             found = gammas_from_two(now, opened(defense, seen[other]), defense.plan)
@@ -39,6 +50,25 @@ def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
     if own is None:
         return gamma_from_columns(now)
     return gamma_from_labels(now, defense.wide, defense.task.criterion, *own.images())
+
+
+def _of_one_output(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
+    """γ̂ of round t of a network with one output whose hidden masks are the same in all rounds."""
+    if defense.task.schedule.server_optimizer == "sgd" and not defense.no_mean():
+        for first in (t, t - 1):
+            if first in seen and first + 1 in seen:
+                pair = (opened(defense, seen[first + i]) for i in (0, 1))
+                return gammas_from_balance(*pair, defense.plan)[t - first]
+    near = sorted(sorted(seen, key=lambda s: abs(s - t))[:NEAREST])
+    own = seen[t].own_data
+
+    def labels(sent: Masked) -> float:
+        assert own is not None
+        return gamma_from_labels(sent, defense.wide, defense.task.criterion, *own.images())
+
+    sents = [opened(defense, seen[s]) for s in near]
+    law = partial(offset, defense.options)
+    return gamma_from_law(sents, near.index(t), law, labels if own is not None else None)
 
 
 def coefficients(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> tuple[float, float]:

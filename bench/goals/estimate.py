@@ -115,6 +115,8 @@ class Estimates(Goal):
         told = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
         told += ["in canonical form"] if "canonical" in m else []
         told += [f"own upload: cosine {number(own)}"] if own.value else []
+        others = ((name, other.value("relative_l2")) for name, other in cell.beside)
+        told += [f"{name}: relative L2 {_short(value)}" for name, value in others if value is not None]
         return told + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
 
     def baseline(self, records: Sequence[Record]) -> list[str]:

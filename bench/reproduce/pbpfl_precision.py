@@ -8,6 +8,8 @@ parameters. Three series turn one knob each:
     spread of r, γ ~ U(0, 1)      α, the sum of the masked features, grows with r
     γ, r over 2 decades           γ ~ U(0, scale), scale 1 to 10⁶
 
+and three more go through the laws of r, of r_a and of γ, each with the others at their defaults.
+
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
 (`predicted`) and end at 7.2, where nothing is left to lose. At `digits` lost, 5 unless told otherwise, a run is marked.
@@ -70,12 +72,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one option, with the others fixed."""
+    """Values of one option, with the others fixed or at their defaults."""
 
     title: str
     knob: str
-    values: tuple[float, ...]
-    fixed: tuple[tuple[str, str], ...]
+    values: tuple[float | str, ...]
+    fixed: tuple[tuple[str, str], ...] = ()
 
 
 _MLP = (("widths", "50,50"), ("bias", "false"))
@@ -93,11 +95,17 @@ SERIES = (
     Series("γ, r over 2 decades", "gamma_scale", tuple(10.0**e for e in range(7)), ()),
 )
 
+LAWS = (
+    Series("law of r", "r", ("log-uniform", "uniform", "constant")),
+    Series("law of r_a", "r_a", ("uniform", "normal")),
+    Series("law of γ", "gamma", ("uniform", "normal", "cancelling")),
+)
+
 
 def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One network's rows."""
     (cell,) = (cell for cell in CELLS if cell.title == piece)
-    return measure(cell, data_dir, seed, progress)
+    return measure(cell, data_dir, seed, progress, SERIES + LAWS)
 
 
 def measure(
@@ -117,14 +125,14 @@ def measure(
     found = []
     for i, (s, value) in enumerate(steps):
         progress(0.5 + 0.5 * i / len(steps), f"{cell.title}: {s.title}")
-        options = dict(s.fixed) | {s.knob: f"{value:g}"}
+        options = dict(s.fixed) | {s.knob: value if isinstance(value, str) else f"{value:g}"}
         draws = list(recoveries(problem.task, params, batch, exact, options, seed))
         errors, worst, lost = (median(column) for column in zip(*draws, strict=True))
         found.append(
             {
                 "network": cell.title,
                 "series": s.title,
-                "decades or scale": value,
+                "value": value,
                 "error": errors,
                 "worst_layer": worst,
                 "plain": own,
@@ -171,7 +179,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         for s in SERIES:
             own = [r for r in rows if (r["network"], r["series"], r["seed"]) == (network, s.title, seed)]
             # Both knobs on one axis: the power of ten by which they spread or scale.
-            powers = [r["decades or scale"] if s.knob == "decades" else log10(r["decades or scale"]) for r in own]
+            powers = [r["value"] if s.knob == "decades" else log10(r["value"]) for r in own]
             lines[s.title] = Line(powers, [r["error"] for r in own], [r["predicted"] for r in own])
         panels.append(Panel(network, lines))
     draw_panels(panels, ROUNDING * 10**GUARD, path)

@@ -82,5 +82,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
-    version=4,
+    version=5,
 )

@@ -12,7 +12,16 @@ import torch
 from fedarena.cli.reproduce_output import over_seeds
 from fedarena.defenses.pbpfl import PBPFL
 from fedarena.federation import Point, Run
-from fedarena.reproduce import TABLES, pbpfl, pbpfl_picture, pbpfl_precision, pbpfl_table1, pbpfl_table2, pbpfl_table3
+from fedarena.reproduce import (
+    TABLES,
+    pbpfl,
+    pbpfl_picture,
+    pbpfl_precision,
+    pbpfl_table1,
+    pbpfl_table2,
+    pbpfl_table3,
+    pbpfl_unmask,
+)
 from fedarena.reproduce.pbpfl_table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
 from fedarena.tensors import combine
 
@@ -22,7 +31,7 @@ def silent(share: float, text: str) -> None:
     assert text
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision"])
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
 def test_every_piece_has_a_name_of_its_own(name):
     module = import_module(TABLES[f"pbpfl/{name}"])
     assert module.__name__.endswith(f"pbpfl_{name}")
@@ -244,7 +253,7 @@ def test_the_picture_shows_all_networks(tmp_path):
             "seed": seed,
             "network": net,
             "series": s.title,
-            "decades or scale": v,
+            "value": v,
             "error": 1e-7 * v + 1e-8,
             "predicted": v,
         }
@@ -266,6 +275,27 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
     rows = json.loads(path.read_text())["rows"]
-    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES)
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.LAWS)
     assert path.with_suffix(".png").is_file()
     assert f"Drawn to runs/{path.stem}.png" in done.stdout
+
+
+@pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])
+def test_tables_are_unmasked(monkeypatch, piece):
+    monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
+    first, later = pbpfl_unmask.rows(piece, None, 0, silent)
+    assert (first["round"], later["round"]) == (0, 100)
+    assert later["federation"] == piece
+    assert list(later)[2:] == list(pbpfl_unmask.MEASURED)
+    assert later["by broadcasts"] <= 1e-3
+    assert later["unmasked agrees"] >= 0.99
+    assert later["masked agrees"] < 0.99
+
+
+def test_under_adam_broadcasts_of_rounds_before_tell_too(monkeypatch):
+    monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
+    lone = replace(pbpfl_unmask.CELLS[-1], data="diabetes", batch=32)
+    monkeypatch.setattr(pbpfl_unmask, "CELLS", (lone,))
+    first, later = pbpfl_unmask.rows(lone.title, None, 0, silent)
+    assert first["by broadcasts"] == pytest.approx(first["by columns"], abs=1e-6)  # of two rounds hardly any bound
+    assert later["by broadcasts"] < 0.5 * later["by columns"]

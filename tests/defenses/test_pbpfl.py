@@ -367,3 +367,43 @@ def test_digits_lost_in_double_precision_count_from_those_of_single():
     lost, error = lost_and_error(1e6)
     assert error > 1e-5
     assert 2.0**-24 * 10**lost / 30 < error < 2.0**-24 * 10**lost * 3
+
+
+class Signs(nn.Module):
+    """Hidden units, and what is made of them before the last layer."""
+
+    def __init__(self, head):
+        super().__init__()
+        self.hidden, self.other = nn.Linear(12, 8), nn.Linear(12, 8)
+        self.out, self.head = nn.Linear(16, 3), head
+
+    def forward(self, x):
+        return self.out(self.head(torch.relu(self.hidden(x)), self.other(x)))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda h, g: torch.cat([h, -h], 1) + 0 * torch.cat([g, g], 1),
+        lambda h, g: torch.cat([h, g - h], 1),
+        lambda h, g: torch.cat([h + g, h * -1.0], 1),
+        lambda h, g: torch.cat([h + g, h / -2], 1).clone(),
+        lambda h, g: torch.cat([g, torch.nn.functional.leaky_relu(h, -1.0)], 1),
+    ],
+)
+def test_features_whose_sum_may_cancel_are_refused(head):
+    with pytest.raises(UserError, match="layer 'out' reads units with their signs changed, allowed: as they come"):
+        make(Signs(head))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda h, g: torch.cat([h, torch.relu(-g)], 1),
+        lambda h, g: torch.cat([h, torch.relu(g - h)], 1),
+        lambda h, g: torch.cat([2.0 * h, torch.nn.functional.leaky_relu(g, 0.2)], 1),
+        lambda h, g: torch.cat([h, g], 1),
+    ],
+)
+def test_features_of_any_sign_that_no_operation_turned_are_not(head):
+    make(Signs(head))

@@ -14,10 +14,10 @@ from fedarena.summation import sum_up
 from fedarena.transcript import weights
 
 
-def masked_round(defense, spread):
+def masked_round(defense, spread, dtype=torch.float64):
     """A round whose uploads were summed: what the federation writes down."""
     assert defense.secure is not None
-    (r,), _ = play(defense, 1)
+    (r,), _ = play(defense, 1, dtype=dtype)
     cohort = Cohort(r.participants, weights(defense.task.sizes, r.participants).double())
     summed = sum_up(defense.secure, r.ups, cohort, Rng(3))
     assert float((summed.wire - summed.wire.mean(0)).abs().mean()) > spread / 4
@@ -41,6 +41,18 @@ def test_a_shared_mask_that_gamma_cancels_hides_nothing_from_the_server():
     (whole,) = readings["upload"].observations
     assert whole.clients == (0, 1, 2)
     assert relative(whole.estimate, mean_gradient(defense, r.params, r.batches)) <= 1e-6
+
+
+@pytest.mark.parametrize(("precision", "least", "most"), [("float64", 0, 1e-6), ("float32", 1e-6, 1e-2)])
+def test_what_cancels_is_as_precise_as_the_messages(precision, least, most):
+    """Of a model in single precision: γ rounded to it would leave some 1e-8 of a large mask."""
+    defense = secured("cancelling", precision=precision)
+    r = masked_round(defense, 10.0, torch.float32)
+    (o,) = next(reading for reading in views(defense, [r], "server") if reading.name == "cancelled").observations
+    params = {name: p.double() for name, p in r.params.items()}
+    x, y = r.batches[1].images()
+    plain = torch.func.grad(defense.task.loss)(params, x.double(), y)
+    assert least <= relative({n: t.double() for n, t in o.estimate.items()}, plain) <= most
 
 
 @pytest.mark.parametrize("repeat", [3, 537])  # 537: one mask for every single entry
