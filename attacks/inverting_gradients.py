@@ -29,12 +29,13 @@ from torch import Tensor
 
 from fedarena.attacks.adam import adam, cosine, steps
 from fedarena.attacks.cards.inverting_gradients import Options
-from fedarena.attacks.kinks import Rounded
+from fedarena.attacks.kinks import Rounded, has_kinks
 from fedarena.attacks.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.least_squares import CORNER, HISTORY
 from fedarena.attacks.matching import Distance, Matching, Objective, lowest
 from fedarena.attacks.output_labels import output_labels, shown
 from fedarena.errors import UserError
+from fedarena.task import Task
 from fedarena.tensors import Tensors
 from fedarena.view import Observation, View
 
@@ -61,18 +62,24 @@ class InvertingGradients(Matching):
         super().__init__(options)
         self.knows_labels = options.labels == "given"
 
-    def fit(self, input_shape: tuple[int, ...]) -> None:
+    def fit(self, task: Task) -> None:
         """Anything fits: rows of a table go without total variation, whose weight may not be set there. Colours are
-        three."""
-        if self.options.colours and (len(input_shape) != 3 or input_shape[0] != 3):
+        three. What is to be rounded off must be there."""
+        o, shape = self.options, task.input_shape
+        if o.colours and (len(shape) != 3 or shape[0] != 3):
             raise UserError(
-                f"attack {self.name}: option 'colours' is True, allowed: False for inputs of shape {input_shape}, "
-                "which are not in three colours"
+                f"attack {self.name}: option 'colours' is True, allowed: False for inputs of shape {shape}, which are "
+                "not in three colours"
             )
-        if len(input_shape) != 3 and self.options.tv not in (0, Options.tv):
+        if len(shape) != 3 and o.tv not in (0, Options.tv):
             raise UserError(
-                f"attack {self.name}: option 'tv' is {self.options.tv:g}, allowed: 0 for inputs of shape "
-                f"{input_shape}, which are no images"
+                f"attack {self.name}: option 'tv' is {o.tv:g}, allowed: 0 for inputs of shape {shape}, which are no "
+                "images"
+            )
+        if o.kinks and not has_kinks(task, o.kinks):
+            raise UserError(
+                f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 for a model without ReLU and max "
+                "pooling, in which there is nothing to round off"
             )
 
     def weight_of_variation(self, view: View) -> float:
@@ -137,10 +144,10 @@ class InvertingGradients(Matching):
             width, i = o.kinks * SHARPER ** (i / o.iterations), i + 1
             with Rounded(width) as rounding:
                 found = evaluate(points)
-            if not rounding.met:
+            if not rounding.met:  # the model has some, and the protocol's simulator goes without the model
                 raise UserError(
-                    f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 for a model without ReLU and max "
-                    "pooling, in which there is nothing to round off"
+                    f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 where uploads are simulated "
+                    "without ReLU and max pooling"
                 )
             return found
 

@@ -12,6 +12,7 @@ the gradient is continuous, and what is searched for can be followed while r fal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import reduce
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from fedarena.errors import UserError
+from fedarena.task import Task
 
 RELU = {F.relu, F.relu_, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_}
 POOL = {F.max_pool2d, torch.max_pool2d}
@@ -59,6 +61,15 @@ class Rounded(TorchFunctionMode):
     def radius(self, z: Tensor) -> Tensor:
         """r, a number that is not differentiated; of no variation there is no bend to round."""
         return (self.width * z.detach().std(correction=0)).clamp_min(torch.finfo(z.dtype).tiny ** 0.5)
+
+
+def has_kinks(task: Task, width: float) -> bool:
+    """Whether a model has anything to round off. Raises UserError for max pooling that cannot be."""
+    # A copy that is evaluated draws no dropout and moves no running mean.
+    copy = deepcopy(task.model).eval()
+    with torch.no_grad(), Rounded(width) as rounding:
+        copy(torch.zeros(1, *task.input_shape).to(next(copy.parameters())))
+    return rounding.met
 
 
 def relu(z: Tensor, r: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ from fedarena.attacks.victims import spread
 from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.task import Task
 from fedarena.tensors import Tensors, flatten
 from fedarena.threat import NotApplicable
 from fedarena.view import Observation, View
@@ -200,11 +201,11 @@ class Matching(Inference):
         """Why an observation cannot be attacked, of which its numbers or the model tell; empty if it can."""
         return ""
 
-    def fit(self, input_shape: tuple[int, ...]) -> None:
-        if self.options.tv > 0 and len(input_shape) != 3:
+    def fit(self, task: Task) -> None:
+        if self.options.tv > 0 and len(task.input_shape) != 3:
             raise UserError(
                 f"attack {self.name}: option 'tv' is {self.options.tv}, allowed: 0 for inputs of shape "
-                f"{input_shape}, which are no images"
+                f"{task.input_shape}, which are no images"
             )
 
     def weight_of_variation(self, view: View) -> float:

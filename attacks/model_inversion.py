@@ -38,6 +38,7 @@ from fedarena.errors import UserError
 from fedarena.predictor import BlackBox, WhiteBox
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.task import Task
 from fedarena.view import View
 
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -61,11 +62,12 @@ class ModelInversion(Inference):
         """No round: the model in the end is all that it reads."""
         return Watch(0, -1, ())
 
-    def fit(self, input_shape: tuple[int, ...]) -> None:
-        if self.options.block > max(input_shape[1:]):
+    def fit(self, task: Task) -> None:
+        _, height, width = task.input_shape
+        if self.options.block > max(height, width):
             raise UserError(
                 f"attack model-inversion: option 'block' is {self.options.block}, allowed for images of "
-                f"{input_shape[1]} x {input_shape[2]}: 1 to {max(input_shape[1:])}"
+                f"{height} x {width}: 1 to {max(height, width)}"
             )
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.task import Task
 from fedarena.tensors import Tensors
 from fedarena.threat import NotApplicable
 from fedarena.view import Observation, View, seal
@@ -202,8 +203,9 @@ class Inference(ABC):
         """The rounds to be written down; by default the first one."""
         return Watch(0, 0, (0,))
 
-    def fit(self, input_shape: tuple[int, ...]) -> None:  # noqa: B027  (most fit anything)
-        """Refuse options that inputs of this shape leave no room for, before anything is trained. Raises UserError."""
+    def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
+        """Refuse options that this model or its inputs leave no room for, before anything is trained. Raises
+        UserError."""
 
     def unreadable(self, seen: Observation) -> str:
         """Why nothing can be made of what was seen, whatever its numbers; empty where something can.

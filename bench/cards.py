@@ -29,7 +29,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from fedarena.errors import UserError
-from fedarena.threat import EVERYONE, Party
+from fedarena.threat import EVERYONE, FORMS, Form, Party
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
 KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
@@ -130,18 +130,48 @@ def option(
     below: float | None = None,
     choices: Sequence[Any] | None = None,
     acts_with: tuple[str, *tuple[Any, ...]] | None = None,
+    idle_with: tuple[str, *tuple[Any, ...]] | None = None,
     party: Party | None = None,
+    form: Form | None = None,
 ) -> Any:
     """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`).
 
+    Where an option would do nothing, nothing but its default is allowed.
+
     Args:
-        acts_with: another option and the values of it with which alone this one does something; the name alone: any
-            value but the other's default. Elsewhere nothing but the default is allowed.
-        party: of an attack: the party as which alone it does something. An attack as others alone takes nothing but
-            the default.
+        acts_with: another option and the values of it with which alone this one does something.
+        idle_with: another option and the values of it with which this one does nothing; one of the two at most.
+        party, form: of an attack that reads: the party as which, and the form in which alone it does something.
     """
+    given = [Needs(*needs[:1], needs[1:], acts) for needs, acts in ((acts_with, True), (idle_with, False)) if needs]
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
-    return field(default=default, metadata=metadata | {"acts_with": acts_with, "party": party})
+    return field(default=default, metadata=metadata | {"needs": given, "party": party, "form": form})
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What another option has to be for one to do something.
+
+    Attributes:
+        other: its name.
+        values: those of it with which this one acts, or is idle.
+        acts: which of the two.
+    """
+
+    other: str
+    values: tuple[Any, ...]
+    acts: bool
+
+    def met(self, value: Any) -> bool:
+        """Whether the option acts beside this value of the other."""
+        return (value in self.values) == self.acts
+
+    def __str__(self) -> str:
+        """prior=population, or "tune other than 0"."""
+        texts = [to_text(value) for value in self.values]
+        if self.acts:
+            return " or ".join(f"{self.other}={text}" for text in texts)
+        return f"{self.other} other than {' and '.join(texts)}"
 
 
 def check_declaration(options: type[Any]) -> None:
@@ -152,7 +182,7 @@ def check_declaration(options: type[Any]) -> None:
             default of another type (records would tell 1 from 1.0).
         UserError: a default outside its own range.
         ValueError: an option that acts with another one that there is not, or with a value that that one cannot have,
-            or for a party that there is not.
+            or for a party or in a form that there is not.
     """
     if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
@@ -167,12 +197,17 @@ def check_declaration(options: type[Any]) -> None:
             )
         if not _is_a(f.default, hints[f.name]):
             raise TypeError(f"{where} has the default {f.default!r}, which is not of type {_type_name(hints[f.name])}")
-        if f.metadata["party"] not in (None, *EVERYONE):
-            raise ValueError(f"{where} is for party {f.metadata['party']!r}, allowed: {', '.join(EVERYONE)}")
-        if (needs := f.metadata["acts_with"]) is not None:
-            other, *values = needs
-            if other not in hints or not all(_is_a(value, hints[other]) for value in values):
-                raise ValueError(f"{where} acts with {', '.join(map(repr, needs))}, which the class does not have")
+        for what, words in (("party", EVERYONE), ("form", FORMS)):
+            if f.metadata[what] not in (None, *words):
+                raise ValueError(f"{where} is for {what} {f.metadata[what]!r}, allowed: {', '.join(words)}")
+        if len(f.metadata["needs"]) > 1:
+            raise ValueError(f"{where} has acts_with and idle_with, allowed: one of them")
+        for needs in f.metadata["needs"]:
+            if not needs.values:
+                raise ValueError(f"{where} names {needs.other!r} without a value, allowed: the name and values")
+            if needs.other not in hints or not all(_is_a(value, hints[needs.other]) for value in needs.values):
+                named = ", ".join(map(repr, (needs.other, *needs.values)))
+                raise ValueError(f"{where} acts with {named}, which the class does not have")
     check_options(options(), options.__qualname__)
 
 
@@ -191,13 +226,12 @@ def describe_options(options: type[Any]) -> list[OptionInfo]:
     """Name, type, default, allowed values and meaning of every option."""
     hints = typing.get_type_hints(options)
 
-    defaults = {f.name: f.default for f in dataclasses.fields(options)}
-
     def info(f: dataclasses.Field[Any]) -> OptionInfo:
         hint, meta = hints[f.name], f.metadata
-        needs = "" if meta["acts_with"] is None else f" (acts with {_needed(meta['acts_with'], defaults)} alone)"
-        who = "" if meta["party"] is None else f" (acts for party {meta['party']} alone)"
-        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, meta), meta["help"] + needs + who)
+        where = [f"with {needs}" for needs in meta["needs"]]
+        where += [f"{how} {meta[what]}" for what, how in HOW.items() if meta[what] is not None]
+        told = "".join(f" (acts {one} alone)" for one in where)
+        return OptionInfo(f.name, _type_name(hint), f.default, _allowed(hint, meta), meta["help"] + told)
 
     return [info(f) for f in dataclasses.fields(options)]
 
@@ -228,13 +262,12 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
 
 
 def check_options(made: Any, owner: str) -> None:
-    """Hold an options object to its declared ranges, and to options that do something. Raises UserError."""
+    """Hold an options object to its declared ranges, and to options that do something as some party in some form.
+    Raises UserError."""
     hints = typing.get_type_hints(type(made))
-    defaults = {f.name: f.default for f in dataclasses.fields(made)}
+    check_acting(made, owner, EVERYONE, FORMS)
     for f in dataclasses.fields(made):
         value, meta = getattr(made, f.name), f.metadata
-        if value != f.default and meta["acts_with"] is not None:
-            _check_acts(made, f.name, meta["acts_with"], defaults, owner)
         if value is None:
             continue
         for item in value if isinstance(value, tuple) else (value,):
@@ -243,37 +276,49 @@ def check_options(made: Any, owner: str) -> None:
                 raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {allowed}")
 
 
-def check_parties(made: Any, owner: str, parties: Collection[Party]) -> None:
-    """Hold an attack's options to the parties that it is run as: one that acts for another party alone would do
-    nothing. Raises UserError."""
-    for f in dataclasses.fields(made):
-        value, party = getattr(made, f.name), f.metadata["party"]
-        if value != f.default and party is not None and party not in parties:
-            raise UserError(
-                f"{owner}: option '{f.name}' is {to_text(value)}, allowed with party {', '.join(parties)}: "
-                f"{to_text(f.default)}, for it acts for party {party} alone"
-            )
+HOW = {"party": "for party", "form": "in form"}
+"""How one says as whom, and in which form, an option acts."""
 
 
-def _check_acts(
-    made: Any, name: str, needs: tuple[str, *tuple[Any, ...]], defaults: Mapping[str, Any], owner: str
-) -> None:
-    other, *values = needs
-    there = getattr(made, other)
-    if there in values if values else there != defaults[other]:
-        return
-    raise UserError(
-        f"{owner}: option '{name}' is {to_text(getattr(made, name))}, allowed with {other}={to_text(there)}: "
-        f"{to_text(defaults[name])}, for it does nothing there; it acts with {_needed(needs, defaults)}"
-    )
+def check_acting(made: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
+    """Hold options to doing something when an attack is run as these parties and in these forms.
+
+    An option that acts for one party or in one form alone stands at its default elsewhere, whatever was said, and what
+    others need of it is asked of that. Raises UserError.
+    """
+    fields = {f.name: f for f in dataclasses.fields(made)}
+    run = {"party": frozenset[str](parties), "form": frozenset[str](forms)}
+    for f in fields.values():
+        if (value := getattr(made, f.name)) == f.default:
+            continue
+        said, least = to_text(value), to_text(f.default)
+        acts = _where(f, run)
+        for what, how in HOW.items():
+            if not acts[what]:
+                asked = ", ".join(parties if what == "party" else forms)
+                raise UserError(
+                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {asked}: {least}, for it acts {how} "
+                    f"{f.metadata[what]} alone"
+                )
+        for needs in f.metadata["needs"]:
+            other = fields[needs.other]
+            there = _values(other, getattr(made, other.name), acts)
+            if not any(needs.met(one) for one in there):
+                raise UserError(
+                    f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={to_text(there[0])}: {least}, "
+                    f"for it does nothing there; it acts with {needs}"
+                )
 
 
-def _needed(needs: tuple[str, *tuple[Any, ...]], defaults: Mapping[str, Any]) -> str:
-    """prior=population, or "burn_rounds other than 0"."""
-    other, *values = needs
-    if values:
-        return " or ".join(f"{other}={to_text(value)}" for value in values)
-    return f"{other} other than {to_text(defaults[other])}"
+def _where(f: dataclasses.Field[Any], run: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """As which of the parties and in which of the forms of a run an option acts."""
+    return {what: asked if f.metadata[what] is None else asked & {f.metadata[what]} for what, asked in run.items()}
+
+
+def _values(f: dataclasses.Field[Any], value: Any, run: Mapping[str, frozenset[str]]) -> list[Any]:
+    """What an option stands at in a run: what was said, where it acts, and its default where it does not."""
+    acts = _where(f, run)
+    return [value] * all(acts.values()) + [f.default] * (acts != run)
 
 
 def to_text(value: Any) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from fedarena import registry
 from fedarena.cards import Card, Kind, to_text
 from fedarena.errors import UserError
 from fedarena.records import Record
 from fedarena.schedule import Schedule
+from fedarena.threat import EVERYONE, FORMS
 
 FLAGS = {"model": "--model", "partition": "--partition", "clients": "--clients", "dataset": "--dataset"}
 
@@ -42,7 +43,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     if record["knows"]:
         words += ["--knows", record["knows"]]
     elif record["party"]:
-        words += ["--party", record["party"], "--form", record["form"]]
+        words += ["--party", _asked(record, "party", EVERYONE), "--form", _asked(record, "form", FORMS)]
     if problem["device"] != "cpu":
         words += ["--device", problem["device"]]
     usual = _usual(record, attack)
@@ -52,22 +53,35 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     return shlex.join([*words, "--seeds", seeds or str(record["seed"])])
 
 
+def _asked(record: Record, what: Literal["party", "form"], words: Sequence[str]) -> str:
+    """The record's own, and those for which alone options are that it has: without them these would be refused."""
+    asked, given = {record[what]}, record["options"]["attack"]
+    if record["attack"] in registry.registries()["attack"].names():
+        fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
+        asked |= {f.metadata[what] for f in fields if _given(given.get(f.name, f.default)) != f.default}
+    return ",".join(word for word in words if word in asked)
+
+
 def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapping[str, str]) -> list[str]:
     """`--set GROUP.OPTION=VALUE` for what is not the default, or where a card would put something else."""
     defaults = _defaults(record, group)
     where = group.partition("+")[2] or group
     words = []
     for name, value in values.items():
-        # JSON has no tuples
-        given = tuple(value) if isinstance(value, list) else value
+        given = _given(value)
         if name in usual or defaults.get(name, given) != given or name not in defaults:
             words += ["--set", f"{where}.{name}={to_text(given)}"]
     return words
 
 
+def _given(value: Any) -> Any:
+    """A record's value as options have it: JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _defaults(record: Record, group: str) -> dict[str, Any]:
     if group == "training":
-        return asdict(Schedule())
+        return dataclasses.asdict(Schedule())
     kind, _, part = group.partition("+")
     names = {"defense": record["defense"].split("+")[0], "attack": record["attack"].split("+")[0]}
     try:
@@ -81,7 +95,7 @@ def _defaults(record: Record, group: str) -> dict[str, Any]:
             card = registry.find(_kind(kind), name)
     except UserError:  # a plug-in that is not installed here: every option is given
         return {}
-    return asdict(card.options())
+    return dataclasses.asdict(card.options())
 
 
 def _kind(group: str) -> Kind:

@@ -24,4 +24,4 @@ def require_runnable(spec: ProblemSpec, problem: Problem, protocol: Defense, att
     reading = made(attack.options)
     reading.watch(spec.schedule)
     goals.find(reading.goal).refuse(problem, reading)
-    reading.fit(problem.task.input_shape)
+    reading.fit(problem.task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,12 +13,13 @@ import pytest
 from fedarena import registry
 from fedarena.aggregator import Aggregator
 from fedarena.attack import Inference
-from fedarena.cards import KINDS, Card, Kind, describe_options, parse_options, to_text
+from fedarena.cards import KINDS, Card, Kind, check_acting, describe_options, parse_options, to_text
 from fedarena.defense import Defense
 from fedarena.errors import UserError
 from fedarena.poisoning import Poisoning
 from fedarena.records import canonical
 from fedarena.schedule import Schedule
+from fedarena.threat import EVERYONE, FORMS, Form, Party
 
 METHODS: list[tuple[Kind, str]] = [(kind, name) for kind in KINDS for name in registry.registries()[kind].names()]
 each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{name}" for kind, name in METHODS])
@@ -30,6 +31,12 @@ OPTIONS: list[tuple[str, type[Any], str]] = [
     for field in dataclasses.fields(options)
 ] + [("training", Schedule, field.name) for field in dataclasses.fields(Schedule)]
 each_option = pytest.mark.parametrize(("owner", "options", "name"), OPTIONS, ids=[f"{o}.{n}" for o, _, n in OPTIONS])
+
+
+def metadata(options: type[Any], name: str) -> Mapping[str, Any]:
+    """What an option was declared with."""
+    (found,) = [field.metadata for field in dataclasses.fields(options) if field.name == name]
+    return found
 
 
 def is_built_in(card: Card) -> bool:
@@ -112,31 +119,74 @@ def test_an_option_s_dashes_and_underscores_are_the_same(owner: str, options: ty
     assert dashed == parse_options(options, there | {name: text}, owner)
 
 
-@pytest.mark.parametrize(
-    ("owner", "options", "name"),
-    [row for row in OPTIONS if row[1].__dataclass_fields__[row[2]].metadata["acts_with"]],
-    ids=lambda part: part if isinstance(part, str) else "",
-)
+NEEDY = [row for row in OPTIONS if metadata(*row[1:])["needs"]]
+OF_ONE = [
+    (*row, what) for row in OPTIONS for what in ("party", "form") if metadata(*row[1:])[what] is not None
+]  # owner, options, name, and of what it is for one alone
+
+
+@pytest.mark.parametrize(("owner", "options", "name"), NEEDY, ids=[f"{o}.{n}" for o, _, n in NEEDY])
 def test_an_option_is_refused_where_it_would_do_nothing(owner: str, options: type[Any], name: str) -> None:
-    other, *values = options.__dataclass_fields__[name].metadata["acts_with"]
+    ((other, values, acts),) = [dataclasses.astuple(needs) for needs in metadata(options, name)["needs"]]
     default = getattr(options(), other)
-    elsewhere = next(
-        text
-        for text in (to_text(default), *candidates(options, other, default))
-        if (values or text == to_text(default)) and text not in [to_text(value) for value in values]
-    )
-    refused = {name: other_value(options, name), other: elsewhere}
-    with pytest.raises(UserError, match=f"option '{name}' is .*, allowed with {other}={re.escape(elsewhere)}: "):
-        parse_options(options, refused, owner)
-    assert parse_options(options, {other: elsewhere}, owner)
+    texts = [to_text(value) for value in values]
+    there = (to_text(default), *candidates(options, other, default))
+    elsewhere = next(text for text in there if text not in texts) if acts else texts[-1]
+    # Where the other acts itself, lest it stand at its default.
+    parties, forms = only(options, other)
+    said = f"option '{name}' is .*, allowed with {other}={re.escape(elsewhere)}: "
+    with pytest.raises(UserError, match=said):
+        accept(options, {name: other_value(options, name), other: elsewhere}, owner, parties, forms)
+    accept(options, {other: elsewhere}, owner, parties, forms)
+
+
+@pytest.mark.parametrize(
+    ("owner", "options", "name", "what"), OF_ONE, ids=[f"{o}.{n}-{what}" for o, _, n, what in OF_ONE]
+)
+def test_an_option_for_one_party_or_form_is_refused_elsewhere(
+    owner: str, options: type[Any], name: str, what: str
+) -> None:
+    kind, _, method = owner.partition(" ")
+    assert kind == "attack"
+    assert issubclass(registry.find("attack", method).load(), Inference), "poisoning has neither party nor form"
+    made = parse_options(options, where_it_acts(options, name) | {name: other_value(options, name)}, owner)
+    one = metadata(options, name)[what]
+    parties, forms = only(options, name)
+    check_acting(made, owner, parties, forms)
+    others: dict[str, Any] = {"party": parties, "form": forms}
+    others[what] = [word for word in {"party": EVERYONE, "form": FORMS}[what] if word != one]
+    said = rf"option '{name}' is .*, allowed with {what} .* (for party|in form) {one} alone"
+    with pytest.raises(UserError, match=said):
+        check_acting(made, owner, others["party"], others["form"])
+    shown = next(row.help for row in describe_options(options) if row.name == name)
+    assert f"{one} alone)" in shown
+
+
+def accept(
+    options: type[Any],
+    given: Mapping[str, str],
+    owner: str,
+    parties: Collection[Party],
+    forms: Collection[Form],
+) -> None:
+    """Raises UserError for options that would do nothing as these parties and in these forms."""
+    check_acting(parse_options(options, given, owner), owner, parties, forms)
+
+
+def only(options: type[Any], name: str) -> tuple[tuple[Party, ...], tuple[Form, ...]]:
+    """As which parties and in which forms an option acts."""
+    meta = metadata(options, name)
+    return (meta["party"],) if meta["party"] else EVERYONE, (meta["form"],) if meta["form"] else FORMS
 
 
 def where_it_acts(options: type[Any], name: str) -> dict[str, str]:
     """What another option has to be for this one to act."""
-    if (needs := options.__dataclass_fields__[name].metadata["acts_with"]) is None:
-        return {}
-    other, *values = needs
-    return {other: to_text(values[0]) if values else other_value(options, other)}
+    for needs in metadata(options, name)["needs"]:
+        if needs.acts:
+            return {needs.other: to_text(needs.values[0])}
+        default = getattr(options(), needs.other)
+        return {needs.other: to_text(default) if needs.met(default) else other_value(options, needs.other)}
+    return {}
 
 
 def other_value(options: type[Any], name: str) -> str:
@@ -153,7 +203,7 @@ def other_value(options: type[Any], name: str) -> str:
 
 def candidates(options: type[Any], name: str, default: Any) -> Iterator[str]:
     """Texts that may be allowed: the choices, the bounds, and neighbours of the default."""
-    (meta,) = [field.metadata for field in dataclasses.fields(options) if field.name == name]
+    meta = metadata(options, name)
     yield from (to_text(choice) for choice in meta["choices"] or ())
     yield from (to_text(meta[bound]) for bound in ("low", "high") if meta[bound] is not None)
     if type(default) in (int, float):

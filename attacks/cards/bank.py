@@ -14,7 +14,7 @@ class Options(Tuning):
 
     turn: float = option(0.9, "share of the scheduled rounds after which it strikes for the first time", low=0, high=1)
     burn_rounds: int = option(0, "rounds of a strike; 0: until the end", low=0)
-    bank_rounds: int = option(0, "rounds of banking between two strikes", low=0, acts_with=("burn_rounds",))
+    bank_rounds: int = option(0, "rounds of banking between two strikes", low=0, idle_with=("burn_rounds", 0))
     strike: str = option(
         "labels",
         "labels: train the model on wrong labels, y + 1; sideways: the same without its component along the gradient, "

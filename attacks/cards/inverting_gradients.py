@@ -35,7 +35,9 @@ class Options(Victims):
         "at the start; it falls to a hundredth; 0: not at all",
         low=0,
     )
-    colours: bool = option(False, "the total variation is of the differences of three colours, too")
+    colours: bool = option(
+        False, "the total variation is of the differences of three colours, too", idle_with=("tv", 0.0)
+    )
     polish: int = option(0, "evaluations of L-BFGS after Adam, with a thousandth of τ, at most", low=0)
     max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from fedarena.cards import Card, option
 
+WITHIN_ROUNDS = ("classifier", "round-forest", "ridge")
+"""Classifiers of single rounds, which learn from batches of their own."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -18,9 +21,17 @@ class Options:
         "in one of so many rounds attacked the victim's samples have the property; in one they always lack it",
         low=1,
     )
-    with_batches: int = option(2, "the attacker's own batches with the property, in each round attacked", low=1)
-    without_batches: int = option(8, "the attacker's own batches without it", low=1)
-    round_batches: int = option(32, "adaptive form: own batches of either kind for a classifier of one round", low=2)
+    with_batches: int = option(
+        2, "the attacker's own batches with the property, in each round attacked", low=1, idle_with=WITHIN_ROUNDS
+    )
+    without_batches: int = option(8, "the attacker's own batches without it", low=1, idle_with=WITHIN_ROUNDS)
+    round_batches: int = option(
+        32,
+        "own batches of either kind for a classifier of one round",
+        low=2,
+        idle_with=("classifier", "forest"),
+        form="adaptive",
+    )
     match_classes: bool = option(
         True, "draw own samples with the property and without it with the same shares of the classes"
     )
@@ -31,12 +42,14 @@ class Options:
         "better on samples that the attacker held back, in the paper form margins (best), all entries (plain), or as "
         "in the authors' code the largest magnitudes by kernel and input",
         choices=("best", "margins", "slopes", "plain", "code"),
+        idle_with=("classifier", "ridge"),
     )
     classifier: str = option(
         "best",
-        "adaptive form: one forest for all rounds, a forest or a ridge in each round, or what does best on samples "
-        "that the attacker held back",
+        "one forest for all rounds, which is the paper form's, a forest or a ridge in each round, or what does best on "
+        "samples that the attacker held back",
         choices=("best", "forest", "round-forest", "ridge"),
+        form="adaptive",
     )
 
 

@@ -11,5 +11,5 @@ class Tuning:
 
     tune: int = option(0, "simulated runs that the attacker may spend on choosing its strength; 0: none", low=0)
     tune_rounds: int = option(
-        0, "rounds of a simulated run; 0: as many as the real one has", low=0, acts_with=("tune",)
+        0, "rounds of a simulated run; 0: as many as the real one has", low=0, idle_with=("tune", 0)
     )

@@ -98,7 +98,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
     seeds = read_seeds(args.seeds)
     from fedarena import compose, goals
-    from fedarena.cards import check_parties
+    from fedarena.cards import check_acting
     from fedarena.poisoning import Poisoning
     from fedarena.problem import build
     from fedarena.rehearsal import require_summable
@@ -141,7 +141,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     goal = goals.find(made.goal)
     parties = read_choices("party", args.party, goal.parties)
     forms = read_choices("form", args.form, FORMS)
-    check_parties(attack.options, f"attack {attack.name}", parties)
+    check_acting(attack.options, f"attack {attack.name}", parties, forms)
     return [
         group(m, attack, threats(parties, forms if m is defense else (goal.undefended,)), seed)
         for seed in seeds

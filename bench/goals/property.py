@@ -17,7 +17,6 @@ from torch import Tensor
 
 from fedarena.attack import Inference, PropertyScores, Scores, Watch
 from fedarena.batch import Batch
-from fedarena.cards import did_you_mean
 from fedarena.defense import Reading
 from fedarena.errors import UserError
 from fedarena.goals.goal import Challenge, Draw, Sights, auc, given_of_readings, span, values
@@ -146,7 +145,7 @@ def asked(problem: Problem, attack: Inference) -> str:
             "property inference: digits, lfw, utkface or another that has some"
         )
     if name and name not in known:
-        raise UserError(f"option 'property' is '{name}'{did_you_mean(name, known)}")
+        raise UserError(f"option 'property' is '{name}', allowed with {problem.dataset}: {', '.join(known)}")
     return name or known[0]
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from fedarena import compose, goals, registry
 from fedarena.attack import Inference
-from fedarena.cards import check_parties
+from fedarena.cards import check_acting
 from fedarena.errors import UserError
+from fedarena.goals.goal import Goal
 from fedarena.poisoning import Poisoning
 from fedarena.problem import ProblemSpec
 from fedarena.sharing import references
@@ -159,8 +160,17 @@ def _check_threats(suite: Suite) -> None:
                         f"none: it has {', '.join(words)}"
                     )
             if not issubclass(made, Poisoning):
-                parties = [p for p in goals.find(made.goal).parties if not matrix.parties or p in matrix.parties]
-                check_parties(spec.options, f"suite {suite.name}: matrix {i}: attack {spec.name}", parties)
+                goal = goals.find(made.goal)
+                parties = [p for p in goal.parties if not matrix.parties or p in matrix.parties]
+                owner = f"suite {suite.name}: matrix {i}: attack {spec.name}"
+                check_acting(spec.options, owner, parties, _forms(suite, matrix, goal))
+
+
+def _forms(suite: Suite, matrix: Matrix, goal: Goal) -> list[Form]:
+    """In which an attack that reads is run on a matrix's defenses."""
+    plain = [_defense(suite, text) == MethodSpec(compose.PLAIN) for text in matrix.defenses]
+    asked = {form for form in FORMS if not matrix.forms or form in matrix.forms} if not all(plain) else set()
+    return [form for form in FORMS if form in asked or (any(plain) and form == goal.undefended)]
 
 
 def _defense(suite: Suite, text: str) -> MethodSpec:

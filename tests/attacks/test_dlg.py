@@ -187,9 +187,10 @@ def test_not_applicable() -> None:
 
 def test_total_variation_needs_images() -> None:
     made = DLG(replace(QUICK, tv=0.1))
-    made.fit((1, 8, 8))
+    images, rows = (Task(torch.nn.Linear(64, 10), shape, 10, (4,), Schedule()) for shape in ((1, 8, 8), (64,)))
+    made.fit(images)
     with pytest.raises(UserError, match=r"option 'tv' is 0\.1.*shape \(64,\)"):
-        made.fit((64,))
+        made.fit(rows)
 
 
 def test_total_variation_smooths() -> None:

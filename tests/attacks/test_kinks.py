@@ -14,10 +14,12 @@ from fedarena.attack import Reconstruction
 from fedarena.attacks.adam import cosine, steps
 from fedarena.attacks.cards.inverting_gradients import Options
 from fedarena.attacks.inverting_gradients import InvertingGradients, between_directions, one_less_cosine
-from fedarena.attacks.kinks import Rounded, pool, relu
+from fedarena.attacks.kinks import Rounded, has_kinks, pool, relu
 from fedarena.attacks.matching import opponents
 from fedarena.errors import UserError
 from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.task import Task
 from fedarena.tensors import Tensors
 from fedarena.threat import Threat
 from fedarena.view import Observation, View
@@ -177,15 +179,40 @@ def test_every_option_acts(other: dict[str, bool | str | float]) -> None:
 
 
 def test_two_colours_are_refused() -> None:
-    view, _ = observed()
     attack = InvertingGradients(replace(USUAL, colours=True))
     for shape in ((1, 8, 8), (2, 8, 8), (12,)):
         with pytest.raises(UserError, match="colours"):
-            attack.fit(shape)
-    attack.fit(view.input_shape)
+            attack.fit(task(nn.Linear(4, 4), shape))
+    attack.fit(task(nn.Linear(4, 4), (3, 8, 8)))
+
+
+def task(net: nn.Module, shape: tuple[int, ...] = (3, 8, 8)) -> Task:
+    """Public facts of a federation that trains this network."""
+    return Task(net, shape, 4, (4,), Schedule())
 
 
 def test_what_has_no_kinks_cannot_be_rounded_off() -> None:
+    attack = InvertingGradients(replace(USUAL, kinks=0.5))
+    smooth = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Sigmoid(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(18, 4))
+    with pytest.raises(UserError, match=r"option 'kinks' is 0\.5, allowed: 0 for a model without ReLU and max pooling"):
+        attack.fit(task(smooth))
+    InvertingGradients(USUAL).fit(task(smooth))
+    with pytest.raises(UserError, match=r"option 'kinks' rounds off max pooling without padding .* allowed: 0$"):
+        attack.fit(task(nn.Sequential(nn.MaxPool2d(3, padding=1), nn.Flatten(), nn.Linear(27, 4))))
+    for layer in (nn.ReLU(), nn.MaxPool2d(1)):
+        attack.fit(task(nn.Sequential(layer, nn.Flatten(), nn.Linear(192, 4))))
+
+
+def test_looking_for_kinks_leaves_the_model_as_it_is() -> None:
+    net = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(192, 4))
+    before, state = {n: t.clone() for n, t in net.state_dict().items()}, torch.random.get_rng_state()
+    assert has_kinks(task(net), 0.5)
+    assert net.training
+    assert all(torch.equal(t, before[n]) for n, t in net.state_dict().items())
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_protocol_that_simulates_without_the_model_s_kinks_is_refused_when_it_is_met() -> None:
     view, _ = observed(smooth=True)
-    with pytest.raises(UserError, match=r"option 'kinks' is 0.5, allowed: 0 for a model without ReLU and max pooling"):
+    with pytest.raises(UserError, match=r"option 'kinks' is 0\.5, allowed: 0 where uploads are simulated without ReLU"):
         guess(view, replace(USUAL, iterations=4, kinks=0.5))

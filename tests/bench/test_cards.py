@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from fedarena.cards import (
     Card,
     NoOptions,
+    check_acting,
     check_options,
-    check_parties,
     describe_options,
     option,
     parse_options,
     to_text,
 )
 from fedarena.errors import UserError
+from fedarena.threat import EVERYONE, FORMS, Form, Party
 
 
 @dataclass(frozen=True)
@@ -188,16 +189,23 @@ def test_an_option_that_acts_with_what_cannot_be_is_refused() -> None:
         card(options=declare(int, 1, acts_with=("law", "b")))
     with pytest.raises(ValueError, match="acts with 'value', 'b'"):
         card(options=declare(int, 1, acts_with=("value", "b")))
+    with pytest.raises(ValueError, match="acts with 'law', 'b', which the class"):
+        card(options=declare(int, 1, idle_with=("law", "b")))
+    with pytest.raises(ValueError, match=r"Made\.value names 'value' without a value, allowed: the name and values"):
+        card(options=declare(int, 1, idle_with=("value",)))
+    with pytest.raises(ValueError, match=r"Made\.value has acts_with and idle_with, allowed: one of them"):
+        card(options=declare(int, 1, acts_with=("value", 2), idle_with=("value", 1)))
 
 
 @dataclass(frozen=True)
 class Dependent:
     """Options that act with others."""
 
-    law: str = option("a", "a choice", choices=("a", "b"))
+    law: str = option("a", "a choice", choices=("a", "b", "c"))
     turns: int = option(0, "a count", low=0)
     width: float = option(1.0, "a width", acts_with=("law", "b"))
-    pause: int | None = option(None, "a pause", acts_with=("turns",))
+    pause: int | None = option(None, "a pause", idle_with=("turns", 0))
+    depth: int = option(1, "a depth", idle_with=("law", "a", "b"))
 
 
 def test_an_option_that_would_do_nothing_is_refused() -> None:
@@ -211,28 +219,73 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
         parse_options(Dependent, {"width": "2"}, "x")
     with pytest.raises(UserError, match=r"'pause' is 1, allowed with turns=0: none, .* acts with turns other than 0$"):
         parse_options(Dependent, {"pause": "1"}, "x")
-    assert {row.name: row.help for row in describe_options(Dependent)}["width"] == "a width (acts with law=b alone)"
+    assert parse_options(Dependent, {"law": "c", "depth": "2"}, "x").depth == 2
+    for law in ("a", "b"):
+        said = rf"'depth' is 2, allowed with law={law}: 1, .* acts with law other than a and b$"
+        with pytest.raises(UserError, match=said):
+            parse_options(Dependent, {"law": law, "depth": "2"}, "x")
+    helps = {row.name: row.help for row in describe_options(Dependent)}
+    assert helps["width"] == "a width (acts with law=b alone)"
+    assert helps["pause"] == "a pause (acts with turns other than 0 alone)"
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Options of which one acts for those without the parameters."""
+    """Options of which one acts for those without the parameters, and others in one form."""
 
     step: float = option(1.0, "a step")
     queries: int = option(3, "a count", party="outsider")
+    rule: str = option("a", "a choice", choices=("a", "b"), form="adaptive")
+    shown: str = option("x", "a choice", choices=("x", "y"), idle_with=("rule", "b"))
+    width: int = option(1, "a width", form="adaptive", acts_with=("rule", "b"))
+
+
+def refused(party: Party | None = None, form: Form | None = None, **given: str) -> str:
+    """What is said of options when an attack is run as one party in one form, or as all in all; empty: nothing."""
+    made = parse_options(Outside, given, "x")
+    try:
+        check_acting(made, "x", (party,) if party else EVERYONE, (form,) if form else FORMS)
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def test_an_option_for_another_party_alone_is_refused() -> None:
-    check_parties(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "outsider"))
-    check_parties(parse_options(Outside, {"step": "4", "queries": "3"}, "x"), "x", ("server",))
+    assert not refused(queries="4")
+    assert not refused("outsider", queries="4")
+    assert not refused("server", step="4", queries="3")
+    check_acting(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "outsider"), FORMS)
     with pytest.raises(
         UserError,
         match=r"x: option 'queries' is 4, allowed with party server, client: 3, for it acts for party outsider alone$",
     ):
-        check_parties(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "client"))
+        check_acting(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "client"), FORMS)
     assert describe_options(Outside)[1].help == "a count (acts for party outsider alone)"
     with pytest.raises(ValueError, match=r"Made\.value is for party 'nobody', allowed: server, client"):
         card(options=declare(int, 1, party="nobody"))
+
+
+def test_an_option_of_another_form_alone_is_refused() -> None:
+    assert not refused(rule="b")
+    assert not refused(form="adaptive", rule="b")
+    said = "x: option 'rule' is b, allowed with form paper: a, for it acts in form adaptive alone"
+    assert refused(form="paper", rule="b") == said
+    assert describe_options(Outside)[2].help == "a choice (acts in form adaptive alone)"
+    assert describe_options(Outside)[4].help == "a width (acts with rule=b alone) (acts in form adaptive alone)"
+    with pytest.raises(ValueError, match=r"Made\.value is for form 'long', allowed: paper, adaptive"):
+        card(options=declare(int, 1, form="long"))
+
+
+def test_an_option_stands_at_its_default_in_the_form_in_which_it_does_not_act() -> None:
+    both = {"rule": "b", "shown": "y"}
+    assert not refused(**both), "in the paper form the rule is a, and what is shown matters"
+    assert refused(form="adaptive", **both) == (
+        "x: option 'shown' is y, allowed with rule=b: x, for it does nothing there; it acts with rule other than b"
+    )
+    assert not refused(form="paper", shown="y")
+    assert not refused(rule="b", width="2")
+    with pytest.raises(UserError, match=r"'width' is 2, allowed with rule=a: 1, .* it acts with rule=b$"):
+        parse_options(Outside, {"width": "2"}, "x")
 
 
 @given(finite)

@@ -51,11 +51,31 @@ iterations = 3
 [methods.delayed]
 start = 1
 
+[methods.property-inference]
+rounds = 2
+round_batches = 3
+
+[methods.model-inversion]
+iterations = 2
+directions = 3
+
 [[matrix]]
 problem = "read"
 defenses = ["fedavg", "dbcl", "pbpfl", "zero-sum", "dbcl+nnm+median"]
 attacks = ["dlg"]
 parties = ["server"]
+
+[[matrix]]
+problem = "read"
+defenses = ["dbcl"]
+attacks = ["property-inference"]
+parties = ["server"]
+
+[[matrix]]
+problem = "read"
+defenses = ["fedavg"]
+attacks = ["model-inversion"]
+parties = ["client", "outsider"]
 
 [[matrix]]
 problem = "local"
@@ -105,7 +125,13 @@ def test_every_record_of_a_mixed_suite_is_made_by_its_command(
             assert name in made[command], f"{command}\n{record['attack']} on {record['defense']}"
             assert stable(made[command][name]) == stable(record)
             exact += 1
-    assert exact >= 15
+    assert exact >= 20
+    told = {(r["attack"], r["party"], r["form"]): command_of(r) for r in records.values() if r["defense"] != "fedavg"}
+    # A classifier of one round acts in the adaptive form alone: without that form its batches would be refused.
+    assert "--form paper,adaptive" in told["property-inference", "server", "paper"]
+    assert "--form adaptive" in told["property-inference", "server", "adaptive"]
+    (inverted,) = [r for r in records.values() if (r["attack"], r["party"]) == ("model-inversion", "client")]
+    assert "--party client,outsider" in command_of(inverted)
 
 
 def test_other_seeds_take_the_place_of_its_own(tmp_path: Path) -> None:

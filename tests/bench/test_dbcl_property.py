@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from fedarena.reproduce.dbcl_property import CASES, PIECES, Case, measure
+from fedarena import compose, registry
+from fedarena.cards import check_acting
+from fedarena.compose import parse_defense
+from fedarena.problem import ProblemSpec, build
+from fedarena.reproduce.dbcl_property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
+from fedarena.runnable import require_runnable
 from fedarena.schedule import Schedule
+from fedarena.spec import MethodSpec
+from fedarena.threat import FORMS
 
 SMALL = replace(
     CASES[0],
@@ -50,6 +59,39 @@ def test_forms_that_are_not_measured_are_said() -> None:
     *rows, last = measure(small, "fedavg", None, 0, lambda share, text: None)
     assert {r["form"] for r in rows} == {"paper"}
     assert (last["form"], last["reading"], last["auc"]) == ("adaptive", "because", None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_options_of_a_federation_act_in_the_forms_that_are_measured(case: Case) -> None:
+    method = registry.find("attack", "property-inference")
+    options = method.parse(dict(case.attack))
+    check_acting(options, case.title, PARTIES, case.forms)
+    assert bool(case.left_out) == (set(case.forms) != set(FORMS))
+    watch = method.load()(options).watch(case.schedule)
+    assert len(watch.victims) == options.rounds
+    assert watch.last < case.schedule.rounds
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.dataset == "utkface"], ids=lambda case: case.title)
+def test_faces_in_colour_can_be_set_up(case: Case) -> None:
+    folder = Path(os.environ.get("FEDARENA_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+    if not (folder / "utkface_32.npz").is_file():
+        pytest.skip(f"no utkface_32.npz in {folder}: set FEDARENA_DATA")
+    model, method = registry.find("model", case.model), registry.find("attack", "property-inference")
+    problem = ProblemSpec(
+        *(case.dataset, case.model, "iid", 2, model.parse(dict(case.options))),
+        registry.find("partition", "iid").parse({}),
+        case.schedule,
+    )
+    built = build(problem, 0, folder)
+    spec = MethodSpec(method.name, method.parse(dict(case.attack)))
+    for name in DEFENSES:
+        protocol = compose.make_defense(parse_defense(name, {}), built.task)
+        require_runnable(problem, built, protocol, spec)
+    inputs = built.init["fc1.weight"].shape[1]
+    assert inputs == {"UTKFace, narrow": 512, "UTKFace, the paper's network": 2048}[case.title]
+    having = [int((known == 1).sum()) for known in built.attributes["black"]]
+    assert having == [307, 93]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -156,7 +156,7 @@ def test_data_without_attributes_and_attributes_that_are_not_there_are_refused()
     held = problem()
     with pytest.raises(UserError, match="'dataset' is digits, whose samples have no attributes"):
         PropertyOfBatch().refuse(replace(held, attributes={}), made())
-    with pytest.raises(UserError, match="option 'property' is 'bald'; did you mean bold"):
+    with pytest.raises(UserError, match="option 'property' is 'bald', allowed with digits: bold"):
         PropertyOfBatch().refuse(held, made(property="bald"))
     assert asked(held, made()) == asked(held, made(property="bold")) == "bold"
 

@@ -63,6 +63,8 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 RUN = ("run", "--defense=dbcl", "--attack=dlg")
+PROPERTY = ("run", "--defense=dbcl", "--attack=property-inference")
+GEIPING = ("run", "--defense=fedavg", "--attack=inverting-gradients")
 
 BAD = {
     "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl"),
@@ -125,6 +127,34 @@ BAD = {
         ("run", "--defense=fedavg", "--attack=model-inversion", "--party=server,client", "--set", "attack.block=2"),
         "attack model-inversion: option 'block' is 2, allowed with party server, client: 1, for it acts for party "
         "outsider alone",
+    ),
+    "a classifier of the adaptive form": (
+        (*PROPERTY, "--form=paper", "--set", "attack.classifier=ridge"),
+        "attack property-inference: option 'classifier' is ridge, allowed with form paper: best, for it acts in form "
+        "adaptive alone",
+    ),
+    "batches for a classifier of the adaptive form": (
+        (*PROPERTY, "--form=paper", "--set", "attack.round_batches=4"),
+        "attack property-inference: option 'round_batches' is 4, allowed with form paper: 32, for it acts in form "
+        "adaptive alone",
+    ),
+    "features that a ridge does not read": (
+        (*PROPERTY, "--form=adaptive", "--set", "attack.classifier=ridge", "--set", "attack.features=code"),
+        "attack property-inference: option 'features' is code, allowed with classifier=ridge: best, for it does "
+        "nothing there; it acts with classifier other than ridge",
+    ),
+    "no such attribute": (
+        (*PROPERTY, "--set", "attack.property=nope"),
+        "option 'property' is 'nope', allowed with digits: bold",
+    ),
+    "kinks of a smooth model": (
+        (*GEIPING, "--model=lenet-dlg", "--set", "attack.kinks=1"),
+        "attack inverting-gradients: option 'kinks' is 1, allowed: 0 for a model without ReLU and max pooling",
+    ),
+    "colours of no variation": (
+        (*GEIPING, "--set", "attack.colours=true", "--set", "attack.tv=0"),
+        "attack inverting-gradients: option 'colours' is true, allowed with tv=0.0: false, for it does nothing there; "
+        "it acts with tv other than 0.0",
     ),
     "no images to invert": (
         ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),

@@ -116,6 +116,20 @@ def test_an_option_for_a_party_that_a_matrix_leaves_out_is_refused() -> None:
         trials(text + 'parties = ["server", "client"]')
 
 
+def test_an_option_of_a_form_in_which_a_matrix_runs_nothing_is_refused() -> None:
+    def text(defenses: str, forms: str = "") -> str:
+        matrix = f'[[matrix]]\nproblem = "read"\ndefenses = [{defenses}]\nattacks = ["property-inference"]\n'
+        return f'{READ}[methods.property-inference]\nrounds = 4\nclassifier = "ridge"\n{matrix}{forms}'
+
+    paper = 'forms = ["paper"]'
+    assert trials(text('"dbcl"'))
+    assert trials(text('"fedavg"', paper)), "without a defense the form is the adaptive one, whatever is asked for"
+    assert trials(text('"fedavg", "dbcl"', paper))
+    message = "matrix 1: attack property-inference: option 'classifier' is ridge, allowed with form paper: best"
+    with pytest.raises(UserError, match=message):
+        trials(text('"dbcl"', paper))
+
+
 @pytest.mark.parametrize("name", names())
 def test_the_package_s_suites_can_be_run(name: str) -> None:
     found = trials_of(load(name), (0,))
