@@ -92,4 +92,5 @@ CARD = Card(
             "the rounding of activations and losses, which in float16 is most of a difference unless σ is large",
         ),
     ),
+    version=2,
 )
