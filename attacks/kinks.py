@@ -66,8 +66,8 @@ class Rounded(TorchFunctionMode):
 def has_kinks(task: Task, width: float) -> bool:
     """Whether a model has anything to round off. Raises UserError for max pooling that cannot be."""
     # A copy that is evaluated draws no dropout and moves no running mean.
-    copy = deepcopy(task.model).eval()
-    with torch.no_grad(), Rounded(width) as rounding:
+    copy, rounding = deepcopy(task.model).eval(), Rounded(width)
+    with torch.no_grad(), rounding:
         copy(torch.zeros(1, *task.input_shape).to(next(copy.parameters())))
     return rounding.met
 

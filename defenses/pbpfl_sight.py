@@ -57,8 +57,8 @@ def _of_one_output(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
     if defense.task.schedule.server_optimizer == "sgd" and not defense.no_mean():
         for first in (t, t - 1):
             if first in seen and first + 1 in seen:
-                pair = (opened(defense, seen[first + i]) for i in (0, 1))
-                return gammas_from_balance(*pair, defense.plan)[t - first]
+                sent, after = opened(defense, seen[first]), opened(defense, seen[first + 1])
+                return gammas_from_balance(sent, after, defense.plan)[t - first]
     near = sorted(sorted(seen, key=lambda s: abs(s - t))[:NEAREST])
     own = seen[t].own_data
 
