@@ -260,7 +260,8 @@ def cells(
     model = registry.find("model", "mlp").parse({"widths": "64"})
     schedule = Schedule(rounds=32, batch_size=64, lr=0.1)
     problem = ProblemSpec("digits", "mlp", "iid", clients, model, registry.find("partition", "iid").parse({}), schedule)
-    method = attack(**{"rounds": "30", "every": "2", "round_batches": "8", **options})
+    few = {} if options.get("classifier") == "forest" else {"round_batches": "8"}
+    method = attack(**{"rounds": "30", "every": "2", **few, **options})
     made = compose.parse_defense(defense, defense_options or {})
     return trial.prepare(GroupSpec(problem, made, method, threats((party,), (form,)), 0))
 

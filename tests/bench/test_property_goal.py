@@ -33,7 +33,10 @@ FAST = {"rounds": "10", "round_batches": "4"}
 
 
 def attack(**options: str) -> MethodSpec:
-    return MethodSpec("property-inference", registry.find("attack", "property-inference").parse({**FAST, **options}))
+    fast = FAST | options
+    if options.get("classifier") == "forest":  # which has no batches of a round's own
+        del fast["round_batches"]
+    return MethodSpec("property-inference", registry.find("attack", "property-inference").parse(fast))
 
 
 def made(**options: str) -> Inference:
