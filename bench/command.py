@@ -55,7 +55,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
 
 def _asked(record: Record, what: Literal["party", "form"], words: Sequence[str]) -> str:
     """The record's own, and those for which alone options are that it has: without them these would be refused."""
-    asked, given = {record[what]}, record["options"]["attack"]
+    asked, given = {record[what]}, record["options"].get("attack", {})
     if record["attack"] in registry.registries()["attack"].names():
         fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
         asked |= {f.metadata[what] for f in fields if _given(given.get(f.name, f.default)) != f.default}

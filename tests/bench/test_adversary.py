@@ -177,7 +177,7 @@ def test_clients_that_compute_nothing_cost_nothing_and_send_what_they_like() -> 
             return super().clients(down, batches, memories, noises)
 
     run = play(Silent, problem=problem, defense=Counting(NoOptions(), problem.task))[0]
-    assert ran == [4] * 4
+    assert [n for n in ran if n > 1] == [4] * 4  # one is a client whose memory is measured
     bad = [i for i, c in enumerate(run.rounds[0].participants) if c in problem.corrupted]
     assert all(not t[bad].any() for t in run.rounds[0].ups.values())
 

@@ -164,7 +164,8 @@ def test_clients_that_rebuild_the_model_survive_failed_rounds(optimizer):
 
     def working(*given):
         found = clients(*given)
-        held.extend(last)  # and not what is opened where the harness measures one client's step
+        if len(given[1]) == 4:  # and not where the harness measures one client's step
+            held.extend(last)
         return found
 
     last = []
