@@ -20,7 +20,7 @@ from fedarena.criterion import Criterion
 from fedarena.errors import UserError
 from fedarena.positive_scaling import canonical, plan
 from fedarena.task import Task
-from fedarena.tensors import Tensors, flatten, same_names
+from fedarena.tensors import Tensors, flatten, same_names, to
 from fedarena.view import Disclosure
 
 
@@ -115,13 +115,14 @@ def _constant(outputs: Tensor) -> bool:
 
 def relative_error(estimate: Tensor, truth: Tensor) -> float:
     """‖estimate − truth‖ / ‖truth‖; for truth = 0 measured absolutely."""
-    e, t = estimate.double().flatten(), truth.double().flatten()
+    e, t = estimate.to(truth.device).double().flatten(), truth.double().flatten()
     return float((e - t).norm() / t.norm()) if t.norm() > 0 else float((e - t).norm())
 
 
 def _one(exam: Exam, stolen: Tensors, server: Tensors, form: Callable[[Tensors], Tensors]) -> dict[str, float]:
     _alike(stolen, server, "parameters")
     criterion = exam.task.criterion
+    stolen, server = to(stolen, exam.x.device), to(server, exam.x.device)
     theirs, ours = exam.outputs(stolen), exam.outputs(server)
     return {
         "agreement": agreement(criterion, theirs, ours),

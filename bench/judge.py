@@ -73,8 +73,8 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
         if len(one.images) != size or len(one.labels) != size:
             raise ValueError(f"{len(one.images)} images and {len(one.labels)} labels for {size} samples")
         order = assign(one.images, x)
-        images_.append(_picked(one.images, order, 0.5))
-        labels.append(_picked(one.labels, order, 0.5 if y.is_floating_point() else -1))
+        images_.append(_picked(one.images.to(x.device), order, 0.5))
+        labels.append(_picked(one.labels.to(x.device), order, 0.5 if y.is_floating_point() else -1))
     metrics = _likeness(torch.cat(images_), originals)
     metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
     metrics["images"] = float(len(originals))
@@ -107,13 +107,13 @@ def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
 
 def matched(guess: Tensor, originals: Tensor) -> Tensor:
     """Guessed images as they are scored: clipped, in the order of the originals."""
-    return _picked(images.valid(guess), assign(guess, originals), 0.5).to(originals)
+    return _picked(images.valid(guess).to(originals.device), assign(guess, originals), 0.5).to(originals)
 
 
 def assign(guess: Tensor, originals: Tensor) -> Tensor:
     """Which guessed image belongs to each original: the assignment with the least total MSE, [n] (int64).
 
-    −1 for originals that are left over where more than were guessed.
+    On the originals' device; −1 for originals that are left over where more than were guessed.
 
     Raises:
         ValueError: shapes of images that differ.
@@ -124,11 +124,11 @@ def assign(guess: Tensor, originals: Tensor) -> Tensor:
 
     found = torch.full((len(originals),), -1)
     if len(guess) and len(originals):
-        a, b = originals.double().flatten(1), images.valid(guess).flatten(1)
+        a, b = originals.double().flatten(1), images.valid(guess).to(originals.device).flatten(1)
         cost = (a[:, None] - b[None]).square().mean(-1)
         rows, columns = linear_sum_assignment(cost.cpu().numpy())
         found[torch.from_numpy(rows)] = torch.from_numpy(columns)
-    return found.to(guess.device)
+    return found.to(originals.device)
 
 
 def _picked(guess: Tensor, order: Tensor, missing: float) -> Tensor:

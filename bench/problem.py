@@ -17,6 +17,7 @@ from fedarena.batch import Auxiliary, Batch
 from fedarena.cards import Card, NoOptions, to_text
 from fedarena.criterion import Criterion
 from fedarena.datasets.dataset import Provenance
+from fedarena.device import find_device
 from fedarena.division import choose_corrupted, divide, hold
 from fedarena.errors import UserError
 from fedarena.rng import Rng
@@ -255,10 +256,3 @@ def _fitting(spec: ProblemSpec) -> Iterator[None]:
             f"option 'model' is {spec.model}{f' with {given}' if given else ''}, which does not fit in memory: "
             "use a smaller model"
         ) from None
-
-
-def find_device(name: str) -> torch.device:
-    """The device of that name. Raises UserError when this machine has none."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("option 'device' is cuda, but this machine has no usable CUDA device: allowed here: cpu")
-    return torch.device(name)

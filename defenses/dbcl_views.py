@@ -203,10 +203,8 @@ def smoothed(
 def hidden_update(defense: DBCL, now: Seen, moves: Mapping[str, Move]) -> Tensors:
     """Û Sᵀ + V̂ in the plain model's shapes, for the sketched parameters."""
     params, sketches = defense.open(now.down)
-    return {
-        name: (sketches[name].expand(m.inside) + m.outside).to(params[name]).reshape(defense.shapes[name])
-        for name, m in moves.items()
-    }
+    found = {name: sketches[name].to(m.inside.device).expand(m.inside) + m.outside for name, m in moves.items()}
+    return {name: u.to(params[name]).reshape(defense.shapes[name]) for name, u in found.items()}
 
 
 def step_after(

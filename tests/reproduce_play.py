@@ -17,6 +17,7 @@ from typing import Any
 from fedarena.errors import UserError
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
+from fedarena.where import Where
 
 TABLE = "dbcl/toy"
 SETTING = "accuracy of toys"
@@ -39,7 +40,7 @@ def alone() -> Iterator[None]:
         TABLES.update(every)
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Any) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Any) -> list[dict[str, Any]]:
     """Ours is the paper's, and half a point more for every seed."""
     with Path(os.environ["TOY_LOG"]).open("a") as log:
         log.write(f"{piece} {seed}\n")

@@ -15,6 +15,7 @@ from fedarena.usual import DEFAULTS, read_integer, usual_problem
 
 if TYPE_CHECKING:
     from fedarena.problem import ProblemSpec
+    from fedarena.where import Where
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
@@ -127,6 +128,17 @@ def data_dir(args: argparse.Namespace) -> Path | None:
     if not path.is_dir():
         raise UserError(f"option 'data-dir' is {path}, which is not a folder")
     return path
+
+
+def where(args: argparse.Namespace) -> Where:
+    """--data-dir and --device. Raises UserError for a folder that is none, a device that this machine has not."""
+    from fedarena.where import Where
+
+    if args.device != "cpu":
+        from fedarena.device import find_device
+
+        find_device(args.device)
+    return Where(data_dir(args), args.device)
 
 
 def _help(name: str) -> str:

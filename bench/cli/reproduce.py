@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cards import did_you_mean
-from fedarena.cli.problem_args import data_dir, read_seeds
+from fedarena.cli.problem_args import read_seeds, where
 from fedarena.errors import UserError
 from fedarena.plural import plural
 from fedarena.reproduce import TABLES
@@ -48,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
     parser.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where to compute (default: cpu)")
     parser.add_argument(
         "--out", default="runs", metavar="FOLDER", help="what is measured is kept here, and read again (default: runs)"
     )
@@ -86,7 +87,9 @@ def _run_table(args: argparse.Namespace) -> int:
     from fedarena.records import environment, prepare_folder, write_atomically
 
     module = import_module(TABLES[args.table])
-    seeds, folder, out = read_seeds(args.seeds or "0"), data_dir(args), Path(args.out)
+    seeds, place, out = read_seeds(args.seeds or "0"), where(args), Path(args.out)
+    if args.device != "cpu" and hasattr(module, "CPU_ALONE"):
+        raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {module.CPU_ALONE}")
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     pieces = [piece for piece in module.PIECES if piece.startswith(args.only or "")]
     if not pieces:
@@ -106,7 +109,7 @@ def _run_table(args: argparse.Namespace) -> int:
     failed: dict[Asked, str] = {}
     _write(path, result, wanted, done)
     with progress_line(args.quiet) as report:
-        for i, part in measure(todo, folder, jobs, report):
+        for i, part in measure(todo, place, jobs, report):
             if isinstance(part, str):
                 failed[todo[i]] = part
                 continue
@@ -167,6 +170,7 @@ def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: di
             "piece": part.asked.piece,
             "seed": part.asked.seed,
             "cpu_seconds": part.cpu_seconds,
+            "device": part.device,
             "fedarena": part.environment["fedarena"],
             "commit": part.environment.get("commit"),
             **({"run_of": part.run_of} if part.run_of else {}),

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import data_dir, read_seeds
+from fedarena.cli.problem_args import read_seeds, where
 from fedarena.errors import UserError
 from fedarena.usual import read_integer
 
 if TYPE_CHECKING:
     from fedarena.fidelity.gather import Gathered, Line
     from fedarena.fidelity.parts import Asked
+    from fedarena.where import Where
 
 
 def run_all(args: argparse.Namespace) -> int:
@@ -32,10 +33,12 @@ def run_all(args: argparse.Namespace) -> int:
     for name in ("within", "fresh", "jobs", "data_dir"):
         if getattr(args, name) and not args.measure:
             raise UserError(f"option '{name.replace('_', '-')}' belongs to --all --measure, and nothing is measured")
+    if args.device != "cpu" and not args.measure:
+        raise UserError("option 'device' belongs to --all --measure, and nothing is measured")
     minutes = read_minutes(args.within)
     seeds = None if args.seeds is None else read_seeds(args.seeds)
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
-    folder, out, only = data_dir(args), Path(args.out), args.only or ""
+    place, out, only = where(args), Path(args.out), args.only or ""
     report = Path(args.report or "reports/reproduction")
     found = gather(out, report, seeds, only)
     if not found.lines:
@@ -48,7 +51,7 @@ def run_all(args: argparse.Namespace) -> int:
         if args.fresh:
             todo = list(dict.fromkeys([*(part.asked for part in found.parts), *found.missing]))
         try:
-            failed = measure_missing(found, todo, out, folder, jobs, minutes, args.quiet)
+            failed = measure_missing(found, todo, out, place, jobs, minutes, args.quiet)
         finally:  # interrupted, too: what was done is on the page
             found = gather(out, report, seeds, only, failed)
             page = publish(found, report, only)
@@ -76,7 +79,7 @@ def measure_missing(
     found: Gathered,
     todo: Sequence[Asked],
     out: Path,
-    folder: Path | None,
+    where: Where,
     jobs: int,
     minutes: float | None,
     quiet: bool,
@@ -96,7 +99,7 @@ def measure_missing(
         order = [one for one in order if (expected(one, found.times) or 0.0) <= 60 * minutes]
     failed: dict[Asked, str] = {}
     with progress_line(quiet) as report:
-        for i, part in measure(order, folder, jobs, report, until=until):
+        for i, part in measure(order, where, jobs, report, until=until):
             if isinstance(part, str):
                 failed[order[i]] = part
             elif isinstance(part, float):

@@ -43,7 +43,8 @@ def _made_by(result: Mapping[str, Any]) -> str:
     """Which versions measured the parts, which may have been on several days, and how long it took."""
     made = {f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in result["parts"]}
     environment, spent = result["environment"], sum(p["cpu_seconds"] for p in result["parts"])
+    devices = sorted({p["device"] for p in result["parts"]} - {"cpu"})
     return (
         f"{plural(len(result['parts']), 'part')}, {spent:.0f} s of CPU time; FedArena {', '.join(sorted(made))}, torch "
-        f"{environment['libraries']['torch']}, {environment['machine']}."
+        f"{environment['libraries']['torch']}, {', '.join([environment['machine'], *devices])}."
     )

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from fedarena.errors import UserError, WorkerDied
 from fedarena.fidelity.parts import Asked, Part
 from fedarena.plural import plural
 from fedarena.reproduce import TABLES
+from fedarena.where import Where
 
 Report = Callable[[float, str], None]
 Done = tuple[int, Part | str | float | None]
@@ -30,7 +30,7 @@ class OutOfTime(BaseException):
 
 def measure(
     asked: Sequence[Asked],
-    folder: Path | None,
+    where: Where,
     jobs: int,
     report: Report,
     *,
@@ -39,7 +39,7 @@ def measure(
     """Parts as they are done, with one job in the order of `asked`; what goes wrong takes the place of its part.
 
     Args:
-        folder: with data files.
+        where: data files are found, and what a table trains or attacks is computed.
         jobs: processes.
         until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
     """
@@ -49,14 +49,12 @@ def measure(
             def tell(share: float, text: str, i: int = i) -> None:
                 report((i + share) / len(asked), text)
 
-            yield _one(i, one, TABLES[one.table], folder, until, tell)
+            yield _one(i, one, TABLES[one.table], where, until, tell)
         return
     from fedarena.executors import executor
 
     with executor("local", min(jobs, len(asked))) as place:
-        calls = {
-            place.submit(_one, i, one, TABLES[one.table], folder, until, _silent): i for i, one in enumerate(asked)
-        }
+        calls = {place.submit(_one, i, one, TABLES[one.table], where, until, _silent): i for i, one in enumerate(asked)}
         report(0.0, plural(len(asked), "part"))
         for done, call in enumerate(as_completed(calls), 1):
             try:
@@ -75,7 +73,7 @@ def _one(
     place: int,
     asked: Asked,
     module: str,
-    folder: Path | None,
+    where: Where,
     until: float | None,
     tell: Report,
 ) -> Done:
@@ -98,9 +96,11 @@ def _one(
         report(0.0, asked.piece)
         table: Any = import_module(module)
         with arithmetic():
-            rows = table.rows(asked.piece, folder, asked.seed, report)
+            rows = table.rows(asked.piece, where, asked.seed, report)
     except OutOfTime:
         return place, (time.process_time() - began) / max(reached, LEAST)
     except Exception as error:
         return place, str(error) if isinstance(error, UserError) else describe(error)
-    return place, Part(asked, table.SETTING, rows, time.process_time() - began, environment())
+    # What counts bytes or CPU time computes nothing anywhere else.
+    device = "cpu" if hasattr(table, "CPU_ALONE") else where.device
+    return place, Part(asked, table.SETTING, rows, time.process_time() - began, {**environment(), "device": device})

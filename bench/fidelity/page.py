@@ -174,7 +174,11 @@ def _rest(found: Gathered) -> list[str]:
         parts += ["## Files that were not used", "\n".join(f"- {one}" for one in found.complaints)]
     if found.parts:
         seconds = sum(part.cpu_seconds for part in found.parts)
-        made = {f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}" for p in found.parts}
+        made = {
+            f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}"
+            + (f" on {p.device}" if p.device != "cpu" else "")
+            for p in found.parts
+        }
         parts += [
             "## Where it was measured",
             f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, "

@@ -60,6 +60,11 @@ class Part:
     environment: dict[str, Any]
     run_of: str = ""
 
+    @property
+    def device(self) -> str:
+        """Where it was computed."""
+        return str(self.environment.get("device", "cpu"))
+
     def holds(self, setting: str) -> bool:
         """Whether it was measured by this version of the package, with this setting."""
         return self.environment["fedarena"] == __version__ and self.setting == setting

@@ -92,7 +92,7 @@ class Inversion(Goal):
     def pictures(self, answer: Portraits, challenge: Challenge) -> tuple[Tensor, Tensor]:
         """Means of the classes, and what was made of them."""
         sitters: Sitters = challenge.answers
-        return sitters.means.float().cpu(), images.valid(answer.images)[sitters.classes].float().cpu()
+        return sitters.means.float().cpu(), images.valid(answer.images.cpu())[sitters.classes.cpu()].float()
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(

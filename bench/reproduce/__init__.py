@@ -1,12 +1,13 @@
 """Papers' tables, measured anew. A module per table:
 
-SETTING                             one line
-PIECES                              names of parts that are measured independently of each other
-MEASURED                            columns that are averaged over seeds when shown; () shows every row
-rows(piece, data_dir, seed, progress)   the rows of one part for one seed
-PUBLISHED                           where there are some: the papers' numbers, and where ours stand (`published`)
-                                    (what of the papers no table holds is listed in `left_out`)
-RUNS                                where parts may be one run with those of other tables: piece -> `same_run.Run`
+SETTING                                 one line
+PIECES                                  names of parts that are measured independently of each other
+MEASURED                                columns that are averaged over seeds when shown; () shows every row
+rows(piece, where, seed, progress)      the rows of one part for one seed
+PUBLISHED                               where there are some: the papers' numbers, and where ours stand (`published`)
+                                        (what of the papers no table holds is listed in `left_out`)
+CPU_ALONE                               where there is one: why nothing of it is computed on another device
+RUNS                                    where parts may be one run with those of other tables: piece -> `same_run.Run`
 draw(rows, path)                        where there is one: the picture of all rows, which then hold their seed
 compact(rows)                           likewise: all rows in the form in which they are printed, and notes below them
 """

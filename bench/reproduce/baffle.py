@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from fedarena import compose, datasets, registry
@@ -24,6 +23,7 @@ from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.trial import prepare
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 
@@ -88,7 +88,7 @@ def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
     return tuple(Published(c.name, c.paper, "accuracy", decimals=4) for c in cells if c.paper is not None)
 
 
-def group(cell: Cell, seed: int, data_dir: Path | None, images: int) -> GroupSpec:
+def group(cell: Cell, seed: int, where: Where, images: int) -> GroupSpec:
     """The training run behind a cell, on so many training images."""
     schedule = Schedule(
         rounds=cell.rounds_on(images),
@@ -107,15 +107,15 @@ def group(cell: Cell, seed: int, data_dir: Path | None, images: int) -> GroupSpe
     partition = registry.find("partition", cell.partition).parse(share)
     problem = ProblemSpec(cell.data, cell.model, cell.partition, cell.clients, model, partition, schedule)
     if cell.k is None:
-        return GroupSpec(problem, compose.parse_defense("fedavg"), None, (), seed, "cpu", data_dir)
+        return GroupSpec(problem, compose.parse_defense("fedavg"), None, (), seed, where.device, where.data_dir)
     options = {**dict(CODE), "directions": str(cell.k), "law": str(cell.law).lower(), **dict(cell.settings)}
-    return GroupSpec(problem, compose.parse_defense("baffle", options), None, (), seed, "cpu", data_dir)
+    return GroupSpec(problem, compose.parse_defense("baffle", options), None, (), seed, where.device, where.data_dir)
 
 
-def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) -> dict[str, Any]:
+def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str, Any]:
     """The cell's row for one seed: the paper's accuracy beside ours."""
-    images = len(datasets.load(cell.data, data_dir).x_train)
-    record = prepare(group(cell, seed, data_dir, images), progress)[0].record
+    images = len(datasets.load(cell.data, where.data_dir).x_train)
+    record = prepare(group(cell, seed, where, images), progress)[0].record
     row: dict[str, Any] = {
         "data": cell.data,
         "model": cell.model,
@@ -145,12 +145,10 @@ def trained_on(data: str, images: int) -> str:
     return f"{images:,} training images{paper}"
 
 
-def one(
-    cells: Sequence[Cell], piece: str, data_dir: Path | None, seed: int, progress: Progress
-) -> list[dict[str, Any]]:
+def one(cells: Sequence[Cell], piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """The row of the cell with that name."""
     (cell,) = (cell for cell in cells if cell.name == piece)
-    return [measure(cell, seed, data_dir, lambda share, text: progress(share, f"{cell.name}: {text}"))]
+    return [measure(cell, seed, where, lambda share, text: progress(share, f"{cell.name}: {text}"))]
 
 
 def longer(cell: Cell, title: str) -> Cell:

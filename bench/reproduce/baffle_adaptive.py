@@ -8,7 +8,6 @@ the number of unknown pixels, 64 a digit and 784 a MNIST image, whatever the num
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedarena import compose, registry
@@ -18,6 +17,7 @@ from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Threat
 from fedarena.trial import attack, prepare
+from fedarena.where import Where
 
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
@@ -60,7 +60,7 @@ CELLS = [
 PIECES = tuple(cell.name for cell in CELLS)
 
 
-def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
+def group(cell: Cell, seed: int, where: Where) -> GroupSpec:
     """The run behind a cell: as many rounds as victims, with a learning rate that leaves W where it starts."""
     victims = VICTIMS[cell.data]
     schedule = Schedule(rounds=victims + 1, batch_size=1, lr=1e-6)
@@ -77,13 +77,13 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
         },
     )
     threat = Threat("server", cell.form)  # type: ignore[arg-type]
-    return GroupSpec(problem, defense, spec, (threat,), seed, "cpu", data_dir)
+    return GroupSpec(problem, defense, spec, (threat,), seed, where.device, where.data_dir)
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One cell."""
     (cell,) = (cell for cell in CELLS if cell.name == piece)
-    (prepared,) = prepare(group(cell, seed, data_dir), lambda share, text: progress(share / 10, text))
+    (prepared,) = prepare(group(cell, seed, where), lambda share, text: progress(share / 10, text))
     record, _ = attack(prepared, lambda share, text: progress(0.1 + 0.9 * share, f"{cell.name}: {text}"))
     row: dict[str, Any] = {
         "data": cell.data,

@@ -8,7 +8,6 @@ of it counts here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +22,7 @@ from fedarena.schedule import Schedule
 from fedarena.task import Task
 from fedarena.tensors import Tensors
 from fedarena.vision import import_torchvision
+from fedarena.where import Where
 
 BATCH, SHAPE, CLASSES = 32, (3, 32, 32), 10
 
@@ -43,6 +43,7 @@ PAPER: dict[str, Numbers] = {
 CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
 
 PIECES, MEASURED = tuple(PAPER), ()
+CPU_ALONE = "it counts bytes of tensors, which are the same everywhere"
 
 FRAMEWORK = "the paper's is the GPU's memory, framework included"
 
@@ -63,7 +64,7 @@ def published(paper: Mapping[str, Numbers]) -> tuple[Published, ...]:
 PUBLISHED = published(PAPER)
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One network's row; the figures do not depend on the seed."""
     return [row(piece, round_of(piece, seed), PAPER[piece])]
 

@@ -6,10 +6,10 @@ does not say, is taken to be ImageNet's."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from fedarena.reproduce.baffle_table4 import BATCH, Numbers, published, round_of, row
+from fedarena.reproduce.baffle_table4 import BATCH, CPU_ALONE, Numbers, published, round_of, row
+from fedarena.where import Where
 
 SHAPE, CLASSES = (3, 224, 224), 1000
 
@@ -26,8 +26,9 @@ PAPER: dict[str, Numbers] = {
 
 PIECES, MEASURED = tuple(PAPER), ()
 PUBLISHED = published(PAPER)
+__all__ = ["CPU_ALONE", "MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One network's row; the figures do not depend on the seed."""
     return [row(piece, round_of(piece, seed, SHAPE, CLASSES), PAPER[piece])]

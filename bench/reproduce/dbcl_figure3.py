@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 
 from fedarena import federation, registry
@@ -29,6 +28,7 @@ from fedarena.schedule import Schedule
 from fedarena.tensors import Tensors, scale
 from fedarena.threat import Threat
 from fedarena.transcript import Round, Seen, cut
+from fedarena.where import Where
 
 SETTING = (
     "median cosine and relative L2 error of the client's estimate of the hidden layers' update; "
@@ -94,23 +94,18 @@ PUBLISHED = tuple(
 )
 
 
-def rows(
-    piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]
-) -> list[dict[str, object]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
     """One row for each estimator on one federation."""
     (case,) = (case for case in CASES if case.title == piece)
-    return measure(case, data_dir, seed, lambda share, text: progress(share, f"{case.title}: {text}"))
+    return measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))
 
 
-def measure(
-    case: Case, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]
-) -> list[dict[str, object]]:
+def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
     """Train one federation, then estimate every update that a client can try for."""
     model = registry.find("model", "mlp").parse({"widths": case.widths})
     partition = registry.find("partition", "iid").parse({})
-    problem = build(
-        ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule), seed, data_dir
-    )
+    spec = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
+    problem = build(spec, seed, where.data_dir, where.device)
     defense: DBCL = registry.find("defense", "dbcl").load()(
         registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
     )

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from fedarena import registry, trial
@@ -34,6 +33,7 @@ from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec, threats
 from fedarena.threat import FORMS, Form, Party
+from fedarena.where import Where
 
 SETTING = (
     "AUC of telling the victim's batches with the property from those without it, with its 95 % interval over rounds; "
@@ -150,17 +150,15 @@ PUBLISHED = tuple(
 )
 
 
-def rows(
-    piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]
-) -> list[dict[str, object]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
     """One row for each reading of one federation."""
     title, _, defense = piece.rpartition(": ")
     (case,) = (case for case in CASES if case.title == title)
-    return measure(case, defense, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+    return measure(case, defense, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
 
 
 def measure(
-    case: Case, defense: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]
+    case: Case, defense: str, where: Where, seed: int, progress: Callable[[float, str], None]
 ) -> list[dict[str, object]]:
     """Train one federation, then attack it."""
     model, attack = registry.find("model", case.model), registry.find("attack", "property-inference")
@@ -171,7 +169,7 @@ def measure(
     )
     method = MethodSpec(attack.name, attack.parse(dict(case.attack)))
     asked = threats(PARTIES, case.forms)
-    group = GroupSpec(problem, parse_defense(defense, {}), method, asked, seed, data_dir=data_dir)
+    group = GroupSpec(problem, parse_defense(defense, {}), method, asked, seed, where.device, where.data_dir)
     cells = trial.prepare(group, lambda share, text: progress(0.3 * share, text))
     todo = [(cell, kind) for cell in cells for kind in (FEATURES if cell.record["form"] == "paper" else (ADAPTIVE,))]
     found = []

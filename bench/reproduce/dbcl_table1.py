@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from fedarena import federation, registry
 from fedarena.federation import Point
@@ -23,6 +22,7 @@ from fedarena.problem import ProblemSpec, build
 from fedarena.reproduce.published import Published
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.where import Where
 
 TARGET, LIMIT, PARTICIPATION = 0.97, 1000, 0.1
 
@@ -88,9 +88,7 @@ PUBLISHED = (
 )
 
 
-def rows(
-    piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]
-) -> list[dict[str, object]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
     """The rows, with the ratio to the plain one."""
     found: list[dict[str, object]] = []
     plain: int | None = None
@@ -99,7 +97,7 @@ def rows(
         def report(share: float, i: int = i, row: Row = row) -> None:
             progress((i + share) / len(ROWS), row.title)
 
-        run = train(row, seed, data_dir, report)
+        run = train(row, seed, where, report)
         last = run.curve[-1]
         reached = last.rounds if last.accuracy >= TARGET else None
         plain = reached if row is PLAIN else plain
@@ -124,7 +122,7 @@ def rows(
 def train(
     row: Row,
     seed: int,
-    data_dir: Path | None,
+    where: Where,
     report: Callable[[float], None] = lambda share: None,
     participation: float = PARTICIPATION,
 ) -> federation.Run:
@@ -135,7 +133,9 @@ def train(
     )
     model = registry.find("model", network.model).parse(network.options)
     partition = registry.find("partition", "iid").parse({})
-    problem = build(ProblemSpec("mnist", network.model, "iid", 100, model, partition, schedule), seed, data_dir)
+    problem = build(
+        ProblemSpec("mnist", network.model, "iid", 100, model, partition, schedule), seed, where.data_dir, where.device
+    )
     card = registry.find("defense", row.defense)
     defense = card.load()(card.parse(row.options), problem.task)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from fedarena.reproduce.dbcl_table1 import LIMIT, MLP, PARTICIPATION, Network, Row, train
 from fedarena.reproduce.published import Published
+from fedarena.where import Where
 
 CNN = Network("cnn-mnist", {}, 0.99, 5)
 
@@ -66,10 +66,10 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One cell's row."""
     (cell,) = (cell for cell in CELLS if cell.name == piece)
-    run = train(cell.row, seed, data_dir, lambda share: progress(share, piece), cell.share)
+    run = train(cell.row, seed, where, lambda share: progress(share, piece), cell.share)
     last = run.curve[-1]
     return [
         {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from fedarena import compose, registry, trial
 from fedarena.records import Record
 from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import Threat
 from fedarena.usual import usual_problem
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 Settings = Mapping[str, Mapping[str, str]]
@@ -24,7 +24,7 @@ def pairing(
     defense: MethodSpec,
     whom: Sequence[Threat],
     settings: Settings,
-    data_dir: Path | None,
+    where: Where,
     seed: int,
     progress: Progress,
 ) -> list[Record]:
@@ -36,7 +36,7 @@ def pairing(
     cards = registry.find("attack", attack), registry.find("defense", defense.name)
     problem = usual_problem({"dataset": "digits"}, settings, cards)
     made = compose.parse_attack(attack, settings.get("attack", {}))
-    spec = GroupSpec(problem, defense, made, tuple(whom), seed, data_dir=data_dir)
+    spec = GroupSpec(problem, defense, made, tuple(whom), seed, where.device, where.data_dir)
     cells = trial.prepare(spec, lambda share, text: progress(TRAINING * share, text))
     done = []
     for i, one in enumerate(cells):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -23,6 +22,7 @@ from fedarena.reproduce.inference import Progress, Settings, pairing
 from fedarena.spec import threats
 from fedarena.summary import cell, mean
 from fedarena.threat import FORMS
+from fedarena.where import Where
 
 DEFENSES = ("fedavg", "dbcl", "two-stage", "baffle", "pbpfl")
 ATTACKS = tuple(
@@ -55,14 +55,14 @@ SETTING = (
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One pairing: a row for every party and form."""
     attack, defense = piece.split(", ")
-    return measure(attack, defense, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+    return measure(attack, defense, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
 
 
 def measure(
-    attack: str, defense: str, data_dir: Path | None, seed: int, progress: Progress, short: Settings | None = None
+    attack: str, defense: str, where: Where, seed: int, progress: Progress, short: Settings | None = None
 ) -> list[dict[str, Any]]:
     """One pairing. A problem that the attack or the defense refuses gives rows that say so.
 
@@ -75,7 +75,7 @@ def measure(
     try:
         settings = SHORT.get(attack, {}) if short is None else short
         made = compose.parse_defense(defense)
-        records, refused = pairing(attack, made, whom, settings, data_dir, seed, progress), ""
+        records, refused = pairing(attack, made, whom, settings, where, seed, progress), ""
     except UserError as error:
         records, refused = [], str(error)
     spent = time.process_time() - began

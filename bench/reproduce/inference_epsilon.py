@@ -29,6 +29,7 @@ from fedarena.records import Record
 from fedarena.reproduce.inference import Progress, Settings, pairing
 from fedarena.summary import Mean, cell, mean
 from fedarena.threat import Threat
+from fedarena.where import Where
 
 EPSILONS = {"∞": "none", "8": "8", "2": "2", "0.5": "0.5"}
 """As shown, and as the option of dp-sgd is given."""
@@ -66,19 +67,19 @@ MEAN = "the mean training image"
 """What images are held beside in the picture: a guess that sees nothing."""
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One attack at one ε."""
     title, _, shown = piece.partition(", ε = ")
     (case,) = (case for case in CASES if case.title == title)
-    return [measure(case, shown, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))]
+    return [measure(case, shown, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))]
 
 
-def measure(case: Case, shown: str, data_dir: Path | None, seed: int, progress: Progress) -> dict[str, Any]:
+def measure(case: Case, shown: str, where: Where, seed: int, progress: Progress) -> dict[str, Any]:
     """One attack at one ε (a key of `EPSILONS`)."""
     began = time.process_time()
     defense = compose.parse_defense("dp-sgd", {"epsilon": EPSILONS[shown]})
     threat = Threat("server", "adaptive")
-    records = pairing(case.attack, defense, (threat,), case.settings, data_dir, seed, progress)
+    records = pairing(case.attack, defense, (threat,), case.settings, where, seed, progress)
     return row(case, shown, records, time.process_time() - began)
 
 

@@ -29,6 +29,7 @@ from fedarena.problem import ProblemSpec
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Party, Threat
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 
@@ -124,13 +125,13 @@ CASES = (
 PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in case.defenses)
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One row for each way in which a party attacks one federation."""
     (case, defense), *_ = [(c, d) for c in CASES for d in c.defenses if piece == f"{c.title}: {d}"]
-    return measure(case, defense, data_dir, seed, progress)
+    return measure(case, defense, where, seed, progress)
 
 
-def measure(case: Case, defense: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def measure(case: Case, defense: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One row for each way in which a party attacks the model of one federation. It is trained for each anew."""
     model = registry.find("model", "mlp").parse({"widths": case.widths})
     partition = registry.find("partition", "iid").parse({})
@@ -143,7 +144,7 @@ def measure(case: Case, defense: str, data_dir: Path | None, seed: int, progress
 
         whom = tuple(Threat(party, "paper") for party in parties)
         attack = compose.parse_attack("model-inversion", dict(options))
-        spec = GroupSpec(problem, compose.parse_defense(defense), attack, whom, seed, data_dir=data_dir)
+        spec = GroupSpec(problem, compose.parse_defense(defense), attack, whom, seed, where.device, where.data_dir)
         for cell in trial.prepare(spec, tell):
             record, pictures = trial.attack(cell, tell)
             m = record["metrics"]

@@ -24,6 +24,7 @@ from fedarena.problem import ProblemSpec
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import Threat
+from fedarena.where import Where
 
 SETTING = "inverting-gradients as the server of an undefended federation, initial parameters, labels inferred"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "nearest_ssim", "cpu_seconds")
@@ -77,13 +78,13 @@ CASES = (
 PIECES = tuple(case.title for case in CASES)
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One row."""
     (case,) = (case for case in CASES if case.title == piece)
-    return [measure(case, data_dir, seed, lambda share, text: progress(share, f"{case.title}: {text}"))]
+    return [measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))]
 
 
-def measure(case: Case, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> dict[str, Any]:
     """How much comes back of one case's uploads, and the pictures as bytes."""
     o = {**vars(case.attack), "victims": case.victims, "window": case.victims + 1}
     schedule = Schedule(
@@ -97,7 +98,9 @@ def measure(case: Case, data_dir: Path | None, seed: int, progress: Callable[[fl
     model, iid = registry.find("model", case.model).parse({}), registry.find("partition", "iid").parse({})
     problem = ProblemSpec(case.dataset, case.model, "iid", 1, model, iid, schedule)
     attack = MethodSpec("inverting-gradients", Options(**o))
-    spec = GroupSpec(problem, MethodSpec("fedavg"), attack, (Threat("server", "adaptive"),), seed, data_dir=data_dir)
+    spec = GroupSpec(
+        problem, MethodSpec("fedavg"), attack, (Threat("server", "adaptive"),), seed, where.device, where.data_dir
+    )
     (cell,) = trial.prepare(spec)
     began = time.process_time()
     record, pictures = trial.attack(cell, progress)

@@ -42,6 +42,7 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec, MethodSpec
 from fedarena.threat import FORMS, NotApplicable, Party, Threat
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 
@@ -89,22 +90,22 @@ MEMBERS, NOBODYS = "members", "trained on by nobody"
 LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """Train one federation, and attack its model in every way."""
     data, title = _CASES[piece]
-    return measure(data, title, data_dir, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+    return measure(data, title, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
 
 
 def measure(
-    data: Data, title: str, data_dir: Path | None, seed: int, progress: Progress, shadows: int = SHADOWS
+    data: Data, title: str, where: Where, seed: int, progress: Progress, shadows: int = SHADOWS
 ) -> list[dict[str, Any]]:
     """One row for every attack and form."""
     lira = compose.parse_attack("membership-inference", {"shadows": str(shadows)})
     threats = tuple(Threat(party, form) for party in PARTIES for form in FORMS)
-    spec = GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, data_dir=data_dir)
+    spec = GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, where.device, where.data_dir)
     cells = trial.prepare(spec)
     first, *others = [_challenge(cell) for cell in cells]
-    null = among_nobodys(build(spec.problem, seed, data_dir), seed, first)
+    null = among_nobodys(build(spec.problem, seed, where.data_dir, where.device), seed, first)
     cases = [
         *(
             (method, threats[0], asked, challenge)

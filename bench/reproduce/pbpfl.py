@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -21,6 +20,7 @@ from fedarena.federation import Point, Run
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 
@@ -45,9 +45,9 @@ def spec(data: str, model: str, options: Mapping[str, str], shards: str, k: int,
     )
 
 
-def in_epochs(of: ProblemSpec, epochs: int, seed: int, data_dir: Path | None) -> Problem:
+def in_epochs(of: ProblemSpec, epochs: int, seed: int, where: Where) -> Problem:
     """The problem with as many rounds as `epochs` passes over a shard take, evaluated after each pass."""
-    problem = build(of, seed, data_dir)
+    problem = build(of, seed, where.data_dir, where.device)
     steps = steps_of(len(problem.y), of.clients, of.schedule.batch_size)
     schedule = replace(of.schedule, rounds=epochs * steps, eval_every=steps)
     return replace(problem, task=replace(problem.task, schedule=schedule))

@@ -41,6 +41,7 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
 from fedarena.tensors import Tensors, flatten, row
+from fedarena.where import Where
 
 ROUNDING = 2.0**-24
 """Largest relative error of one float32 rounding."""
@@ -102,18 +103,20 @@ LAWS = (
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One network's rows."""
     (cell,) = (cell for cell in CELLS if cell.title == piece)
-    return measure(cell, data_dir, seed, progress, SERIES + LAWS)
+    return measure(cell, where, seed, progress, SERIES + LAWS)
 
 
 def measure(
-    cell: Cell, data_dir: Path | None, seed: int, progress: Progress, series: Sequence[Series] = SERIES
+    cell: Cell, where: Where, seed: int, progress: Progress, series: Sequence[Series] = SERIES
 ) -> list[dict[str, Any]]:
     """One row for every value of every series."""
     schedule = Schedule(rounds=max(1, cell.rounds), batch_size=64, loss="mse", lr=cell.lr)
-    problem = build(spec("digits", cell.model, dict(cell.options), "whole", 1, schedule), seed, data_dir)
+    problem = build(
+        spec("digits", cell.model, dict(cell.options), "whole", 1, schedule), seed, where.data_dir, where.device
+    )
     params = problem.init
     if cell.rounds:
         params = train(FEDAVG, problem, seed, lambda share: progress(0.5 * share, f"{cell.title}: training")).params

@@ -18,7 +18,6 @@ APTOS, the table's other data set, is not among those here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedarena.federation import Point, Run
@@ -40,6 +39,7 @@ from fedarena.reproduce.pbpfl import (
 )
 from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
+from fedarena.where import Where
 
 SETTING = (
     "MSE, mean (y − ȳ)² and not half of it, on the test part; FedSGD, server Adam 0.001, 100 epochs of a client's own "
@@ -115,17 +115,17 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One federation's rows."""
     (cell,) = (cell for cell in CELLS if cell.name == piece)
-    return measure(cell, data_dir, seed, progress)
+    return measure(cell, where, seed, progress)
 
 
-def measure(cell: Cell, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def measure(cell: Cell, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """FedAvg, PBPFL and FedAvg nudged, with how far their curves are from FedAvg's, and the constant prediction."""
     schedule = Schedule(batch_size=cell.batch, loss="regression", lr=0.001, server_optimizer="adam")
     model = {"widths": ",".join([str(WIDTH)] * HIDDEN[cell.model]), "bias": "false"}
-    problem = in_epochs(spec(cell.data, "mlp", model, cell.shards, cell.k, schedule), cell.epochs, seed, data_dir)
+    problem = in_epochs(spec(cell.data, "mlp", model, cell.shards, cell.k, schedule), cell.epochs, seed, where)
 
     if cell.double:
         problem = in_double(problem)

@@ -18,7 +18,6 @@ Of the paper's table only the numbers at k = 5 can be told apart with certainty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedarena.federation import Point, Run
@@ -40,6 +39,7 @@ from fedarena.reproduce.pbpfl import (
 )
 from fedarena.reproduce.published import Published
 from fedarena.schedule import Schedule
+from fedarena.where import Where
 
 SETTING = (
     "test accuracy of ResNet-20 on nevi and melanomas of HAM10000 (the paper: 7 classes), 64×64, batch 32, FedSGD, "
@@ -105,13 +105,13 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One federation's rows."""
     (cell,) = (cell for cell in CELLS if cell.name == piece)
-    return measure(cell, data_dir, seed, progress)
+    return measure(cell, where, seed, progress)
 
 
-def measure(cell: Cell, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def measure(cell: Cell, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One row a method, and the constant prediction; `apart` is the largest difference from FedAvg-MSE's curve."""
     rate = cell.rate or RATES[cell.epochs]
     methods = {name: METHODS[name] for name in (EXACT if cell.double else METHODS)}
@@ -119,7 +119,7 @@ def measure(cell: Cell, data_dir: Path | None, seed: int, progress: Progress) ->
     for i, (name, (method, loss)) in enumerate(methods.items()):
         schedule = Schedule(batch_size=cell.batch, loss=loss, lr=rate, server_optimizer="adam")
         model = {"depth": "20", "skip": cell.skip}
-        problem = in_epochs(spec(cell.data, "resnet", model, "disjoint", cell.k, schedule), cell.epochs, seed, data_dir)
+        problem = in_epochs(spec(cell.data, "resnet", model, "disjoint", cell.k, schedule), cell.epochs, seed, where)
         if cell.double:
             problem = in_double(problem)
 

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -38,12 +37,14 @@ from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
 from fedarena.tensors import Tensors, nbytes
+from fedarena.where import Where
 
 SETTING = (
     "one client's round: CPU ms on one thread, medians, and bytes on the wire; ratios are PBPFL's to FedAvg's. "
     "The paper: 224×224, batch 32, a GPU; its client's ratio is of forward and backward together"
 )
 MEASURED = ("fedavg", "pbpfl", "ratio")
+CPU_ALONE = "it counts CPU time"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """One network's rows."""
     (cell,) = (cell for cell in CELLS if cell.title == piece)
     return measure(cell, seed, lambda share: progress(share, cell.title))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,6 +32,7 @@ from fedarena.schedule import Schedule
 from fedarena.tensors import Tensors, flatten
 from fedarena.threat import Threat
 from fedarena.transcript import Round, cut
+from fedarena.where import Where
 
 SETTING = (
     "2 clients, FedSGD: |γ̂ − γ| by own labels and by columns of one broadcast, and by broadcasts without data; "
@@ -91,13 +91,13 @@ ROUNDS, LOOKS = 1000, (0, 100, 300, 997)
 """Rounds in all, and those that are looked at, with the one after each."""
 
 
-def rows(piece: str, data_dir: Path | None, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
     """One row for every round looked at."""
     (cell,) = (cell for cell in CELLS if cell.title == piece)
     model = registry.find("model", cell.model)
     times = Schedule(ROUNDS, batch_size=cell.batch, lr=cell.lr, loss=cell.loss, server_optimizer=cell.optimizer)
     spec = ProblemSpec(cell.data, model.name, "iid", 2, model.parse(cell.options), schedule=times)
-    return measure(cell, build(spec, seed, data_dir), seed, lambda share: progress(share, piece))
+    return measure(cell, build(spec, seed, where.data_dir, where.device), seed, lambda share: progress(share, piece))
 
 
 def measure(cell: Cell, problem: Problem, seed: int, report: Callable[[float], None]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedarena import compose, registry
@@ -21,6 +20,7 @@ from fedarena.schedule import Schedule
 from fedarena.spec import GroupSpec
 from fedarena.threat import Knowledge, Threat
 from fedarena.trial import prepare
+from fedarena.where import Where
 
 Progress = Callable[[float, str], None]
 
@@ -127,7 +127,7 @@ def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
 
 def runs(cells: Sequence[Cell]) -> dict[str, Run]:
     """By name, what is trained for a cell, with all options in full."""
-    return {cell.name: Run(group(cell, 0, None), cell.heading) for cell in cells}
+    return {cell.name: Run(group(cell, 0, Where()), cell.heading) for cell in cells}
 
 
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Cell:
@@ -145,7 +145,7 @@ def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any)
     ]
 
 
-def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
+def group(cell: Cell, seed: int, where: Where) -> GroupSpec:
     """The training run behind a cell."""
     federation = FEDERATIONS[cell.data]
     corrupted = int(federation.honest * cell.byzantine / (1 - cell.byzantine) + 1e-9)
@@ -172,12 +172,14 @@ def group(cell: Cell, seed: int, data_dir: Path | None) -> GroupSpec:
     cards = () if cell.attack is None else compose.attack_cards(cell.attack)
     form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
     threats = () if attack is None else (Threat("client", form, knows=cell.knows),)  # type: ignore[arg-type]
-    return GroupSpec(problem, compose.parse_defense(cell.defense, settings), attack, threats, seed, "cpu", data_dir)
+    return GroupSpec(
+        problem, compose.parse_defense(cell.defense, settings), attack, threats, seed, where.device, where.data_dir
+    )
 
 
-def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) -> dict[str, Any]:
+def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str, Any]:
     """The cell's row for one seed: the paper's accuracy beside ours, and what became of the uploads."""
-    record = prepare(group(cell, seed, data_dir), progress)[0].record
+    record = prepare(group(cell, seed, where), progress)[0].record
     metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
     if record["status"] != "ok":
         return cell.heading | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
@@ -194,9 +196,7 @@ def measure(cell: Cell, seed: int, data_dir: Path | None, progress: Progress) ->
     }
 
 
-def one(
-    cells: Sequence[Cell], piece: str, data_dir: Path | None, seed: int, progress: Progress
-) -> list[dict[str, Any]]:
+def one(cells: Sequence[Cell], piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
     """The row of the cell with that name."""
     (cell,) = (cell for cell in cells if cell.name == piece)
-    return [measure(cell, seed, data_dir, lambda share, text: progress(share, f"{cell.name}: {text}"))]
+    return [measure(cell, seed, where, lambda share, text: progress(share, f"{cell.name}: {text}"))]

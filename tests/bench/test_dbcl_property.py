@@ -18,6 +18,7 @@ from fedarena.runnable import require_runnable
 from fedarena.schedule import Schedule
 from fedarena.spec import MethodSpec
 from fedarena.threat import FORMS
+from fedarena.where import Where
 
 SMALL = replace(
     CASES[0],
@@ -28,7 +29,7 @@ SMALL = replace(
 
 
 def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
-    rows = measure(SMALL, "dbcl", None, 0, lambda share, text: None)
+    rows = measure(SMALL, "dbcl", Where(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
     parts = {"server": ["expanded"], "client": ["option-I", "option-II"]}
     paper = {"server": 0.726, "client": 0.5}
@@ -56,7 +57,7 @@ def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_n
 
 def test_forms_that_are_not_measured_are_said() -> None:
     small = replace(SMALL, forms=("paper",), left_out="because")
-    *rows, last = measure(small, "fedavg", None, 0, lambda share, text: None)
+    *rows, last = measure(small, "fedavg", Where(), 0, lambda share, text: None)
     assert {r["form"] for r in rows} == {"paper"}
     assert (last["form"], last["reading"], last["auc"]) == ("adaptive", "because", None)
 

@@ -17,6 +17,7 @@ from fedarena.reproduce.inference_digits import ATTACKS, DEFENSES, PIECES, SHORT
 from fedarena.spec import GroupSpec, threats
 from fedarena.threat import FORMS, PARTIES
 from fedarena.usual import usual_problem
+from fedarena.where import Where
 
 FEW = {"attack": {"rounds": "4"}, "training": {"rounds": "6"}}
 
@@ -27,7 +28,7 @@ def silent(share: float, text: str) -> None:
 
 
 def found(name: str, defense: str, **settings: Any) -> list[dict[str, Any]]:
-    return measure(name, defense, None, 0, silent, settings or FEW)
+    return measure(name, defense, Where(), 0, silent, settings or FEW)
 
 
 def test_every_inference_attack_is_in_it_and_no_other() -> None:

@@ -11,6 +11,7 @@ from fedarena import registry
 from fedarena.attack import Inference
 from fedarena.reproduce import TABLES, inference_epsilon
 from fedarena.reproduce.inference_epsilon import CASES, EPSILONS, PIECES, Case, compact, draw, measure, over_seeds, row
+from fedarena.where import Where
 
 FEW = Case("membership", "joint-membership", {"attack": {"rounds": "30"}, "training": {"rounds": "31"}})
 
@@ -29,7 +30,7 @@ def test_every_line_has_every_epsilon_and_an_attack_that_reads() -> None:
 
 
 def test_noise_hides_members_and_costs_accuracy() -> None:
-    clipped, noised = (measure(FEW, shown, None, 0, silent) for shown in ("∞", "0.5"))
+    clipped, noised = (measure(FEW, shown, Where(), 0, silent) for shown in ("∞", "0.5"))
     assert (clipped["epsilon"], clipped["sigma"]) == ("∞", 0.0)
     assert noised["sigma"] > 0.5
     assert clipped["auc"] > noised["auc"] + 0.1

@@ -10,6 +10,7 @@ import torch
 from fedarena.attacks.cards.inverting_gradients import Options
 from fedarena.reproduce import inversion_images
 from fedarena.reproduce.inversion_images import PICTURES, Case, as_bytes, as_images, compact, draw, measure
+from fedarena.where import Where
 
 SMALL = Options(iterations=150, restarts=2)
 
@@ -17,7 +18,7 @@ SMALL = Options(iterations=150, restarts=2)
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_case_is_measured_and_drawn(steps: int, tmp_path: Path) -> None:
     case = Case("digits, single images", "digits", "lenet-dlg", 2, SMALL, steps=steps)
-    row = {"seed": 0} | measure(case, None, 0, lambda share, text: None)
+    row = {"seed": 0} | measure(case, Where(), 0, lambda share, text: None)
     assert row["count"] == 2
     assert row["recovered"] == 1
     assert row["ssim"] > max(0.9, row["nearest_ssim"])

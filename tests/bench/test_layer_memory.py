@@ -14,6 +14,7 @@ from fedarena.reproduce import TABLES, baffle_table4
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task
+from fedarena.where import Where
 
 FLOAT = 4
 
@@ -65,7 +66,7 @@ def test_depth_costs_backpropagation_activations_and_forward_passes_parameters_a
 def test_table_4(piece):
     if piece == "MobileNet" and find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed")
-    (row,) = baffle_table4.rows(piece, None, 0, lambda share, text: None)
+    (row,) = baffle_table4.rows(piece, Where(), 0, lambda share, text: None)
     least, most = map(float, row["layers"].split("~"))
     assert 0 < least < most < row["forwards"] < row["backprop"]
     assert row["ratio_%"] == pytest.approx(100 * most / row["backprop"], rel=0.01)

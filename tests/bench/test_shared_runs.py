@@ -20,6 +20,7 @@ from fedarena.fidelity.shared import elsewhere, once
 from fedarena.reproduce import TABLES, two_stage
 from fedarena.reproduce.published import Published
 from fedarena.reproduce.same_run import Run
+from fedarena.where import Where
 
 TABLE, OTHER = reproduce_play.TABLE, "dbcl/other"
 
@@ -137,7 +138,7 @@ def test_parts_are_one_run_exactly_where_the_same_is_trained() -> None:
     ]
     known = {(table, name): run for table in TABLES for name, run in _runs(table).items()}
     assert {(table, cell.name) for table, cell in cells} == set(known)
-    specs = {(table, cell.name): repr(two_stage.group(cell, 0, None)) for table, cell in cells}
+    specs = {(table, cell.name): repr(two_stage.group(cell, 0, Where())) for table, cell in cells}
     same: dict[Hashable, list[tuple[str, str]]] = {}
     for key in specs:
         same.setdefault(known[key].trained, []).append(key)

@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 import reproduce_play
+import torch
 
 from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.errors import UserError
 from fedarena.fidelity import measuring
 from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
+from fedarena.where import Where
 
 TABLE = reproduce_play.TABLE
 Reproduce = Callable[..., tuple[int, str]]
@@ -136,11 +138,12 @@ import sys
 from fedarena.reproduce import TABLES
 from fedarena.fidelity.measuring import measure
 from fedarena.fidelity.parts import Asked
+from fedarena.where import Where
 TABLES[{TABLE!r}] = "reproduce_play"
 asked = [Asked({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
 told = []
 for jobs in (1, 2):
-    done = dict(measure(asked, None, jobs, lambda share, text: told.append(share)))
+    done = dict(measure(asked, Where(), jobs, lambda share, text: told.append(share)))
     print([done[i].rows for i in range(4)])
 assert told[-1] == 1.0
 """
@@ -216,7 +219,7 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
 
     monkeypatch.setattr(reproduce_play, "rows", rows)
     asked = [Asked(TABLE, "red, one", 0)]
-    ((place, found),) = measuring.measure(asked, None, 1, lambda share, text: None, until=time.time() + 0.2)
+    ((place, found),) = measuring.measure(asked, Where(), 1, lambda share, text: None, until=time.time() + 0.2)
     assert place == 0
     assert isinstance(found, float)
 
@@ -243,7 +246,7 @@ def test_progress_tells_how_long_a_part_would_have_taken(
     monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
     monkeypatch.setattr(reproduce_play, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
     asked = [Asked(TABLE, "red, one", 0)]
-    assert list(measuring.measure(asked, None, 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
+    assert list(measuring.measure(asked, Where(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
 
 def test_parts_that_are_known_to_take_longer_are_not_begun(
@@ -345,3 +348,40 @@ def test_minutes_are_more_than_none(text: str) -> None:
     with pytest.raises(UserError, match="more than 0"):
         read_minutes(text)
     assert read_minutes("1.5") == 1.5
+
+
+def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch, begun: Callable[[], list[str]]
+) -> None:
+    asked = [Asked(TABLE, "red, one", 0)]
+    where = Where(device="cuda")
+    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    assert part.device == "cuda"
+    monkeypatch.setattr(reproduce_play, "CPU_ALONE", "it counts toys", raising=False)
+    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    assert part.device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["baffle/table4"], "option 'device' is cuda, allowed for baffle/table4: cpu: it counts bytes"),
+        (["pbpfl/table3"], "allowed for pbpfl/table3: cpu: it counts CPU time"),
+        (["--all"], "option 'device' belongs to --all --measure"),
+    ],
+)
+def test_a_device_that_would_do_nothing_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("fedarena.device._repeatable", lambda: None)  # of this process from then on
+    assert main(["reproduce", *words, "--device=cuda"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("it is there")
+    assert main(["reproduce", "baffle/table1", "--device=cuda", f"--out={tmp_path}"]) == 2
+    assert "no usable CUDA device" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from fedarena.reproduce.membership_lira import (
     roc,
 )
 from fedarena.rng import Rng
+from fedarena.where import Where
 
 
 def test_every_piece_has_a_name_of_its_own() -> None:
@@ -52,7 +53,7 @@ def test_a_rate_below_one_stranger_has_no_share() -> None:
 def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(membership_lira, "ROUNDS", 60)
     told: list[float] = []
-    rows = measure(DATA[0], "fedavg", None, 0, lambda share, text: told.append(share), shadows=2)
+    rows = measure(DATA[0], "fedavg", Where(), 0, lambda share, text: told.append(share), shadows=2)
     assert told == sorted(told)
     kinds = [(r["statistic"], r["party"], r["form"], r["asked"]) for r in rows]
     plain = [("loss", "outsider", "-"), ("lira", "outsider", "paper")]

@@ -26,7 +26,7 @@ RESULT = {
     "table": "x/y",
     "setting": "what was set",
     "rows": [{"seed": s, "network": "a|b", "accuracy": a} for s, a in ((3, 0.5), (4, 0.75))],
-    "parts": [{"fedarena": "1.0", "commit": c, "cpu_seconds": 90.0} for c in ("abc", "def")],
+    "parts": [{"fedarena": "1.0", "commit": c, "cpu_seconds": 90.0, "device": "cpu"} for c in ("abc", "def")],
     "environment": {"libraries": {"torch": "2.13.0"}, "machine": "x86_64"},
 }
 

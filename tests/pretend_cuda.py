@@ -1,0 +1,217 @@
+"""A CUDA device that is not there, on which code that mixes devices fails as it would on a real one.
+
+Tensors "on cuda" are ordinary ones whose storage is marked. A function mode takes the word cuda out of what is asked
+for, and gives it back as `.device`; a dispatch mode passes the mark on from what an operator reads to what it makes,
+and refuses operators that read both kinds, as PyTorch does: a tensor without dimensions may come from the CPU, and so
+may the indices of a tensor on the device. Arithmetic is the CPU's, bit for bit.
+
+    with pretend_cuda():
+        a = torch.ones(3, device="cuda")
+        a + torch.ones(3)               # RuntimeError: Expected all tensors to be on the same device
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+CUDA, CPU = torch.device("cuda"), torch.device("cpu")
+MIXED = "Expected all tensors to be on the same device"
+
+BY_INDEX = ("aten.index.Tensor", "aten.index_put", "aten._index_put_impl_", "aten._unsafe_index")
+"""Their indices may lie on the CPU."""
+CROSSING = ("aten.copy_", "aten._foreach_copy_")
+"""They read one device and write another."""
+
+
+class Marks:
+    """Where storages are. A weak reference keeps an address from being given out anew.
+
+    What no call of Python asked for, such as zeros that a backward pass begins with, is anywhere until it meets another
+    tensor: PyTorch makes it on the device of what it is for, which cannot be seen from here.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[StorageWeakRef, bool | None]] = {}
+
+    def of(self, t: Tensor) -> bool | None:
+        """Whether it is on the device; None: anywhere."""
+        known = self._known.get(self.key(t))
+        return False if known is None else known[1]
+
+    def has(self, t: Tensor) -> bool:
+        return self.of(t) is True
+
+    def put(self, t: Tensor, there: bool | None) -> None:
+        if there is False:
+            self._known.pop(self.key(t), None)
+        else:
+            self._known[self.key(t)] = StorageWeakRef(_bare(t).untyped_storage()), there
+
+    @staticmethod
+    def key(t: Tensor) -> int:
+        return int(_bare(t).untyped_storage()._cdata)
+
+
+def _bare(t: Tensor) -> Tensor:
+    """What `vmap` and `grad` have wrapped."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(t):
+        t = torch._C._functorch.get_unwrapped(t)
+    return t
+
+
+def _is_cuda(device: Any) -> bool:
+    return device is not None and not isinstance(device, int) and torch.device(device).type == "cuda"
+
+
+class _Operators(TorchDispatchMode):
+    """Below autograd and `vmap`: every operator, with plain tensors."""
+
+    def __init__(self, marks: Marks) -> None:
+        super().__init__()
+        self.marks = marks
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        read = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor) and t.device.type == "cpu"]
+        there, name = any(self.marks.has(t) for t in read), str(func)
+        if there and not name.startswith(CROSSING):
+            self._check(name, args, read)
+        before = {self.marks.key(t): t for t in read}
+        out = func(*args, **kwargs)
+        found = there or (None if all(self.marks.of(t) is None for t in read) else False)
+        for t in tree_leaves(out):
+            if isinstance(t, Tensor) and t.device.type == "cpu":
+                old = before.get(self.marks.key(t))
+                if old is None or self.marks.of(old) is None:
+                    self.marks.put(t, found)
+        return out
+
+    def _check(self, name: str, args: Sequence[Any], read: Sequence[Tensor]) -> None:
+        """Raise RuntimeError where something that an operator reads beside tensors on the device is on the CPU."""
+        free: set[int] = set()
+        if name.startswith(BY_INDEX) and self.marks.of(args[0]) is not False:
+            free = {id(t) for t in tree_leaves(args[1]) if isinstance(t, Tensor)}
+        strangers = [t for t in read if self.marks.of(t) is False and t.dim() and id(t) not in free]
+        if strangers:
+            shapes = ", ".join(str(tuple(t.shape)) for t in strangers)
+            raise RuntimeError(f"{MIXED}, but {name} got a tensor of shape {shapes} on the CPU")
+
+
+class _Calls(TorchFunctionMode):
+    """Above autograd: what Python asks for."""
+
+    def __init__(self, marks: Marks) -> None:
+        super().__init__()
+        self.marks = marks
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        first = args[0] if args else None
+        if func == Tensor.device.__get__:
+            real = func(*args)
+            return CUDA if real.type == "cpu" and self.marks.has(args[0]) else real
+        if func == Tensor.is_cuda.__get__:
+            return self.marks.has(args[0])
+        if func is Tensor.numpy and self.marks.has(args[0]):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        if func is Tensor.new_tensor:
+            made = func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
+            self.marks.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.marks.of(args[0]))
+            return made
+        if func is Tensor.cpu:
+            return self._moved(first, CPU)
+        if func is Tensor.cuda:
+            return self._moved(first, CUDA)
+        if func is Tensor.to:
+            return self._to(args, kwargs)
+        if "device" in kwargs:
+            return self._made(func, args, kwargs)
+        made = func(*args, **kwargs)
+        if not isinstance(made, Tensor) or made.device.type != "cpu":
+            return made
+        if self.marks.of(made) is None and not any(isinstance(t, Tensor) for t in tree_leaves((args, kwargs))):
+            self.marks.put(made, False)
+        generator = kwargs.get("generator")
+        if generator is not None and self.marks.has(made):
+            raise RuntimeError(f"Expected a 'cuda' device type for generator but found 'cpu' ({func.__name__})")
+        return made
+
+    def _made(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A tensor that is made on a device by name."""
+        asked = kwargs["device"]
+        if asked is None or torch.device(asked).type == "meta":
+            return func(*args, **kwargs)
+        there = _is_cuda(asked)
+        if there and kwargs.get("generator") is not None:
+            raise RuntimeError(f"Expected a 'cuda' device type for generator but found 'cpu' ({func.__name__})")
+        with torch._C.DisableTorchFunction():
+            made = func(*args, **{**kwargs, "device": CPU})
+        if isinstance(made, Tensor):
+            self.marks.put(made, there)
+        return made
+
+    def _to(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
+        """`Tensor.to` with a device, a type, another tensor, or several of them."""
+        t, rest = args[0], list(args[1:])
+        place: torch.device | None = None
+        for i, one in enumerate(rest):
+            if isinstance(one, Tensor):
+                place = CUDA if self.marks.has(one) else CPU
+                rest[i] = one.dtype
+            elif isinstance(one, torch.device | str):
+                place = CUDA if _is_cuda(one) else torch.device(one)
+                rest[i] = None
+        if kwargs.get("device") is not None:
+            place = CUDA if _is_cuda(kwargs["device"]) else torch.device(kwargs["device"])
+        kwargs = {k: v for k, v in kwargs.items() if k != "device"}
+        if place is not None and place.type == "meta":
+            return t.to(*args[1:], **kwargs)
+        rest = [one for one in rest if one is not None and not isinstance(one, bool)]
+        if rest or kwargs.get("dtype") is not None or "memory_format" in kwargs or kwargs.get("copy"):
+            t = Tensor.to(t, *rest, **kwargs)
+        return t if place is None else self._moved(t, place)
+
+    def _moved(self, t: Tensor, place: torch.device) -> Tensor:
+        there = place.type == "cuda"
+        if self.marks.of(t) is there:
+            return t
+        copy = t.clone()
+        self.marks.put(copy, there)
+        return copy
+
+
+@contextmanager
+def pretend_cuda() -> Iterator[None]:
+    """This process seems to have a CUDA device meanwhile."""
+    marks, parse = Marks(), torch._C._nn._parse_to
+
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        """`Module.to` asks a tensor for its device past the modes."""
+        found = parse(*args, **kwargs)
+        return (CUDA, *found[1:]) if args and isinstance(args[0], Tensor) and marks.has(args[0]) else found
+
+    with (
+        mock.patch("torch._C._nn._parse_to", parse_to),
+        mock.patch("torch.cuda.is_available", return_value=True),
+        mock.patch("torch.cuda.synchronize"),
+        _Calls(marks),
+        _Operators(marks),
+    ):
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(mode=False)  # which a device asks for, of the CPU too

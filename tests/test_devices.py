@@ -1,0 +1,163 @@
+"""Every method on a device of its own: nothing is mixed with the CPU, and nothing is computed otherwise.
+
+There need be no such device. What pretends to be one computes as the CPU does, so that results must be equal to the
+last bit, and refuses what a real one refuses (`pretend_cuda`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pretend_cuda import MIXED, pretend_cuda
+
+from fedarena import registry
+from fedarena.aggregator import Wrapper
+from fedarena.attack import Inference
+from fedarena.cli import main
+from fedarena.poisoning import Around
+from fedarena.reproduce import (
+    baffle,
+    dbcl_figure3,
+    inversion_images,
+    pbpfl_precision,
+    pbpfl_table1,
+)
+from fedarena.reproduce.dbcl_figure3 import CASES as FIGURE3
+from fedarena.where import Where
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="stands in for a device, and here is one")
+
+NAMES = {kind: registry.registries()[kind].names() for kind in ("defense", "aggregator", "secure", "attack")}
+INFERENCE = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Inference)]
+POISONING = [n for n in NAMES["attack"] if n not in INFERENCE]
+SHORT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("dlg", "idlg"), ("iterations=5", "restarts=1", "victims=1", "window=3")),
+    "inverting-gradients": ("iterations=5", "restarts=1", "victims=1"),
+    "analytic": ("victims=1",),
+    "model-inversion": ("iterations=5",),
+    "property-inference": ("rounds=2",),
+    "gradient-estimate": ("rounds=3",),
+    "joint-membership": ("rounds=3",),
+    "marginal-membership": ("rounds=3",),
+    "membership-inference": ("shadows=2",),
+}
+"""Attack → options that make it quick."""
+AGAINST = {"steer": "baffle", "bank": "two-stage", "rank-map": "two-stage", "marginal-membership": "baffle"}
+"""Attack → the defense that it is made against, where that is one."""
+
+Told = list[dict[str, Any]]
+
+
+def silent(share: float, text: str = "") -> None:
+    pass
+
+
+@pytest.mark.parametrize("attack", INFERENCE)
+def test_inference_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [f"--set=attack.{option}" for option in SHORT.get(attack, ())]
+    same_on_both(AGAINST.get(attack, "fedavg"), attack, options, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("defense", [*NAMES["defense"], *(f"fedavg+{name}" for name in NAMES["secure"])])
+def test_defenses(defense: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same_on_both(defense, "gradient-estimate", ["--set=attack.rounds=3"], tmp_path, capsys)
+
+
+@pytest.mark.parametrize("rule", NAMES["aggregator"])
+def test_rules(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    defense = f"{rule}+median" if issubclass(registry.find("aggregator", rule).load(), Wrapper) else rule
+    same_on_both(defense, "sign-flip", ["--clients=12", "--corrupted=2", "--knows=own"], tmp_path, capsys)
+
+
+@pytest.mark.parametrize("attack", POISONING)
+def test_poisoning_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = f"{attack}+sign-flip" if issubclass(registry.find("attack", attack).load(), Around) else attack
+    same_on_both(AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2"], tmp_path, capsys)
+
+
+def same_on_both(defense: str, attack: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command gives the same cells with and without --device cuda, and at least one of them is a result."""
+    command = ["run", f"--defense={defense}", f"--attack={attack}", "--rounds=5", "--jobs=1", "--json", "--quiet"]
+
+    def cells(device: str) -> Told:
+        code = main([*command, *words, f"--out={folder / device}", f"--device={device}"])
+        done = capsys.readouterr()
+        assert code == 0, done.err + done.out[:1000]
+        found: Told = json.loads(done.out)["records"]
+        assert {record["problem"]["device"] for record in found} == {device}
+        return found
+
+    here = cells("cpu")
+    with pretend_cuda():
+        there = cells("cuda")
+    assert "ok" in {record["status"] for record in here}
+    for what in ("party", "form", "knows", "reading", "status", "reason", "metrics", "utility"):
+        assert [record.get(what) for record in there] == [record.get(what) for record in here], what
+
+
+LENET = baffle.Cell("digits", "lenet-baffle", "K = 5", 0.5, 5, rounds=1)
+QUICK: Mapping[str, Callable[[Where], Told]] = {
+    "baffle, in law": lambda where: [baffle.measure(LENET, 0, where, silent)],
+    "baffle, real": lambda where: [baffle.measure(replace(LENET, law=False), 0, where, silent)],
+    "backpropagation": lambda where: [baffle.measure(replace(LENET, k=None), 0, where, silent)],
+    "dbcl/figure3": lambda where: dbcl_figure3.measure(
+        replace(FIGURE3[0], dataset="digits", widths="16", schedule=replace(FIGURE3[0].schedule, rounds=4)),
+        *(where, 0, silent),
+    ),
+    "inversion/images": lambda where: [
+        inversion_images.measure(
+            inversion_images.Case(
+                "digits", "digits", "lenet-dlg", 1, inversion_images.Options(iterations=5, restarts=1)
+            ),
+            *(where, 0, silent),
+        )
+    ],
+    "pbpfl/precision": lambda where: pbpfl_precision.measure(
+        *(pbpfl_precision.CELLS[0], where, 0, silent),
+        (pbpfl_precision.Series("gamma", "gamma_scale", (10.0,), ()),),
+    ),
+    "pbpfl/table1": lambda where: pbpfl_table1.measure(
+        replace(pbpfl_table1.CELLS[0], data="breast-cancer", epochs=1, batch=64), where, 0, silent
+    ),
+}
+"""What tables of every kind are made of, in small."""
+
+
+@pytest.mark.parametrize("table", QUICK)
+def test_tables(table: str) -> None:
+    here = QUICK[table](Where())
+    with pretend_cuda():
+        there = QUICK[table](Where(device="cuda"))
+    timed = {"cpu_seconds", "seconds"}
+    assert [{k: v for k, v in r.items() if k not in timed} for r in there] == [
+        {k: v for k, v in r.items() if k not in timed} for r in here
+    ]
+
+
+def test_the_pretended_device_refuses_what_a_real_one_refuses() -> None:
+    with pretend_cuda():
+        a, b = torch.ones(3, device="cuda"), torch.ones(5, 3)
+        assert str((2 * a + a.sum().cpu()).device) == "cuda"
+        assert torch.zeros_like(a).is_cuda
+        assert not a.cpu().is_cuda
+        assert a[torch.tensor([0, 2])].is_cuda
+        for mixed in (lambda: a + b, lambda: b[:, torch.tensor([0]).to("cuda")], lambda: torch.cat([a, b[0]])):
+            with pytest.raises(RuntimeError, match=MIXED):
+                mixed()
+        with pytest.raises(RuntimeError, match=MIXED):
+            torch.func.vmap(torch.func.grad(lambda w, x: (w * x).sum()), (None, 0))(a, b)
+        with pytest.raises(TypeError, match="numpy"):
+            a.numpy()
+        with pytest.raises(RuntimeError, match="generator"):
+            torch.rand(2, generator=torch.Generator(), device="cuda")
+        moved = torch.nn.Linear(3, 2).to("cuda")
+        assert moved(a).is_cuda
+        with pytest.raises(RuntimeError, match=MIXED):
+            moved(b)
+    assert not torch.cuda.is_available()
