@@ -1,27 +1,29 @@
-"""γ of PBPFL where two broadcasts say nothing but how far γ_t r_a,t and γ_u r_a,u are apart: one output, steady masks.
+"""γ of PBPFL where hidden masks r are the same in all rounds.
 
-With one output, and hidden masks r that are the same in all rounds, column j of the output layer is
+Column j of the output layer is then
 
-    Ŵ_tj = W_tj + a_t,    a_t = γ_t r_a,t
+    Ŵ_tj = W_tj + γ_t r_a,t
 
-(W: the model under r). `fedarena.attacks.unmask.gammas_from_two` needs r or the direction of r_a drawn anew. Here are
-two other ways.
+(W: the model under r). `fedarena.attacks.unmask.gammas_from_two` needs r or the direction of r_a drawn anew: with one
+output it has nothing but how far γ_t r_a,t and γ_u r_a,u are apart, with two the directions are often nearly the same.
+Here are two other ways.
 
 By balance. A network keeps its function where what leads into a hidden unit is multiplied by a factor and what leads
 out of it is divided by it, so that for any samples and labels the gradient g of its loss has, in every unit,
 
     Σ_in W g = Σ_out W g        (Du, Hu & Lee 2018, arXiv 1806.00900, Theorem 2.1, of a gradient's flow)
 
-A step of SGD is a multiple of g. Where only the output layer reads a unit, its column k has (Ŵ_k − a)(ΔŴ_k − Δa), and
+A step of SGD is a multiple of g. What leads out of a unit through the output layer, its columns k there, adds
+Σ_k (Ŵ_k − γ r)ᵀ(ΔŴ_k − γ' r' + γ r) to the right-hand side, with r = r_a,t, r' = r_a,t+1, so that
 
-    Σ_k Ŵ_k ΔŴ_k − Σ_in Ŵ ΔŴ = a Σ_k ΔŴ_k + Δa Σ_k Ŵ_k − n a Δa        (k: the unit's n columns)
+    Σ_in Ŵ ΔŴ − Σ_out Ŵ ΔŴ = γ Σ_k rᵀ(Ŵ_k − ΔŴ_k) − γ' Σ_k r'ᵀŴ_k + n (γ γ' rᵀr' − γ² ‖r‖²)     (k: n columns)
 
-is linear in a, Δa and a Δa: as many equations as units, no data, and no error but rounding.
+is linear in γ, γ' and the last bracket: as many equations as units, no data, and no error but rounding.
 
-By the law of γ. Where steps are no gradients (Adam), the median over columns of ΔŴ_t is near Δa_t, for in a round most
-columns move little. Their sums D_t chain all rounds to one unknown, a_t = D_t + c, and a public law of γ, such as
-0 < γ_t < 1, bounds c in every one of them: most tightly where γ or 1 − γ happened to be small. What labels or columns
-say of all rounds together chooses between the bounds.
+By the law of γ, for one output, where a_t = γ_t r_a,t is a number. Where steps are no gradients (Adam), the median over
+columns of ΔŴ_t is near Δa_t, for in a round most columns move little. Their sums D_t chain all rounds to one unknown,
+a_t = D_t + c, and a public law of γ, such as 0 < γ_t < 1, bounds c in every one of them: most tightly where γ or 1 − γ
+happened to be small. What labels or columns say of all rounds together chooses between the bounds.
 """
 
 from __future__ import annotations
@@ -43,18 +45,22 @@ def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple
     """γ̂ of a broadcast and of the one that follows it, where one step of SGD along a gradient is between them.
 
     Args:
-        sent, after: broadcasts of a network with one output whose hidden masks are the same.
+        sent, after: broadcasts with the same hidden masks.
     """
     was, now = ({n: p.double() for n, p in one.params.items()} for one in (sent, after))
     moved = {name: now[name] - was[name] for name in was}
     given = _balance(plan, {name: was[name] * moved[name] for name in was})
     last = plan.layers[-1]
-    columns, step = was[sent.output[0]][0], moved[sent.output[0]][0]
-    steps, sizes, counts = (_by_unit(plan, last.columns, of) for of in (step, columns, torch.ones_like(columns)))
-    design = torch.stack([steps, sizes, -counts], 1)[counts > 0]
-    found = torch.linalg.lstsq(design, -given[counts > 0][:, None]).solution.flatten()
-    a, further = float(found[0]), float(found[1])
-    return a / float(sent.r_a), (a + further) / float(after.r_a)
+    columns, step = was[sent.output[0]], moved[sent.output[0]]
+    r, later = sent.r_a.double(), after.r_a.double()
+    # γ' = ratio γ + e, for e in place of γ': else the first two columns differ by no more than the step where the masks
+    # are parallel.
+    ratio = r @ later / later.square().sum()
+    parts = (r @ (columns - step) - ratio * (later @ columns), -later @ columns, torch.ones_like(columns[0]))
+    design = torch.stack([_by_unit(plan, last.columns, part) for part in parts], 1)
+    read = design[:, 2] > 0
+    gamma, further, _ = torch.linalg.lstsq(design[read], given[read][:, None]).solution.flatten().tolist()
+    return gamma, float(ratio) * gamma + further
 
 
 def gamma_from_law(sents: Sequence[Masked], at: int, law: Law, labels: Callable[[Masked], float] | None) -> float:

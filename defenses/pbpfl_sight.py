@@ -36,11 +36,17 @@ def opened(defense: PBPFL, now: Seen) -> Masked:
 def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
     """γ̂ of round t by the broadcast after it or before it; where these do not tell, by labels, if it has any.
 
-    Of one output under steady masks two broadcasts tell if a gradient's step is between them, else all together.
+    Under steady masks two broadcasts tell most if a gradient's step is between them; of one output else all together.
     """
     now = opened(defense, seen[t])
-    if len(now.r_a) == 1 and steady(defense.options):
-        return _of_one_output(defense, seen, t)
+    if steady(defense.options):
+        if defense.task.schedule.server_optimizer == "sgd" and not defense.no_mean():
+            for first in (t, t - 1):
+                if first in seen and first + 1 in seen:
+                    sent, after = opened(defense, seen[first]), opened(defense, seen[first + 1])
+                    return gammas_from_balance(sent, after, defense.plan)[t - first]
+        if len(now.r_a) == 1:
+            return _of_one_output(defense, seen, t)
     for other in (t + 1, t - 1):
         if other in seen:
             found = gammas_from_two(now, opened(defense, seen[other]), defense.plan)
@@ -53,12 +59,7 @@ def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
 
 
 def _of_one_output(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
-    """γ̂ of round t of a network with one output whose hidden masks are the same in all rounds."""
-    if defense.task.schedule.server_optimizer == "sgd" and not defense.no_mean():
-        for first in (t, t - 1):
-            if first in seen and first + 1 in seen:
-                sent, after = opened(defense, seen[first]), opened(defense, seen[first + 1])
-                return gammas_from_balance(sent, after, defense.plan)[t - first]
+    """γ̂ of round t of a network with one output whose hidden masks are the same in all rounds, of all broadcasts."""
     near = sorted(sorted(seen, key=lambda s: abs(s - t))[:NEAREST])
     own = seen[t].own_data
 

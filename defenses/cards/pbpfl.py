@@ -82,5 +82,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
-    version=5,
+    version=6,
 )

@@ -118,7 +118,7 @@ def test_shards_that_are_copies_train_another_model():
 def test_mse_is_not_halved():
     assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
     problem = pbpfl.in_epochs(
-        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, None
+        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Where()
     )
     mean = problem.y.double().mean()
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))

@@ -1,4 +1,4 @@
-"""γ of a network with one output under steady masks, where two broadcasts tell no more than a difference."""
+"""γ under steady masks, where two broadcasts by themselves tell little, or of one output no more than a difference."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ class Skips(nn.Module):
         return self.out(torch.cat([both, torch.relu(self.c(both))], 1))
 
 
+def two_outputs() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 40), nn.ReLU(), nn.Linear(40, 2))
+
+
 NETWORKS = [(dense, (12,)), (lambda: dense(False), (12,)), (convolutional, (1, 8, 8)), (Skips, (12,))]
 
 
@@ -81,6 +85,29 @@ def test_whoever_reads_two_broadcasts_has_gamma(party, options):
         seen = seen_by(defense, watched, party)
         for r in watched:  # the last of them by the one before it
             assert pbpfl_sight.estimate_gamma(defense, seen, r.index) == pytest.approx(float(r.secret[GAMMA]), abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_several_outputs_even_under_parallel_masks(seed):
+    defense = make(two_outputs(), classes=2, decades=0)
+    rounds, _ = play(defense, 2, seed)
+    sent, after = (opened(defense, r) for r in rounds)
+    truth = [float(r.secret[GAMMA]) for r in rounds]
+    assert gammas_from_balance(sent, after, defense.plan) == pytest.approx(truth, abs=1e-7)
+    r_a = 2 * sent.r_a
+    alike = replace(after, params=Masked(after.without(truth[1]), r_a, after.output).without(-truth[1]), r_a=r_a)
+    assert gammas_from_balance(sent, alike, defense.plan) == pytest.approx(truth, abs=1e-7)
+
+
+def test_of_several_outputs_balance_is_asked_where_two_broadcasts_err():
+    defense = make(two_outputs(), classes=2, r="constant")
+    rounds, _ = play(defense, 12)
+    truth = {r.index: float(r.secret[GAMMA]) for r in rounds}
+    seen = seen_by(defense, rounds, "eavesdropper")
+    off = {t: abs(pbpfl_sight.estimate_gamma(defense, seen, t) - gamma) for t, gamma in truth.items()}
+    assert max(off.values()) < 1e-4
+    pairs = [gammas_from_two(*(opened(defense, r) for r in rounds[t : t + 2]), defense.plan) for t in range(11)]
+    assert max(1.0 if p is None else abs(p[0] - truth[t]) for t, p in enumerate(pairs)) > 1e-3
 
 
 @pytest.mark.parametrize("party", ["client", "eavesdropper"])
