@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from fedarena import registry
-from fedarena.cards import Card, Kind, to_text
+from fedarena.cards import Card, Kind
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
 from fedarena.records import Record
 from fedarena.schedule import Schedule
 from fedarena.threat import EVERYONE, FORMS

@@ -15,12 +15,14 @@ from fedarena import registry
 from fedarena.aggregator import Aggregator, Wrapper
 from fedarena.attack import Inference
 from fedarena.batch import Auxiliary
-from fedarena.cards import Card, did_you_mean, parse_options
+from fedarena.cards import Card
 from fedarena.defense import Defense
 from fedarena.errors import UserError
+from fedarena.options import parse_options
 from fedarena.poisoning import Around, Ground, Poisoning
 from fedarena.secure import SecureSum
 from fedarena.spec import MethodSpec
+from fedarena.suggest import did_you_mean
 from fedarena.task import Task
 from fedarena.threat import Knowledge
 

@@ -14,12 +14,14 @@ from torch import Tensor
 
 from fedarena import registry
 from fedarena.batch import Auxiliary, Batch
-from fedarena.cards import Card, NoOptions, to_text
+from fedarena.cards import Card
 from fedarena.criterion import Criterion
 from fedarena.datasets.dataset import Provenance
 from fedarena.device import find_device
 from fedarena.division import choose_corrupted, divide, hold
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task

@@ -20,8 +20,9 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from fedarena.cards import KINDS, Card, Kind, did_you_mean, import_target
+from fedarena.cards import KINDS, Card, Kind, import_target
 from fedarena.errors import UserError
+from fedarena.suggest import did_you_mean
 
 
 @dataclass(frozen=True)

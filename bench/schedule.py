@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedarena.cards import option
 from fedarena.errors import UserError
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedarena.cards import NoOptions
+from fedarena.options import NoOptions
 from fedarena.problem import ProblemSpec
 from fedarena.threat import Form, Party, Threat
 

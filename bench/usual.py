@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fedarena import registry
-from fedarena.cards import Card, check_options, parse_options
+from fedarena.cards import Card
 from fedarena.errors import UserError
+from fedarena.options import check_options, parse_options
 from fedarena.schedule import Schedule
 
 if TYPE_CHECKING:

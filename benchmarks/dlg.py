@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.matching import Objective, squared_distance
-from fedarena.cards import NoOptions
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.models.lenet_dlg import DlgLeNet
 from fedarena.observe import ThroughProtocol
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task

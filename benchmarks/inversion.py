@@ -34,9 +34,9 @@ from torch import Tensor, nn
 from fedarena import images, vision
 from fedarena.attacks.cards.inverting_gradients import Options
 from fedarena.attacks.inverting_gradients import InvertingGradients
-from fedarena.cards import NoOptions
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.observe import ThroughProtocol
+from fedarena.options import NoOptions
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.registry import find
 from fedarena.rng import Rng

@@ -26,7 +26,6 @@ from torch import Tensor
 
 from fedarena.aggregator import Aggregator
 from fedarena.batch import Batch
-from fedarena.cards import to_text
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, client_memory, stein_law
 from fedarena.defenses.baffle_options import FORMATS, check
@@ -36,6 +35,7 @@ from fedarena.defenses.perturbations import CHUNK_BYTES, directions, stein
 from fedarena.errors import UserError
 from fedarena.forms import forwards
 from fedarena.local import local_step
+from fedarena.option_values import to_text
 from fedarena.rng import Rng
 from fedarena.secure import SecureSum
 from fedarena.task import Task

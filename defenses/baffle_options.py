@@ -7,9 +7,9 @@ from dataclasses import fields
 import torch
 
 from fedarena.aggregator import Aggregator
-from fedarena.cards import to_text
 from fedarena.defenses.cards.baffle import Options
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
 from fedarena.task import Task
 
 FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}

@@ -13,9 +13,11 @@ import pytest
 from fedarena import registry
 from fedarena.aggregator import Aggregator
 from fedarena.attack import Inference
-from fedarena.cards import KINDS, Card, Kind, check_acting, describe_options, parse_options, to_text
+from fedarena.cards import KINDS, Card, Kind
 from fedarena.defense import Defense
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
+from fedarena.options import check_acting, describe_options, parse_options
 from fedarena.poisoning import Poisoning
 from fedarena.records import canonical
 from fedarena.schedule import Schedule

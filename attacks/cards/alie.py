@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card, option
+from fedarena.cards import Card
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card, option
+from fedarena.cards import Card
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

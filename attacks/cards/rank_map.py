@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card, option
+from fedarena.cards import Card
+from fedarena.options import option
 
 FORM_HELP = (
     "values of an upload: quantiles of the normal law, which no test of normality rejects, or a fresh sample of it, "

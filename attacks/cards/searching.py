@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import option
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

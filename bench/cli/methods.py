@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fedarena import registry
-from fedarena.cards import KINDS, Card, Kind, OptionInfo, describe_options, did_you_mean, to_text
+from fedarena.cards import KINDS, Card, Kind
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
+from fedarena.options import OptionInfo, describe_options
 from fedarena.schedule import Schedule
+from fedarena.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cards import Card, did_you_mean, parse_options
+from fedarena.cards import Card
 from fedarena.errors import UserError
+from fedarena.options import parse_options
 from fedarena.rng import LARGEST_SEED
 from fedarena.schedule import Schedule
+from fedarena.suggest import did_you_mean
 from fedarena.usual import DEFAULTS, read_integer, usual_problem
 
 if TYPE_CHECKING:

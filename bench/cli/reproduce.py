@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cards import did_you_mean
 from fedarena.cli.problem_args import read_seeds, where
 from fedarena.errors import UserError
 from fedarena.plural import plural
 from fedarena.reproduce import TABLES
+from fedarena.suggest import did_you_mean
 from fedarena.usual import read_integer
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
     seeds = read_seeds(args.seeds)
     from fedarena import compose, goals
-    from fedarena.cards import check_acting
+    from fedarena.options import check_acting
     from fedarena.poisoning import Poisoning
     from fedarena.problem import build
     from fedarena.rehearsal import require_summable

@@ -1,4 +1,4 @@
-"""PBPFL, Table 2: classification of skin lesions by ResNet-20 and ResNet-32 under cross-entropy and under the squared error.
+"""PBPFL, Table 2: classification of skin lesions by ResNet-20 and ResNet-32 under cross-entropy and the squared error.
 
 At hand is a subset of HAM10000: nevi and melanomas, 500 each for training and for testing, where the paper has all 7
 classes, 8,000 and 2,000 images. Its accuracies stand beside ours only as a reminder: 66.95 % of all its images are of
@@ -42,8 +42,8 @@ from fedarena.schedule import Schedule
 from fedarena.where import Where
 
 SETTING = (
-    "test accuracy of ResNet-20 or ResNet-32 on nevi and melanomas of HAM10000 (the paper: 7 classes), 64×64, batch 32, FedSGD, "
-    "server Adam; an epoch is one pass of a client over its shard, so that k clients make 1/k of the steps"
+    "test accuracy of ResNet-20 or ResNet-32 on nevi and melanomas of HAM10000 (the paper: 7 classes), 64×64, batch "
+    "32, FedSGD, server Adam; an epoch is one pass of a client over its shard, so that k clients make 1/k of the steps"
 )
 MEASURED = ("accuracy", "best", "apart", "digits_lost", "cpu_seconds")
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena import __version__, registry
-from fedarena.cards import KINDS, describe_options
+from fedarena.cards import KINDS
 from fedarena.errors import UserError
+from fedarena.options import describe_options
 from fedarena.plural import plural
 from fedarena.records import SCHEMA, digest, read_json, write_atomically
 from fedarena.suite.suite import Suite

@@ -27,9 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedarena.cards import did_you_mean, to_text
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
 from fedarena.rng import LARGEST_SEED
+from fedarena.suggest import did_you_mean
 from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE
 
 FOLDER = Path(__file__).resolve().parent.parent / "suites"

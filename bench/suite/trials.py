@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fedarena import compose, goals, registry
 from fedarena.attack import Inference
-from fedarena.cards import check_acting
 from fedarena.errors import UserError
 from fedarena.goals.goal import Goal
+from fedarena.options import check_acting
 from fedarena.poisoning import Poisoning
 from fedarena.problem import ProblemSpec
 from fedarena.sharing import references

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
 from fedarena.defenses.cards import two_stage
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

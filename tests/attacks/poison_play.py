@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fedarena import registry
 from fedarena.adversary import ground_of
-from fedarena.cards import NoOptions
 from fedarena.defenses.fedavg import FedAvg
+from fedarena.options import NoOptions
 from fedarena.poisoning import Ground, Poisoning, Samples, Sight
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng

@@ -17,13 +17,13 @@ from fedarena.attacks.analytic import Analytic
 from fedarena.attacks.cards.analytic import CARD, Options
 from fedarena.attacks.first_layer import Affine, affine, apart, first_layer, ratio, strongest
 from fedarena.attacks.image_law import Gaussian, Least
-from fedarena.cards import NoOptions
 from fedarena.defense import Defense, State
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions
 from fedarena.defenses.dbcl import DBCL
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.errors import UserError
 from fedarena.observe import PlainGradient, ThroughProtocol, as_batch
+from fedarena.options import NoOptions
 from fedarena.registry import find
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule

@@ -20,7 +20,6 @@ from fedarena.attacks.cards.dlg import CARD, Options
 from fedarena.attacks.dlg import DLG
 from fedarena.attacks.matching import Objective, total_variation
 from fedarena.attacks.output_labels import infer_labels
-from fedarena.cards import NoOptions
 from fedarena.defense import Defense, State
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions
 from fedarena.defenses.dbcl import DBCL
@@ -29,6 +28,7 @@ from fedarena.errors import UserError
 from fedarena.models.cards.lenet_dlg import Options as LeNetOptions
 from fedarena.models.lenet_dlg import DlgLeNet
 from fedarena.observe import PlainGradient, ThroughProtocol, as_batch
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task

@@ -16,12 +16,12 @@ from torch import Tensor
 from fedarena import compose, registry
 from fedarena.adversary import ground_of
 from fedarena.candidates import ask, how_many
-from fedarena.cards import NoOptions
 from fedarena.cli import main
 from fedarena.criterion import WORST, Criterion
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.engine import run_groups
 from fedarena.errors import UserError
+from fedarena.options import NoOptions
 from fedarena.poisoning import Ground
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.records import canonical

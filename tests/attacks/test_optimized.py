@@ -13,9 +13,9 @@ from poison_play import ground, make, sent, sight
 
 from fedarena.aggregator import Call
 from fedarena.attacks import fang
-from fedarena.cards import NoOptions
 from fedarena.defenses.aggregators.krum import Krum
 from fedarena.errors import UserError
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 
 VALUES = st.integers(-50, 50).map(lambda i: i / 8)

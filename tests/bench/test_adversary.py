@@ -11,10 +11,10 @@ import torch
 from fedarena import federation, registry
 from fedarena.adversary import Adversary, ground_of, why_not
 from fedarena.batch import Batch
-from fedarena.cards import NoOptions
 from fedarena.compose import make_defense, make_poisoning, parse_attack, parse_defense
 from fedarena.defense import Broadcast, Cohort, Direction, State
 from fedarena.defenses.fedavg import FedAvg
+from fedarena.options import NoOptions
 from fedarena.poisoning import Poisoning, Sight
 from fedarena.problem import Problem, ProblemSpec, build
 from fedarena.rng import Rng

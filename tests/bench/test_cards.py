@@ -11,17 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedarena.cards import (
-    Card,
-    NoOptions,
-    check_acting,
-    check_options,
-    describe_options,
-    option,
-    parse_options,
-    to_text,
-)
+from fedarena.cards import Card
 from fedarena.errors import UserError
+from fedarena.option_values import to_text
+from fedarena.options import NoOptions, check_acting, check_options, describe_options, option, parse_options
 from fedarena.threat import EVERYONE, FORMS, Form, Party
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fedarena import compose, registry
-from fedarena.cards import check_acting
 from fedarena.compose import parse_defense
+from fedarena.options import check_acting
 from fedarena.problem import ProblemSpec, build
 from fedarena.reproduce.dbcl_property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
 from fedarena.runnable import require_runnable

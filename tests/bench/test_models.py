@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
-from fedarena.cards import check_options
 from fedarena.errors import UserError
 from fedarena.models import CARDS
 from fedarena.models.mlp import MLP
+from fedarena.options import check_options
 from fedarena.problem import ProblemSpec, build
 from fedarena.registry import find
 from fedarena.rng import Rng

@@ -18,7 +18,8 @@ PLUGIN = """
 import os
 from dataclasses import dataclass
 from fedarena.attack import Inference, Watch
-from fedarena.cards import Card, NoOptions
+from fedarena.cards import Card
+from fedarena.options import NoOptions
 
 
 class Base(Inference):

@@ -9,11 +9,11 @@ from dbcl_play import cnn, distance, mlp, parameters, play, samples
 from torch import Tensor, nn
 
 from fedarena.batch import Batch
-from fedarena.cards import NoOptions
 from fedarena.defense import State
 from fedarena.defenses.cards.dbcl import Options
 from fedarena.defenses.dbcl import DBCL
 from fedarena.defenses.fedavg import FedAvg
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 from fedarena.schedule import Schedule
 from fedarena.task import Task

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
 from fedarena.models.cards.laws import init_option
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

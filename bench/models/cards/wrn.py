@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
 from fedarena.models.cards.laws import init_option
 from fedarena.models.cards.layers import BATCH_FACT, activation_option, norm_option
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

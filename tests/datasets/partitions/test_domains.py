@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedarena import registry
-from fedarena.cards import NoOptions
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.partitions.domains import split
 from fedarena.division import divide
 from fedarena.errors import UserError
+from fedarena.options import NoOptions
 from fedarena.problem import ProblemSpec
 from fedarena.rng import Rng
 

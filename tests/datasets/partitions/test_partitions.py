@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedarena import registry
-from fedarena.cards import NoOptions
 from fedarena.datasets.partitions.algorithm4 import split as algorithm4
 from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions
 from fedarena.datasets.partitions.dirichlet import split as dirichlet
 from fedarena.datasets.partitions.iid import split as iid
 from fedarena.errors import UserError
+from fedarena.options import NoOptions
 
 NAMES = ["algorithm4", "dirichlet", "iid"]
 

@@ -17,8 +17,8 @@ from sklearn.cluster import MeanShift, estimate_bandwidth
 from torch import Tensor
 
 from fedarena.aggregator import Aggregate, Aggregator, Call
-from fedarena.cards import NoOptions
 from fedarena.defenses.aggregators.bulyan import closest_mean
+from fedarena.options import NoOptions
 from fedarena.rng import Rng
 
 Row = Sequence[float]

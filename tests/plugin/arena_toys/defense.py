@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
 from fedarena.defense import Defense
 from fedarena.defenses.fedavg import FedAvg
+from fedarena.options import option
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
+from fedarena.options import option
 from fedarena.poisoning import Poisoning
 
 

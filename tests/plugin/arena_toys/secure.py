@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card, option
+from fedarena.cards import Card
 from fedarena.errors import UserError
+from fedarena.options import option
 from fedarena.secure import Exchange, SecureSum, require_company
 
 
