@@ -74,6 +74,10 @@ CASES = (
     Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, QUICK, batch=4),
     Case("MNIST, lenet-dlg, L-BFGS at the end, batches of 4, one gradient", "mnist", "lenet-dlg", 2, POLISHED, batch=4),
     Case("CIFAR-10, cnn-cifar10, batches of 4, one gradient", "cifar10", "cnn-cifar10", 1, Options(), batch=4),
+    Case(
+        *("CIFAR-10, lenet-dlg, L-BFGS at the end, batches of 4, one gradient", "cifar10", "lenet-dlg", 2, POLISHED),
+        batch=4,
+    ),
 )
 PIECES = tuple(case.title for case in CASES)
 
