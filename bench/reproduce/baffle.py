@@ -156,7 +156,12 @@ def longer(cell: Cell, title: str) -> Cell:
     return replace(cell, title=f"the paper's number of steps, {title}", same_steps=True)
 
 
-def real(cell: Cell, rounds: int) -> tuple[Cell, Cell]:
+def cut(cell: Cell, rounds: int) -> tuple[Cell, Cell]:
     """A cell cut to few rounds, in law and with real forward passes."""
     short = replace(cell, paper=None, rounds=rounds, title=f"K = {cell.k}, {rounds} rounds, in law")
     return short, replace(short, law=False, title=f"K = {cell.k}, {rounds} rounds, real forward passes")
+
+
+def real(cell: Cell) -> Cell:
+    """A cell with real forward passes for all of its rounds, for which a CPU takes hours."""
+    return replace(cell, paper=None, law=False, title=f"K = {cell.k}, real forward passes")
