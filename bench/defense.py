@@ -264,11 +264,19 @@ class Defense(ABC):
         """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
         return nbytes(ups)
 
+    def witness(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
+        """What the harness, which sees the work of clients, counts of a round for `marks`, and no party learns.
+
+        Args:
+            batch, noise: of the first client that computed. ups: of all, before they are summed in secret.
+        """
+        return {}
+
     def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         """What must stand beside every number of a run, such as that something in it was simulated.
 
         Args:
-            verdicts: `State.verdict` after each round.
+            verdicts: `State.verdict` after each round, with what `witness` counted.
         """
         return ()
 

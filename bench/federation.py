@@ -49,9 +49,10 @@ class Run:
         release: the model that clients are given in the end.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
-        bytes_up, bytes_down: mean bytes per client and round that did not fail, counted from the tensors that crossed.
+        bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed; of a round that
+            failed what had crossed by then.
         seconds: time of the training, evaluation left out: CPU time of the process on a CPU (wall time on a busy
-            machine says little), wall time on a GPU. It is the rounds that did not fail times the median of what they
+            machine says little), wall time on a GPU. It is the number of rounds times the median of what they
             took: a sum would make the first federation of a process look slow, in whose first round libraries start
             what they start late, and whichever one Python collects garbage in.
         peak_bytes: of one client (`fedarena.client_peak`), in the round in which it is most.
@@ -160,8 +161,11 @@ def run(
             corrupted = frozenset() if adversary is None else adversary.corrupted
             secure = defense.secure
             summed = None if secure is None else sum_up(secure, ups, cohort, rng.child("secure", t), corrupted)
-        except TooFewSurvivors:
+        except TooFewSurvivors as lost:
             failed += 1
+            up, down = up + lost.bytes_up, down + nbytes(sent.down) * len(clients) + lost.bytes_down
+            sent_to += len(clients)
+            took.append(broadcast + clock() - began)
             state = defense.skipped(state)
         except TooLarge as error:
             if t == 0:  # nothing has diverged yet: the bound does not fit
@@ -173,7 +177,7 @@ def run(
                 received, cohort = summed.received()
             new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
             took.append(broadcast + clock() - began)
-            told.append(new.verdict)
+            told.append({**new.verdict, **defense.witness(sent, given[0][0], given[0][2], ups)})
             if new.verdict and summed is None:
                 values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
                 verdicts.append(Verdict(clients, values))

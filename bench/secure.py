@@ -15,7 +15,14 @@ from fedarena.rng import Rng
 
 
 class TooFewSurvivors(UserError):
-    """So many clients dropped out of a round that the sum cannot be unmasked: the round fails."""
+    """So many clients dropped out of a round that the sum cannot be unmasked: the round fails.
+
+    Attributes:
+        bytes_up, bytes_down: what had crossed by then, all participants together, the broadcast not.
+    """
+
+    bytes_up: float = 0.0
+    bytes_down: float = 0.0
 
 
 class TooLarge(UserError):

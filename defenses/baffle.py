@@ -44,6 +44,8 @@ from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Disclosure
 
+VANISHED = "vanished"
+"""In verdicts: the share of each client's differences that were exactly 0."""
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""
 
@@ -103,10 +105,10 @@ class Baffle(Defense):
     def sent_bytes(self, ups: Tensors) -> int:
         """The tensors' own; less what fills a client's list up to K where it evaluated fewer, which is not sent.
 
-        Simulated in law, what a real client would have sent: 4 bytes a difference.
+        Simulated in law, what a real client would have sent: 4 bytes a difference, and 4 for a seed of its own.
         """
         if self.task.schedule.fedsgd and self.options.law:
-            return 4 * self.options.directions * len(next(iter(ups.values())))
+            return (4 * self.options.directions + 4 * self.own_seeds) * len(next(iter(ups.values())))
         filled = 4 * int((self.options.directions - ups[COUNT]).sum()) if COUNT in ups else 0
         return super().sent_bytes(ups) - filled
 
@@ -155,8 +157,7 @@ class Baffle(Defense):
         evaluate: Differences,
         chunk: int,
     ) -> tuple[Tensors, Tensors]:
-        seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
-        k = int(noise[COUNT]) if COUNT in noise else self.options.directions
+        seed, k = self._drawn(down, noise)
         if not self.task.schedule.fedsgd:
             return self.local(down, batch, memory, self._estimator(evaluate, seed, k, chunk, noise))
         params, memory = self.opened(down, memory)
@@ -164,6 +165,11 @@ class Baffle(Defense):
         if self.options.law:
             return self._gradient(params, x, y), memory
         return self._upload(evaluate(params, x, y, seed, k), noise), memory
+
+    def _drawn(self, down: Tensors, noise: Tensors) -> tuple[int, int]:
+        """The seed of a client's perturbations, and how many of them it takes."""
+        seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
+        return seed, int(noise[COUNT]) if COUNT in noise else self.options.directions
 
     def _upload(self, differences: Tensor, noise: Tensors) -> Tensors:
         """What one client sends: its differences, filled up with zeros to [K], so that uploads can be stacked."""
@@ -282,11 +288,11 @@ class Baffle(Defense):
             return self._in_law(bare, sent, ups, cohort, rng)
         found = self._combined(bare, sent, ups, cohort, rng)
         if self.secure is not None:
-            return found  # of single differences the server knows nothing
+            return found  # of single differences the server knows nothing: `witness` does
         missed = (ups[DIFFERENCES] == 0).float()
         if COUNT in ups:
             missed = missed - (torch.arange(missed.shape[1], device=missed.device) >= ups[COUNT]).float()
-        return replace(found, verdict={**found.verdict, "vanished": missed.sum(1) / self._counts(ups).flatten()})
+        return replace(found, verdict={**found.verdict, VANISHED: missed.sum(1) / self._counts(ups).flatten()})
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
@@ -357,15 +363,30 @@ class Baffle(Defense):
         """W̄, or W before the first average and without one."""
         return {name: state.extra.get(AVERAGE + name, w) for name, w in state.params.items()}
 
+    def witness(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
+        """Which share of the differences vanished, where the server does not see them: of those that a secure sum
+        hides, and with `precision=float16` at the epoch level of the first local step's of one client."""
+        if self.options.law:
+            return {}
+        if self.task.schedule.fedsgd:
+            return {} if self.secure is None else {VANISHED: (ups[DIFFERENCES] == 0).float().mean(1)}
+        if self.options.precision != "float16":
+            return {}
+        start = {name: sent.down[name] for name in self.like}
+        found = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
+        return {VANISHED: (found == 0).float().mean().reshape(1)}
+
     def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         if self.options.law:
             return (
                 "simulated in law: gradient estimates are draws from their exact law, not loss differences; a client's "
                 "time and memory are the simulation's",
             )
-        lost = [v["vanished"].mean() for v in verdicts if "vanished" in v]
+        lost = [v[VANISHED].mean() for v in verdicts if VANISHED in v]
         share = float(torch.stack(lost).mean()) if lost else 0.0
         said = f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}"
+        if not self.task.schedule.fedsgd:
+            said += " (looked at: one client's first step in each round)"
         return (said,) if share >= 0.001 else ()
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:

@@ -157,16 +157,16 @@ def client_rows(
     """The most samples at a time for which `client_bytes` and what the caller holds besides stay within a budget.
 
     Raises:
-        UserError: a budget below what the smallest piece takes, naming the least that is possible.
+        UserError: a budget below what the smallest piece takes, naming the least that is sure to be enough.
     """
     samples = len(batch.images()[1])
     low, high = (1 if separate(task.model) else samples), samples
     least = client_bytes(task, params, batch, scheme, dtype, low) + further_bytes
     if least > budget_bytes:
         raise UserError(
-            f"option 'client-memory' is {budget_bytes / 1e6:g} MB, but W, the batch and one pass of {low} of its "
-            f"{samples} samples take {least / 1e6:.6f} MB: at least {least / 1e6:.6f} is possible with this model and "
-            "batch"
+            f"option 'client-memory' is {budget_bytes / 1e6:g} MB, but W, the batch, one pass of {low} of its "
+            f"{samples} samples and room for all results take up to {least / 1e6:.6f} MB: allowed with this model "
+            f"and batch: {least / 1e6:.6f} or more"
         )
     while low < high:
         middle = (low + high + 1) // 2

@@ -34,8 +34,8 @@ class Options:
     )
     precision: str = option(
         "float32",
-        "number format of weights, activations and loss; the share of differences that are exactly 0 is reported "
-        "for uploads in clear",
+        "number format of weights, activations and loss; the share of differences that are exactly 0 is a mark "
+        "of the run",
         choices=("float16", "float32", "float64"),
     )
     clip: float | None = option(
@@ -93,5 +93,5 @@ CARD = Card(
             "the rounding of activations and losses, which in float16 is most of a difference unless σ is large",
         ),
     ),
-    version=2,
+    version=3,
 )

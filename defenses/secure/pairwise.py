@@ -31,7 +31,7 @@ from fedarena.defenses.secure.server import Server
 from fedarena.defenses.secure.stream import read
 from fedarena.errors import UserError
 from fedarena.rng import Rng
-from fedarena.secure import Exchange, SecureSum, require_company
+from fedarena.secure import Exchange, SecureSum, TooFewSurvivors, require_company
 
 
 class PairwiseMasks(SecureSum):
@@ -85,9 +85,15 @@ class PairwiseMasks(SecureSum):
         boxes = {u: c.share(roster) for u, c in clients.items()}
         routed = server.route(boxes)
         uploads = {u: c.upload(routed[u]) for u, c in clients.items() if u not in before}
-        alive = server.alive(uploads)
-        revealed = {u: clients[u].reveal(alive) for u in uploads if u not in after}
-        total = code.decode(server.total(revealed))
+        alive, revealed = b"", dict[int, bytes]()
+        try:
+            alive = server.alive(uploads)
+            revealed = {u: clients[u].reveal(alive) for u in uploads if u not in after}
+            total = code.decode(server.total(revealed))
+        except TooFewSurvivors as failed:
+            failed.bytes_up = _size(keys) + _size(boxes) + _size(uploads) + _size(revealed)
+            failed.bytes_down = n * len(roster) + _size(routed) + len(uploads) * len(alive)
+            raise
 
         wire = torch.zeros(n, d, dtype=torch.int32 if o.bits == 32 else torch.int64)
         for u, message in uploads.items():

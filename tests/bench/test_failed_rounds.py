@@ -134,3 +134,17 @@ def test_parameters_that_overflow_are_the_reason_where_they_are(lr: float, stopp
     assert cell.record["status"] == ("diverged" if stopped else "ok")
     assert cell.record["reason"].startswith("a parameter was not finite in round") == stopped
     assert any("of 20 rounds" in mark for mark in cell.record["marks"]) == stopped
+
+
+def test_what_failed_rounds_cost_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All clients are handed the model, and share their keys, in rounds that give nothing, too."""
+    defense, given = make({"dropout": "0.9", "threshold": "0.9"}, 6)
+    run = federation.run(defense, given, Rng(0).child("federation"))
+    assert run.failed == 6
+    assert run.seconds > 0
+    w = sum(t.numel() * t.element_size() for t in given.init.values())
+    assert run.bytes_down > w + 4
+    assert run.bytes_up > 64
+    whole, _ = make({"dropout": "0", "threshold": "0.75"}, 6)
+    full = federation.run(whole, given, Rng(0).child("federation"))
+    assert run.bytes_up < full.bytes_up

@@ -11,6 +11,7 @@ from baffle_play import SIZES, cosine, drawn, make, one_round, start
 from dbcl_play import cnn, mlp
 from torch.func import grad
 
+from fedarena import compose
 from fedarena.defense import Cohort, State
 from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.baffle import DIFFERENCES
@@ -18,6 +19,9 @@ from fedarena.defenses.perturbations import directions
 from fedarena.errors import UserError
 from fedarena.forms import forwards
 from fedarena.rng import Rng
+from fedarena.schedule import Schedule
+from fedarena.summation import sum_up
+from fedarena.task import Task
 from fedarena.tensors import flatten, nbytes, row, stack
 from fedarena.transcript import weights
 
@@ -69,6 +73,7 @@ def test_bytes_up_are_four_a_difference():
         ({}, 4 * 20),
         ({"perturbations": "client"}, 4 * 20 + 4),
         ({"law": True}, 4 * 20),
+        ({"law": True, "perturbations": "client"}, 4 * 20 + 4),
     ):
         defense = make(directions=20, **options)
         _, _, ups, _, _ = one_round(defense, start(defense))
@@ -123,6 +128,41 @@ def test_float16_loses_differences_and_says_how_many():
         lost[precision] = float(state.verdict["vanished"].mean())
     assert lost["float16"] > 0.5
     assert lost["float32"] < 0.05
+
+
+@pytest.mark.parametrize("name", ["baffle", "baffle+pairwise-masks", "baffle+zero-sum", "baffle+median"])
+@pytest.mark.parametrize("epochs", [0, 1])
+@pytest.mark.parametrize("precision", ["float16", "float32"])
+def test_whoever_sums_a_run_says_how_many_differences_vanished(name, epochs, precision):
+    mask = {"bound": "100"} if "pairwise" in name else {}
+    spec = compose.parse_defense(name, {"directions": "30", "precision": precision, **mask})
+    defense = compose.make_defense(
+        spec, Task(mlp(), (12,), 3, SIZES, Schedule(rounds=2, batch_size=4, local_epochs=epochs, lr=1e-3))
+    )
+    state = start(defense)
+    sent = defense.broadcast(state, Rng(0))
+    batches, noises = [drawn(defense, c) for c in range(3)], [defense.draw(Rng(c)) for c in range(3)]
+    ups, _ = defense.clients(sent.down, batches, [{}] * 3, noises)
+    cohort = Cohort((0, 1, 2), weights(SIZES, (0, 1, 2)))
+    if defense.secure is not None:
+        received, cohort = sum_up(defense.secure, ups, cohort, Rng(1)).received()
+    else:
+        received = ups
+    verdict = defense.aggregate(state, sent, received, cohort, Rng(2)).verdict
+    marks = defense.marks([{**verdict, **defense.witness(sent, batches[0], noises[0], ups)}])
+    if precision == "float32":
+        assert marks == ()
+        return
+    (mark,) = marks
+    told = float(mark.split("%")[0]) / 100
+    if epochs:
+        w = {n: sent.down[n] for n in defense.like}
+        found = defense._fast(w, batches[0].x[0], batches[0].y[0], *defense._drawn(sent.down, noises[0]))
+    else:
+        found = ups[DIFFERENCES]
+    assert told == pytest.approx(float((found == 0).float().mean()), abs=1e-3)
+    assert told > 0.5
+    assert ("one client's first step" in mark) == bool(epochs)
 
 
 # -- down the wire --------------------------------------------------------------------------------------
