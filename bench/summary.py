@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean, stdev
 
 from fedarena import goals
 from fedarena.goals.goal import Wording
 from fedarena.percent import MEASURES, level, measure_of
 from fedarena.records import Record
-from fedarena.threat import EVERYONE, PARTIES
+from fedarena.threat import EVERYONE
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""
@@ -149,19 +150,19 @@ def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record],
     plain, paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS)
     if not paper and not adaptive:
         return _nothing(attack)
-    beside = goal.guessing(records)
+    beside, listed = goal.guessing(records), partial(_list, goal.parties)
     if defense == "fedavg":
         other = (
-            f" (in the form that its paper tried {_list(paper)})" if adaptive and paper not in ({}, adaptive) else ""
+            f" (in the form that its paper tried {listed(paper)})" if adaptive and paper not in ({}, adaptive) else ""
         )
-        return f"{told.undefended.format(attack=attack)} {_list(adaptive or paper)}{other}{beside}"
-    base = f" (no defense: {_list(plain)})" if plain else ""
+        return f"{told.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}{beside}"
+    base = f" (no defense: {listed(plain)})" if plain else ""
     begins = told.defended.format(attack=attack, defense=defense)
     if not paper or not adaptive:
         form = told.adaptive if adaptive else "in the form that its paper tried, the only one run"
-        return f"{begins} {_list(adaptive or paper)}, {form}{base}{beside}"
-    first = f"{begins} {_list(paper)} in the form that its paper tried"
-    return f"{first}, and {_list(adaptive)} when {told.adaptive}{base}{_open(rows)}{beside}"
+        return f"{begins} {listed(adaptive or paper)}, {form}{base}{beside}"
+    first = f"{begins} {listed(paper)} in the form that its paper tried"
+    return f"{first}, and {listed(adaptive)} when {told.adaptive}{base}{_open(rows)}{beside}"
 
 
 def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
@@ -179,12 +180,12 @@ def _outcomes(rows: dict[str, dict[str, Cell | None]], column: str, told: Wordin
     return {p: told.outcome(c) for p, c in found.items() if c is not None and told.metric in c.metrics}
 
 
-def _list(outcomes: dict[str, str]) -> str:
-    """'0 % as the client, 100 % as the server and the eavesdropper'."""
+def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:
+    """'0 % as the client, 100 % as the server and the eavesdropper'; of all who could attack, 'as any party'."""
     groups: dict[str, list[str]] = {}
     for party, outcome in outcomes.items():
         groups.setdefault(outcome, []).append(f"the {party}")
-    if len(groups) == 1 and len(outcomes) >= len(PARTIES):
+    if len(groups) == 1 and outcomes.keys() >= set(everyone):
         return f"{next(iter(groups))} as any party"
     return ", ".join(f"{outcome} as {_and(parties)}" for outcome, parties in groups.items())
 

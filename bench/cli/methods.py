@@ -212,7 +212,9 @@ def _print_card(console: Console, card: dict[str, Any]) -> None:
     console.print(table)
     kind = "defense" if card["kind"] in registry.PARTS else card["kind"]
     using = "" if card["name"] == TRAINING else f"--{kind} {card['name']} "
-    console.print(Text(f"To change one: bench run {using}{card['options'][0]['set']}\n", style="dim"))
+    # An option whose default is empty would show a command that changes nothing.
+    shown = next((o["set"] for o in card["options"] if not o["set"].endswith("=")), card["options"][0]["set"])
+    console.print(Text(f"To change one: bench run {using}{shown}\n", style="dim"))
 
 
 def _lines(card: dict[str, Any]) -> Iterator[tuple[str, str]]:

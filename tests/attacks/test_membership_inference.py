@@ -159,6 +159,14 @@ def test_members_of_an_overfit_model_are_told(statistic: str) -> None:
     assert fmean(m["auc"] for m in found) > 0.6
 
 
+def test_lira_finds_more_than_the_loss_does_where_few_are_accused() -> None:
+    loss, lira = (
+        fmean(attacked(seed=s, statistic=statistic, **more)["metrics"]["tpr_at_1_percent_fpr"] for s in range(5))
+        for statistic, more in (("loss", {}), ("lira", {"shadows": "8"}))
+    )
+    assert lira > loss + 0.02
+
+
 @pytest.mark.parametrize("statistic", ["loss", "lira"])
 def test_privacy_hides_them(statistic: str) -> None:
     plain, private = (

@@ -64,9 +64,7 @@ def test_a_batch_that_cannot_be_cut_needs_room_for_all_of_it():
     arguments = (task, params, batches[0], "forward", torch.float32)
     whole = client_bytes(*arguments, None)
     assert client_rows(*arguments, whole) == 4
-    with pytest.raises(
-        UserError, match=f"one pass of 4 of its 4 samples .* take up to {whole / 1e6:.6f} MB"
-    ):
+    with pytest.raises(UserError, match=f"one pass of 4 of its 4 samples .* take up to {whole / 1e6:.6f} MB"):
         client_rows(*arguments, whole - 1)
 
 

@@ -53,6 +53,16 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     assert "; classes' frequencies alone give" in out
 
 
+def test_a_party_that_cannot_attack_is_not_among_any_party(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one client there is no other whose samples it could be asked about; the outsider makes three all the same."""
+    words = ["run", "--defense=fedavg", "--attack=membership-inference", "--rounds=10", "--clients=1", "--quiet"]
+    assert main([*words, "--set=attack.shadows=2", "--jobs=1", f"--out={tmp_path}"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "client n/a" in out
+    assert "as any party" not in out
+    assert "as the server, the eavesdropper and the outsider" in out
+
+
 def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = " ".join(run("model-extraction", tmp_path, capsys, "--set=attack.history=4").split())
     for said in (
