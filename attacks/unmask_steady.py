@@ -41,8 +41,10 @@ Law = Callable[[Tensor, Tensor], tuple[float, float]]
 """(r_a [rounds], D [rounds]) → bounds of c, if (D_t + c)/r_a,t is a γ. Rounding and drift of D may swap them."""
 
 
-def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple[float, float]:
+def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple[float, float] | None:
     """γ̂ of a broadcast and of the one that follows it, where one step of SGD along a gradient is between them.
+
+    None where the output layer reads fewer than three hidden units: there are more unknowns than equations.
 
     Args:
         sent, after: broadcasts with the same hidden masks.
@@ -59,6 +61,8 @@ def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple
     parts = (r @ (columns - step) - ratio * (later @ columns), -later @ columns, torch.ones_like(columns[0]))
     design = torch.stack([_by_unit(plan, last.columns, part) for part in parts], 1)
     read = design[:, 2] > 0
+    if int(read.sum()) < design.shape[1]:
+        return None
     gamma, further, _ = torch.linalg.lstsq(design[read], given[read][:, None]).solution.flatten().tolist()
     return gamma, float(ratio) * gamma + further
 

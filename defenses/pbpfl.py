@@ -211,7 +211,8 @@ class PBPFL(Defense):
             eps = torch.finfo(found.dtype).eps
             model = MODEL.eps if self.options.precision == "float64" else eps  # twice a rounding of the model's
             error = terms * (eps / model) + 2 * noise * float(factor.norm()) / model
-            lost.append(torch.log10(error / own).where(~(error <= own), 0.0).nan_to_num(math.inf, math.inf))
+            nothing = (error <= own) & own.isfinite()
+            lost.append(torch.log10(error / own).where(~nothing, 0.0).nan_to_num(math.inf, math.inf))
             gradients[name] = found.mul_(factor.to(found))
         return gradients, torch.stack(lost).amax(0)
 

@@ -44,7 +44,8 @@ def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
             for first in (t, t - 1):
                 if first in seen and first + 1 in seen:
                     sent, after = opened(defense, seen[first]), opened(defense, seen[first + 1])
-                    return gammas_from_balance(sent, after, defense.plan)[t - first]
+                    if (both := gammas_from_balance(sent, after, defense.plan)) is not None:
+                        return both[t - first]
         if len(now.r_a) == 1:
             return _of_one_output(defense, seen, t)
     for other in (t + 1, t - 1):

@@ -34,7 +34,11 @@ class Options:
         choices=("float32", "float64"),
     )
     digits: float = option(
-        5.0, "decimal digits of a recovered gradient that may be lost to rounding before the run is marked", above=0
+        5.0,
+        "decimal digits of a recovered gradient, of 7.2 that there are, that may be lost to rounding before the run is "
+        "marked",
+        above=0,
+        high=7,
     )
 
 

@@ -46,7 +46,7 @@ def test_table_1_names_its_federations():
     assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
     assert not [n for n in names if "k = 1," in n and "copies" in n]
     assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
-    assert len(names) == 2 * 4 * 5
+    assert len(names) == 2 * 6 * 5
     cells = {cell.name: cell for cell in pbpfl_table1.CELLS}
     deepest = cells["bank-marketing, MLP-7, k = 10, disjoint"]
     assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]

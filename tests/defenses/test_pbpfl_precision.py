@@ -11,6 +11,7 @@ from pbpfl_play import MODELS, SIZES, drawn, make, mean_gradient, play, relative
 
 from fedarena.defense import Broadcast, Cohort
 from fedarena.defenses.pbpfl_wire import R_A, UPLOADS
+from fedarena.errors import UserError
 from fedarena.rng import Rng
 from fedarena.summation import sum_up
 from fedarena.transcript import weights
@@ -33,7 +34,9 @@ def test_lost_digits_are_counted_and_said():
     (said,) = wild.marks([few, many])
     assert "more than 5 in 1 of 2 rounds (first: 1)" in said
     assert error > 0.01  # and rightly so: nothing much is left of a float32's 7.2 digits
-    assert make(digits=20.0).marks([many]) == ()
+    assert make(digits=7.0).marks([{**few, "digits lost": torch.tensor([6.9])}]) == ()
+    with pytest.raises(UserError, match=r"option 'digits' is 7\.3, allowed: number in "):  # which would never be lost
+        make(digits=7.3)
     assert calm.marks([{**few, "digits lost": torch.tensor([math.nan])}])
 
 
@@ -99,6 +102,8 @@ def test_nothing_left_is_all_lost():
     assert lost.tolist() == [math.inf]
     assert "lost all of their decimal digits" in defense.marks([{"digits lost": lost}])[0]
     none = {name: torch.zeros_like(t) for name, t in ups.items()}
+    for name in (name for name in ups if name.startswith(UPLOADS[0])):  # one infinite layer is no smaller loss
+        assert defense.recover(sent, {**none, name: ups[name]})[1].tolist() == [math.inf], name
     assert defense.recover(sent, none)[1].tolist() == [0.0]
 
 

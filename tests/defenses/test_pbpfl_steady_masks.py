@@ -99,6 +99,21 @@ def test_several_outputs_even_under_parallel_masks(seed):
     assert gammas_from_balance(sent, alike, defense.plan) == pytest.approx(truth, abs=1e-7)
 
 
+@pytest.mark.parametrize("party", ["client", "eavesdropper"])
+def test_without_hidden_units_two_broadcasts_tell_as_ever(party):
+    """Balance has no equation, and r acts on nothing: the one law of it is as good as the other."""
+    off = {}
+    for r in ("constant", "log-uniform"):
+        defense = make(nn.Sequential(nn.Linear(12, 3)), r=r, schedule={"lr": 0.01})
+        rounds, _ = play(defense, 6)
+        assert gammas_from_balance(*(opened(defense, one) for one in rounds[:2]), defense.plan) is None
+        seen = seen_by(defense, rounds, party)
+        told = {one.index: pbpfl_sight.estimate_gamma(defense, seen, one.index) for one in rounds}
+        off[r] = [abs(told[one.index] - float(one.secret[GAMMA])) for one in rounds]
+    assert sum(off["constant"]) / 6 < 0.06
+    assert off["constant"] == pytest.approx(off["log-uniform"], abs=1e-6)
+
+
 def test_of_several_outputs_balance_is_asked_where_two_broadcasts_err():
     defense = make(two_outputs(), classes=2, r="constant")
     rounds, _ = play(defense, 12)
