@@ -37,17 +37,20 @@ NAMES = {kind: registry.registries()[kind].names() for kind in ("defense", "aggr
 INFERENCE = [n for n in NAMES["attack"] if issubclass(registry.find("attack", n).load(), Inference)]
 POISONING = [n for n in NAMES["attack"] if n not in INFERENCE]
 SHORT: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("dlg", "idlg"), ("iterations=5", "restarts=1", "victims=1", "window=3")),
-    "inverting-gradients": ("iterations=5", "restarts=1", "victims=1"),
-    "analytic": ("victims=1",),
-    "model-inversion": ("iterations=5",),
-    "property-inference": ("rounds=2",),
-    "gradient-estimate": ("rounds=3",),
-    "joint-membership": ("rounds=3",),
-    "marginal-membership": ("rounds=3",),
-    "membership-inference": ("shadows=2",),
+    **dict.fromkeys(
+        ("dlg", "idlg"), ("attack.iterations=5", "attack.restarts=1", "attack.victims=1", "attack.window=3")
+    ),
+    "inverting-gradients": ("attack.iterations=5", "attack.restarts=1", "attack.victims=1"),
+    "analytic": ("attack.victims=1",),
+    "model-inversion": ("attack.iterations=5", "model.widths=16"),
+    "property-inference": ("attack.rounds=2", "attack.round_batches=3", "attack.classifier=ridge", "model.widths=16"),
+    "gradient-estimate": ("attack.rounds=3",),
+    "joint-membership": ("attack.rounds=3",),
+    "marginal-membership": ("attack.rounds=3", "baffle.directions=20"),
+    "membership-inference": ("attack.shadows=2", "model.widths=16"),
+    "baffle": ("baffle.directions=20",),
 }
-"""Attack → options that make it quick."""
+"""Attack or defense → options that make it quick."""
 AGAINST = {"steer": "baffle", "bank": "two-stage", "rank-map": "two-stage", "marginal-membership": "baffle"}
 """Attack → the defense that it is made against, where that is one."""
 
@@ -60,13 +63,14 @@ def silent(share: float, text: str = "") -> None:
 
 @pytest.mark.parametrize("attack", INFERENCE)
 def test_inference_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = [f"--set=attack.{option}" for option in SHORT.get(attack, ())]
+    options = [f"--set={option}" for option in SHORT.get(attack, ())]
     same_on_both(AGAINST.get(attack, "fedavg"), attack, options, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("defense", [*NAMES["defense"], *(f"fedavg+{name}" for name in NAMES["secure"])])
 def test_defenses(defense: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    same_on_both(defense, "gradient-estimate", ["--set=attack.rounds=3"], tmp_path, capsys)
+    options = [f"--set={option}" for option in (*SHORT["gradient-estimate"], *SHORT.get(defense, ()))]
+    same_on_both(defense, "gradient-estimate", options, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("rule", NAMES["aggregator"])
