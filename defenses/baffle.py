@@ -29,6 +29,7 @@ from fedarena.batch import Batch
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, client_memory, stein_law
 from fedarena.defenses.baffle_options import FORMATS, check
+from fedarena.defenses.baffle_vanished import VANISHED, mark, share
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
 from fedarena.defenses.cards.baffle import Options
 from fedarena.defenses.perturbations import CHUNK_BYTES, directions, stein
@@ -44,8 +45,6 @@ from fedarena.threat import NotApplicable, Threat
 from fedarena.transcript import Seen
 from fedarena.view import Disclosure
 
-VANISHED = "vanished"
-"""In verdicts: the share of each client's differences that were exactly 0."""
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""
 
@@ -289,10 +288,7 @@ class Baffle(Defense):
         found = self._combined(bare, sent, ups, cohort, rng)
         if self.secure is not None:
             return found  # of single differences the server knows nothing: `witness` does
-        missed = (ups[DIFFERENCES] == 0).float()
-        if COUNT in ups:
-            missed = missed - (torch.arange(missed.shape[1], device=missed.device) >= ups[COUNT]).float()
-        return replace(found, verdict={**found.verdict, VANISHED: missed.sum(1) / self._counts(ups).flatten()})
+        return replace(found, verdict={**found.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
@@ -369,7 +365,7 @@ class Baffle(Defense):
         if self.options.law:
             return {}
         if self.task.schedule.fedsgd:
-            return {} if self.secure is None else {VANISHED: (ups[DIFFERENCES] == 0).float().mean(1)}
+            return {} if self.secure is None else {VANISHED: share(ups[DIFFERENCES], self._counts(ups))}
         if self.options.precision != "float16":
             return {}
         start = {name: sent.down[name] for name in self.like}
@@ -382,12 +378,7 @@ class Baffle(Defense):
                 "simulated in law: gradient estimates are draws from their exact law, not loss differences; a client's "
                 "time and memory are the simulation's",
             )
-        lost = [v[VANISHED].mean() for v in verdicts if VANISHED in v]
-        share = float(torch.stack(lost).mean()) if lost else 0.0
-        said = f"{share:.1%} of the loss differences were exactly 0 in {self.options.precision}"
-        if not self.task.schedule.fedsgd:
-            said += " (looked at: one client's first step in each round)"
-        return (said,) if share >= 0.001 else ()
+        return mark(verdicts, self.options.precision, whole=self.task.schedule.fedsgd)
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""
