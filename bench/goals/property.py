@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attack import Inference, PropertyScores, Scores, Watch
+from fedarena.auc_interval import score_interval
 from fedarena.batch import Batch
 from fedarena.defense import Reading
 from fedarena.errors import UserError
@@ -239,9 +240,8 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
     Returns:
         What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
         `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds;
-        `by_slopes`, 1 where it went by how large layers' inputs were. Where the ranking is perfect, which leaves no
-        spread to estimate, the interval ends at the chance c with which all k rounds of the rarer kind come out right
-        at 2.5 %: c = 0.025^(1/k).
+        `by_slopes`, 1 where it went by how large layers' inputs were. The interval is the hull of two: DeLong's, which
+        knows the ranking but nothing where that is nearly perfect, and `fedarena.auc_interval.score_interval`.
 
     Raises:
         ValueError: not one score per observation, or observations of one kind only.
@@ -251,11 +251,8 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
     groups = [Scores(v[None]) for v in answer.values]
     found = membership_metrics(groups, [t[None] for t in truth])
     rounds, having = int(found.pop("candidates")), int(truth.sum())
-    margin = 1 - 0.025 ** (1 / min(having, rounds - having))
-    if found["auc"] == 1.0:
-        found["auc_low"] = 1 - margin
-    if found["auc"] == 0.0:
-        found["auc_high"] = margin
+    low, high = score_interval(found["auc"], having, rounds - having)
+    found["auc_low"], found["auc_high"] = min(found["auc_low"], low), max(found["auc_high"], high)
     told = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
     told |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
     return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}

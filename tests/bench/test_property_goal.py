@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from scipy.stats import norm
 from torch import Tensor
 
 from fedarena import compose, registry, trial
 from fedarena.attack import Inference, PropertyScores
+from fedarena.auc_interval import score_interval
 from fedarena.engine import run_groups
 from fedarena.errors import UserError
 from fedarena.goals.property import (
@@ -274,20 +276,31 @@ def test_a_perfect_ranking_of_few_rounds_is_no_certainty() -> None:
     truth = torch.arange(20) < 4
     perfect, wrong = (property_metrics(scores((sign * truth).tolist()), truth) for sign in (1.0, -1.0))
     assert (perfect["auc"], perfect["auc_high"]) == (1, 1)
-    assert perfect["auc_low"] == pytest.approx(0.025**0.25)
+    assert perfect["auc_low"] == pytest.approx(score_interval(1.0, 4, 16)[0])
     assert (wrong["auc"], wrong["auc_low"]) == (0, 0)
-    assert wrong["auc_high"] == pytest.approx(1 - 0.025**0.25)
+    assert wrong["auc_high"] == pytest.approx(1 - perfect["auc_low"])
 
 
-def test_intervals_hold_what_they_promise() -> None:
-    """Of normal scores one apart; AUC Φ(1/√2) = 0.760."""
-    truth, generator = torch.arange(150) < 30, torch.Generator().manual_seed(0)
+@pytest.mark.parametrize("auc", [0.76, 0.98, 0.998])
+def test_intervals_hold_what_they_promise(auc: float) -> None:
+    """Of normal scores, 30 with the property and 120 without."""
+    truth, generator, apart = torch.arange(150) < 30, torch.Generator().manual_seed(0), 2**0.5 * norm.ppf(auc)
     inside = 0
     for _ in range(300):
-        values = torch.randn(150, generator=generator).double() + truth.double()
+        values = torch.randn(150, generator=generator).double() + apart * truth.double()
         found = property_metrics(PropertyScores(values, None, False), truth)
-        inside += found["auc_low"] <= 0.7602 <= found["auc_high"]
-    assert 0.91 < inside / 300 < 0.99
+        inside += found["auc_low"] <= auc <= found["auc_high"]
+    assert inside / 300 > 0.92
+
+
+def test_a_perfect_ranking_is_not_less_certain_than_a_nearly_perfect_one() -> None:
+    truth = torch.arange(100) < 20
+    values = truth.double() + 0.001 * torch.arange(100)
+    nearly = values.clone()
+    nearly[19] = 0.0985  # below one of those without
+    found = [property_metrics(PropertyScores(v, None, False), truth) for v in (nearly, values)]
+    assert found[0]["auc"] < found[1]["auc"] == 1
+    assert found[0]["auc_low"] < found[1]["auc_low"]
 
 
 def test_an_answer_that_does_not_fit_is_refused() -> None:

@@ -1,0 +1,54 @@
+"""What a ranking of few can tell of the area under its ROC curve, near certainty too.
+
+An interval by standard errors shrinks to nothing as a ranking becomes perfect: of 30 positives and 120 negatives whose
+true AUC is 0.98, it holds the truth in 70 to 90 of 100 draws, by their law. A score interval does not, since it asks
+for each A what spread an AUC of A would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+NORMAL = 1.959963984540054
+"""97.5 % of a standard normal variable lie below."""
+
+BISECTIONS = 60
+
+
+def score_interval(auc: float, positives: int, negatives: int) -> tuple[float, float]:
+    """The 95 % interval of an AUC: all A with |AUC − A| ≤ z √V(A), where (Newcombe, Statistics in Medicine 25, 2006,
+    part 2, method 5), with m positives, n negatives and N = (m + n) / 2,
+
+        V(A) = A (1 − A) [1 + (N − 1)(1 − A)/(2 − A) + (N − 1) A/(1 + A)] / (m n)
+
+    It supposes scores whose spreads are alike; with positives' twice as wide it holds the truth in 89 to 95 of 100.
+
+    Args:
+        auc: from 0 to 1.
+
+    Raises:
+        ValueError: an AUC that is none, or nobody on either side.
+    """
+    if not 0 <= auc <= 1 or positives < 1 or negatives < 1:
+        raise ValueError(f"an AUC of {auc} of {positives} positives and {negatives} negatives")
+    larger = (positives + negatives) / 2 - 1
+
+    def outside(a: float) -> bool:
+        variance = a * (1 - a) * (1 + larger * (1 - a) / (2 - a) + larger * a / (1 + a)) / (positives * negatives)
+        return abs(auc - a) > NORMAL * math.sqrt(variance)
+
+    return _edge(auc, 0.0, outside), _edge(auc, 1.0, outside)
+
+
+def _edge(inside: float, end: float, outside: Callable[[float], bool]) -> float:
+    """Where what lies outside begins, on the way to `end`."""
+    if inside == end:
+        return end
+    for _ in range(BISECTIONS):
+        middle = (inside + end) / 2
+        if outside(middle):
+            end = middle
+        else:
+            inside = middle
+    return inside
