@@ -42,6 +42,9 @@ from fedarena.tensors import Tensors, flatten
 from fedarena.threat import NotApplicable
 from fedarena.view import View
 
+FEWEST = 3
+"""Rounds without which no two can be attacked."""
+
 CHECKS = 4
 """Own batches of either kind on which classifiers are tried, in each round."""
 
@@ -100,6 +103,11 @@ class PropertyInference(Inference):
         """Every `stride`-th round from `start`; all between are written down, and one after the last, by whose
         broadcast a client learns the update."""
         o = self.options
+        if schedule.rounds < FEWEST:
+            raise UserError(
+                f"attack property-inference: option 'rounds' is {schedule.rounds}, allowed: {FEWEST} or more: two are "
+                "attacked, and one follows them"
+            )
         last = min(o.start + o.stride * (o.rounds - 1) + 1, schedule.rounds - 1)
         victims = tuple(range(o.start, last, o.stride))
         if len(victims) < 2:

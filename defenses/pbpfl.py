@@ -73,7 +73,10 @@ class PBPFL(Defense):
                 f"defense pbpfl: option 'local-epochs' is {task.schedule.local_epochs}, allowed: 0: clients do not "
                 "learn the gradient, so they cannot step along it"
             )
-        self.plan = plan(task.model, task.input_shape)
+        try:
+            self.plan = plan(task.model, task.input_shape)
+        except UserError as error:
+            raise UserError(f"defense pbpfl: option 'model': {error}") from error
         self.output = self.plan.layers[-1].name
         if self.plan.layers[-1].negated:
             raise UserError(

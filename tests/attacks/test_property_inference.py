@@ -355,3 +355,7 @@ def test_rounds_that_are_not_there_are_refused() -> None:
     assert made.watch(Schedule(rounds=20)).last == 19
     with pytest.raises(UserError, match="option 'start' is 5"):
         made.watch(Schedule(rounds=10))
+    at_once = PropertyInference(attack().options)
+    assert at_once.watch(Schedule(rounds=3)).victims == (0, 1)
+    with pytest.raises(UserError, match="option 'rounds' is 2, allowed: 3 or more"):
+        at_once.watch(Schedule(rounds=2))

@@ -234,7 +234,7 @@ def test_what_cannot_be_trained():
         make(schedule={"loss": "cross-entropy"})
     with pytest.raises(UserError, match="option 'local-epochs' is 2, allowed: 0"):
         make(schedule={"local_epochs": 2})
-    with pytest.raises(UserError, match=r"'1' \(Sigmoid\)"):
+    with pytest.raises(UserError, match=r"^defense pbpfl: option 'model': layer '1' \(Sigmoid\) does not keep"):
         make(nn.Sequential(nn.Linear(12, 4), nn.Sigmoid(), nn.Linear(4, 3)))
 
 
