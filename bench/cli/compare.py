@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.common_args import add_json
 from fedarena.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, a test case a cell")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from fedarena.cli.common_args import add_json
 from fedarena.cli.problem_args import add_problem_arguments, data_dir, read_problem, read_settings
 
 
@@ -20,7 +21,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("defense", help="defense")
     parser.add_argument("attack", help="attack")
     add_problem_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

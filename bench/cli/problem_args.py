@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cards import Card
+from fedarena.cli.common_args import add_data_dir
 from fedarena.errors import UserError
 from fedarena.options import parse_options
 from fedarena.rng import LARGEST_SEED
@@ -60,7 +61,7 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"any option of a method; groups: {', '.join(GROUPS)}, or a part by name, as in krum.NAME of "
         "--defense nnm+krum; `bench show NAME` lists them",
     )
-    group.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+    add_data_dir(group)
 
 
 def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[str, dict[str, str]]:

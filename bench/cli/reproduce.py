@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.common_args import add_data_dir, add_device, add_json, add_quiet
 from fedarena.cli.problem_args import read_seeds, where
 from fedarena.errors import UserError
 from fedarena.plural import plural
@@ -47,14 +48,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
-    parser.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where to compute (default: cpu)")
+    add_data_dir(parser)
+    add_device(parser)
     parser.add_argument(
         "--out", default="runs", metavar="FOLDER", help="what is measured is kept here, and read again (default: runs)"
     )
     parser.add_argument("--markdown", metavar="FILE", help="write the table as a page of markdown, too")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedarena.cli.common_args import add_device, add_quiet
 from fedarena.cli.problem_args import (
     add_problem_arguments,
     data_dir,
@@ -50,11 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where to compute (default: cpu)")
+    add_device(parser)
     parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="records and pictures go here (default: runs)")
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.common_args import add_data_dir, add_json, add_quiet
 from fedarena.cli.problem_args import data_dir, read_seeds
 from fedarena.errors import UserError
 from fedarena.usual import read_integer
@@ -29,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("suite", help="plan and run a whole matrix of defenses and attacks")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listing = verbs.add_parser("list", help="the suites that come with the package")
-    listing.add_argument("--json", action="store_true", help="machine-readable output")
+    add_json(listing)
     listing.set_defaults(run=run_list)
     planning = verbs.add_parser(
         "plan",
@@ -45,10 +46,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for verb in (planning, running):
         verb.add_argument("suite", metavar="SUITE", help="a name that `bench suite list` prints, or a .toml file")
         verb.add_argument("--seeds", metavar="N,...", help="seeds in place of the suite's own")
-        verb.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+        add_data_dir(verb)
         verb.add_argument("--out", metavar="FOLDER", help="records go here (default: runs/SUITE)")
-        verb.add_argument("--json", action="store_true", help="machine-readable output")
-        verb.add_argument("--quiet", action="store_true", help="no progress")
+        add_json(verb)
+        add_quiet(verb)
     running.add_argument("--jobs", metavar="N", help="work at once (default: one a core; no effect on results)")
     running.add_argument(
         "--engine", default="local", choices=("local", "ray"), help="processes of this machine, or a Ray cluster"
