@@ -28,6 +28,7 @@ from fedarena.aggregator import Aggregator
 from fedarena.batch import Batch
 from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
 from fedarena.defenses import baffle_views, client_memory, stein_law
+from fedarena.defenses.baffle_fitting import rows_that_fit
 from fedarena.defenses.baffle_options import FORMATS, check
 from fedarena.defenses.baffle_vanished import VANISHED, mark, share
 from fedarena.defenses.baffle_wire import COUNT, DIFFERENCES, SEED
@@ -68,7 +69,7 @@ class Baffle(Defense):
         self.n = sum(p.numel() for p in self.like.values())
         self.own_seeds = options.perturbations == "client"
         check(options, task, rule)
-        self.rows = None if task.schedule.client_memory is None else self._fitting()
+        self.rows = rows_that_fit(options, task)
         """Samples at a time in a client's forward passes; None: as many as are fast."""
 
     def secured(self, secure: SecureSum | None) -> Self:
@@ -242,22 +243,6 @@ class Baffle(Defense):
         """`differences` of many clients at the same parameters [clients, K], of at most so many samples at a time."""
         o, z = self.options, directions(seed, self.n)
         return forwards.differences(self.task, params, batches, z, k, o.sigma, o.scheme, FORMATS[o.precision], rows)
-
-    def _fitting(self) -> int:
-        """How many samples of a batch fit into a client's memory at a time. Raises UserError when not even one does."""
-        assert self.task.schedule.client_memory is not None
-        o, b, shape = self.options, self.task.schedule.batch_size, self.task.input_shape
-        w = {name: p.detach() for name, p in self.like.items()}
-        place = next(iter(w.values())).device
-        batch = Batch(torch.zeros(1, b, *shape, device=place), torch.zeros(1, b, dtype=torch.int64, device=place))
-        limit, further = int(self.task.schedule.client_memory * 1e6), 16 * o.directions + 64  # the K results, the seed
-        if not self.task.schedule.fedsgd:
-            further += 40 * self.n  # W_local twice, ĝ and the direction behind it, Adam's moments and its step
-            further += 8 * self.n if o.optimizer_state == "kept" else 0  # those of the round before
-        elif o.downlink == "scalars":
-            # The model of the round before, ĝ or the direction behind it; the optimiser's moments, old and new.
-            further += (24 if self.task.schedule.server_optimizer == "adam" else 8) * self.n
-        return forwards.client_rows(self.task, w, batch, o.scheme, FORMATS[o.precision], limit, further)
 
     def estimate(self, seed: int, differences: Tensor, chunk: int = CHUNK_BYTES) -> Tensors:
         """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it.
