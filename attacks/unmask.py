@@ -9,7 +9,8 @@ Training makes the residuals y − ȳ orthogonal to the last features, of which 
 the better γ̂.
 
 By columns. Each column j of the output layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²), and the median over
-columns is near γ. This takes no data.
+columns is near γ. This takes no data. At first it is the better one of the two, since y then has nothing to do with the
+labels: where the interval of that median leaves out what labels say, they are not believed.
 
 By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
 that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:
@@ -26,6 +27,7 @@ directions of the output but one are the model's own, and that one is lost.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +37,9 @@ from fedarena.criterion import Criterion
 from fedarena.positive_scaling import ScalingPlan, scales
 from fedarena.tensors import Tensors
 from fedarena.widened import Widened
+
+SURELY = 3.29
+"""Standard deviations beyond which one normal variable in a thousand lies."""
 
 PARALLEL = 1e-3
 """sin² of the angle below which two masks cannot be told apart."""
@@ -88,8 +93,21 @@ def gamma_from_labels(sent: Masked, wide: Widened, criterion: Criterion, x: Tens
 
 def gamma_from_columns(sent: Masked) -> float:
     """γ̂ as the median of r_aᵀŴ_j / ‖r_a‖² over the columns of the output layer."""
+    return float(_by_column(sent).median())
+
+
+def columns_leave_open(sent: Masked, gamma: float) -> bool:
+    """Whether γ lies in the 99.9 % interval of the median over m columns, whatever their law: between the two values
+    1.65 √m ranks (3.29 standard deviations of Binomial(m, ½)) away from the middle."""
+    values = _by_column(sent).sort().values
+    m = len(values)
+    first = max(0, math.floor((m - SURELY * math.sqrt(m)) / 2))
+    return float(values[first]) <= gamma <= float(values[m - 1 - first])
+
+
+def _by_column(sent: Masked) -> Tensor:
     r_a = sent.r_a.double()
-    return float((r_a @ sent.columns() / r_a.square().sum()).median())
+    return r_a @ sent.columns() / r_a.square().sum()
 
 
 def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[float, float] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.attacks.unmask import Masked, columns_leave_open, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.attacks.unmask_steady import gamma_from_law, gammas_from_balance
 from fedarena.defense import Broadcast
 from fedarena.defenses.masking_laws import offset, steady
@@ -34,7 +34,8 @@ def opened(defense: PBPFL, now: Seen) -> Masked:
 
 
 def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
-    """γ̂ of round t by the broadcast after it or before it; where these do not tell, by labels, if it has any.
+    """γ̂ of round t by the broadcast after it or before it; where these do not tell, by labels, if it has any and
+    columns do not belie them.
 
     Under steady masks two broadcasts tell most if a gradient's step is between them; of one output else all together.
     """
@@ -54,9 +55,11 @@ def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
             if found is not None:
                 return found[0]
     own = seen[t].own_data
-    if own is None:
-        return gamma_from_columns(now)
-    return gamma_from_labels(now, defense.wide, defense.task.criterion, *own.images())
+    if own is not None:
+        by_labels = gamma_from_labels(now, defense.wide, defense.task.criterion, *own.images())
+        if columns_leave_open(now, by_labels):
+            return by_labels
+    return gamma_from_columns(now)
 
 
 def _of_one_output(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:

@@ -11,15 +11,22 @@ class Options:
     """Options of model extraction."""
 
     rounds: int = option(
-        5, "at how many rounds it looks, spread evenly over the training, the last one always among them", low=1
+        5,
+        "at how many rounds it looks, spread evenly over the training, the last one always among them; a client that "
+        "was not sampled then, at the last one before in which it was",
+        low=1,
     )
     history: int = option(
-        20, "how many broadcasts before each of them it has kept, for defenses that several say more about", low=0
+        20,
+        "how many rounds before each of them it has kept what it saw of: several say more about some defenses, and a "
+        "client may not have been sampled",
+        low=0,
     )
 
 
 CARD = Card(
     name="model-extraction",
+    version=2,
     kind="attack",
     title="Model extraction: the model that a broadcast gives away",
     target="fedarena.attacks.model_extraction:ModelExtraction",

@@ -9,12 +9,12 @@ At the outputs (y, α) of the widened network the three scalars have the derivat
 For a chain of dense layers the three go backwards together, and so do all clients, since they start from the same
 parameters. Other networks take one client after the other, and one derivative after the other: convolutions are bound
 by arithmetic, so that stacking the three gains nothing, and a vmap over them (`is_grads_batched`) loses. What can be
-saved is the conversion between layouts, with channels last throughout.
+saved is the conversion between layouts, with channels last throughout where the network's code allows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -92,9 +92,24 @@ def _chained(
 def _one_by_one(
     task: Task, wide: Widened, params: Tensors, r_a: Tensor, batches: Sequence[Batch], outs: Tensors
 ) -> None:
-    leaves = {name: channels_last(p.detach().clone()).requires_grad_() for name, p in params.items()}
+    try:
+        _in_layout(channels_last, task, wide, params, r_a, batches, outs)
+    except RuntimeError:  # `view` fails where the layout is not the one that the network was written for
+        _in_layout(lambda t: t, task, wide, params, r_a, batches, outs)
+
+
+def _in_layout(
+    layout: Callable[[Tensor], Tensor],
+    task: Task,
+    wide: Widened,
+    params: Tensors,
+    r_a: Tensor,
+    batches: Sequence[Batch],
+    outs: Tensors,
+) -> None:
+    leaves = {name: layout(p.detach().clone()).requires_grad_() for name, p in params.items()}
     for c, batch in enumerate(batches):
-        x, y = channels_last(batch.x[0]), batch.y[0]
+        x, y = layout(batch.x[0]), batch.y[0]
         with torch.enable_grad():
             out = torch.cat([t if t.dim() > 1 else t[:, None] for t in wide(leaves, x)], 1)
         three = cotangents(task, r_a, out.detach(), y, x.new_full((len(x),), 1 / len(x)))

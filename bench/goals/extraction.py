@@ -7,7 +7,8 @@ beside every other one, and where that is all of it, nothing leaks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,7 +35,7 @@ class ModelExtraction(Goal):
     of_data: ClassVar[bool] = False
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        found = book.defense.disclosures(sights.threat, sights.seen, sights.victims)
+        found = book.defense.disclosures(sights.threat, sights.seen, last_seen(sights.seen, sights.victims))
         if isinstance(found, NotApplicable):
             return found
         problem, reading = book.problem, Reading("broadcast", ())
@@ -99,6 +100,14 @@ class ModelExtraction(Goal):
         last = found[-1]
         secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
         return f"broadcast: a model of {target_of(last.params)}{secrets}"
+
+
+def last_seen(seen: Iterable[int], rounds: Iterable[int]) -> tuple[int, ...]:
+    """For each of `rounds` the last one by then that the party saw, as a client that was not sampled then did not see
+    it: each once, and none where it saw none yet."""
+    seen = sorted(seen)
+    found = (bisect_right(seen, t) for t in rounds)
+    return tuple(dict.fromkeys(seen[i - 1] for i in found if i))
 
 
 def _beside(c: Cell) -> str:

@@ -36,9 +36,9 @@ class Options:
     digits: float = option(
         5.0,
         "decimal digits of a recovered gradient, of 7.2 that there are, that may be lost to rounding before the run is "
-        "marked",
+        "marked; they are estimated to some tenths",
         above=0,
-        high=7,
+        high=6,
     )
 
 
@@ -87,5 +87,5 @@ CARD = Card(
         ),
     ),
     usual=(("model", "mlp"), ("loss", "mse")),
-    version=6,
+    version=7,
 )

@@ -17,6 +17,7 @@ from fedarena.defense import Broadcast, State
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.engine import run_groups
 from fedarena.extraction import Exam, agreement, constant_agreement, extraction_metrics, secret_metrics
+from fedarena.goals.extraction import last_seen
 from fedarena.problem import ProblemSpec
 from fedarena.records import VOLATILE, canonical
 from fedarena.rng import Rng
@@ -225,6 +226,15 @@ def test_rounds_are_spread_evenly_and_the_last_is_among_them() -> None:
     assert watch(3, rounds="5").victims == (0, 1, 2)
 
 
+def test_where_a_client_was_not_sampled_it_looks_at_the_last_round_before() -> None:
+    assert last_seen((3, 5, 9), (2, 4, 5, 8, 20)) == (3, 5, 9)
+    assert last_seen((), (2, 4)) == ()
+    made = of(records(participation=0.5, rounds="6", history="5"), "client", "paper")
+    assert made["status"] == "ok", made["reason"]
+    assert made["metrics"]["agreement"] == 1
+    assert made["metrics"]["models"] >= 4
+
+
 def test_only_the_rounds_that_are_needed_are_written_down() -> None:
     assert list(watch(100, rounds="2", history="3").written) == [46, 47, 48, 49, 96, 97, 98, 99]
     assert list(watch(100, rounds="2", history="0").written) == [49, 99]
@@ -276,10 +286,11 @@ def test_a_party_answers_for_all_rounds_that_it_saw_or_for_none() -> None:
 # -- from training to record ---------------------------------------------------------------------------
 
 
-def records(defense: str = "fedavg", jobs: int = 1, **options: str) -> list[dict[str, Any]]:
+def records(defense: str = "fedavg", jobs: int = 1, participation: float = 1.0, **options: str) -> list[dict[str, Any]]:
     """Of all parties and forms, in order."""
     made = compose.parse_attack("model-extraction", {"rounds": "2", "history": "6", **options})
-    problem = ProblemSpec("digits", "mlp", "iid", 2, mlp(), schedule=Schedule(rounds=20, batch_size=8, lr=0.2))
+    schedule = Schedule(rounds=20, batch_size=8, lr=0.2, participation=participation)
+    problem = ProblemSpec("digits", "mlp", "iid", 2, mlp(), schedule=schedule)
     names = dict.fromkeys((defense, "fedavg"))
     groups = [GroupSpec(problem, compose.parse_defense(n), made, threats(PARTIES, FORMS), 0) for n in names]
     return run_groups(groups, jobs)[0].records

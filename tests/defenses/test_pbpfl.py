@@ -135,6 +135,25 @@ def test_dense_chains_at_once(bias):
         assert all(torch.allclose(got[n], t, rtol=1e-10, atol=1e-12) for n, t in alone.items())
 
 
+class Viewed(nn.Module):
+    """A network whose code asks for the usual layout of tensors: `view` refuses others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(2, 3, 3), nn.Linear(48, 3)
+
+    def forward(self, x):
+        return self.last(self.first(x).relu().view(x.size(0), -1))
+
+
+def test_networks_that_view_their_activations():
+    defense = make(Viewed(), (2, 6, 6))
+    sent, batches = defense.broadcast(start(defense), Rng(0)), [drawn(defense, c) for c in range(3)]
+    got, _ = defense.clients(sent.down, batches, [{}] * 3, [{}] * 3)
+    alone = stack([defense.client(sent.down, b, {}, {})[0] for b in batches])
+    assert all(torch.allclose(got[n], t, rtol=1e-10, atol=1e-12) for n, t in alone.items())
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_training_is_that_of_fedavg(optimizer):
     times = {"server_optimizer": optimizer, "lr": 0.01}

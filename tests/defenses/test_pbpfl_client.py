@@ -14,17 +14,26 @@ from scipy.optimize import linprog
 from torch import nn
 from torch.func import vmap
 
-from fedarena.attacks.unmask import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two, least_absolute
+from fedarena.attacks.unmask import (
+    Masked,
+    columns_leave_open,
+    gamma_from_columns,
+    gamma_from_labels,
+    gammas_from_two,
+    least_absolute,
+)
+from fedarena.defense import State
 from fedarena.defenses import pbpfl_client, pbpfl_every_layer
 from fedarena.defenses.pbpfl_client import EVERY, FIRST, hidden
 from fedarena.defenses.pbpfl_every_layer import change
 from fedarena.defenses.pbpfl_rows import directions, reading_the_input
+from fedarena.defenses.pbpfl_sight import estimate_gamma
 from fedarena.defenses.pbpfl_wire import GAMMA
 from fedarena.positive_scaling import canonical
 from fedarena.rng import Rng
 from fedarena.tensors import combine
 from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import cut
+from fedarena.transcript import Seen, cut
 
 
 def trained(defense, steps=400):
@@ -91,6 +100,30 @@ def test_gamma_from_columns_alone(bias):
     for t in range(5):
         sent = defense.broadcast(start(defense), Rng(t))
         assert gamma_from_columns(opened(defense, sent.down)) == pytest.approx(float(sent.secret[GAMMA]), abs=0.02)
+
+
+def test_columns_leave_open_what_is_between_their_middle_ranks():
+    weight = torch.arange(101, dtype=torch.float64)[None] / 10  # medians of 101: ranks 33 and 67, 17 from the middle
+    sent = Masked({"w": weight}, torch.ones(1, dtype=torch.float64), ("w",))
+    assert gamma_from_columns(sent) == 5.0
+    assert [columns_leave_open(sent, g) for g in (3.2, 3.4, 5.0, 6.6, 6.8)] == [False, True, True, True, False]
+    few = replace(sent, params={"w": weight[:, :4]})
+    assert [columns_leave_open(few, g) for g in (-0.1, 0.0, 0.3, 0.31)] == [False, True, True, False]
+
+
+def test_labels_that_columns_belie_are_not_believed():
+    """A model that has learned nothing: its outputs are small and have nothing to do with the labels."""
+    defense = make(nn.Sequential(nn.Linear(12, 400), nn.ReLU(), nn.Linear(400, 3)))
+    data, errors = shard(defense), []
+    fresh = State({n: 0.05 * p for n, p in start(defense).params.items()})
+    for t in range(5):
+        sent = defense.broadcast(fresh, Rng(t))
+        alone = {0: Seen(0, (0, 1, 2), down=sent.down, own_data=data)}
+        truth = float(sent.secret[GAMMA])
+        labels = gamma_from_labels(opened(defense, sent.down), defense.wide, defense.task.criterion, *data.images())
+        assert estimate_gamma(defense, alone, 0) == gamma_from_columns(opened(defense, sent.down))
+        errors.append((abs(estimate_gamma(defense, alone, 0) - truth), abs(labels - truth)))
+    assert sum(ours for ours, _ in errors) < 0.3 * sum(theirs for _, theirs in errors), errors
 
 
 @pytest.mark.parametrize("bias", [True, False])

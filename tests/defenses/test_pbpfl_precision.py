@@ -34,9 +34,9 @@ def test_lost_digits_are_counted_and_said():
     (said,) = wild.marks([few, many])
     assert "more than 5 in 1 of 2 rounds (first: 1)" in said
     assert error > 0.01  # and rightly so: nothing much is left of a float32's 7.2 digits
-    assert make(digits=7.0).marks([{**few, "digits lost": torch.tensor([6.9])}]) == ()
-    with pytest.raises(UserError, match=r"option 'digits' is 7\.3, allowed: number in "):  # which would never be lost
-        make(digits=7.3)
+    assert make(digits=6.0).marks([{**few, "digits lost": torch.tensor([5.9])}]) == ()
+    with pytest.raises(UserError, match=r"option 'digits' is 6\.9, allowed: number in "):  # of what may be noise alone
+        make(digits=6.9)
     assert calm.marks([{**few, "digits lost": torch.tensor([math.nan])}])
 
 
