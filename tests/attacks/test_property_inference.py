@@ -290,8 +290,9 @@ def test_each_classifier_tells_undefended_batches_apart(classifier: str) -> None
 
 
 def test_the_best_of_them_is_what_does_best_on_samples_held_back() -> None:
-    each = {name: auc_of(cells("dbcl", "adaptive", classifier=name)[0]) for name in ("forest", "round-forest", "ridge")}
-    best = auc_of(cells("dbcl", "adaptive")[0])
+    names = ("forest", "round-forest", "ridge")
+    each = {name: auc_of(cells("dbcl", "adaptive", classifier=name, rounds="10")[0]) for name in names}
+    best = auc_of(cells("dbcl", "adaptive", rounds="10")[0])
     assert best["own_auc"] == max(found["own_auc"] for found in each.values())
     assert best["auc"] == max(each.values(), key=lambda found: found["own_auc"])["auc"]
 
@@ -325,7 +326,7 @@ def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not
 
 
 def test_updates_of_another_size_each_round_are_told_by_round_or_not_at_all() -> None:
-    assert auc_of(cells("dbcl", "adaptive", {"vary": "0.3"})[0])["by_round"] == 1
+    assert auc_of(cells("dbcl", "adaptive", {"vary": "0.3"}, rounds="6")[0])["by_round"] == 1
     record = trial.attack(cells("dbcl", "adaptive", {"vary": "0.3"}, features="plain", classifier="forest")[0])[0]
     assert record["status"] == "n/a"
     assert "another size in each round" in record["reason"]

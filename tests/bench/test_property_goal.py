@@ -286,11 +286,11 @@ def test_intervals_hold_what_they_promise(auc: float) -> None:
     """Of normal scores, 30 with the property and 120 without."""
     truth, generator, apart = torch.arange(150) < 30, torch.Generator().manual_seed(0), 2**0.5 * norm.ppf(auc)
     inside = 0
-    for _ in range(300):
+    for _ in range(150):
         values = torch.randn(150, generator=generator).double() + apart * truth.double()
         found = property_metrics(PropertyScores(values, None, False), truth)
         inside += found["auc_low"] <= auc <= found["auc_high"]
-    assert inside / 300 > 0.92
+    assert inside / 150 > 0.9
 
 
 def test_a_perfect_ranking_is_not_less_certain_than_a_nearly_perfect_one() -> None:
@@ -311,9 +311,9 @@ def test_an_answer_that_does_not_fit_is_refused() -> None:
 # -- from training to record ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("defense", ["fedavg", "dbcl", "dp-sgd"])
-def test_every_party_and_form_is_judged(defense: str) -> None:
-    found = records(defense)
+@pytest.mark.parametrize(("defense", "classifier"), [("fedavg", "best"), ("dbcl", "forest"), ("dp-sgd", "ridge")])
+def test_every_party_and_form_is_judged(defense: str, classifier: str) -> None:
+    found = records(defense, options={"classifier": classifier})
     assert {(r["party"], r["form"]) for r in found} == {(p, f) for p in PARTIES for f in FORMS}
     for r in found:
         assert r["status"] == "ok", r["reason"]
@@ -325,7 +325,7 @@ def test_every_party_and_form_is_judged(defense: str) -> None:
 
 def test_twice_the_same_records_and_another_seed_others() -> None:
     def stable(seed: int) -> list[str]:
-        found = records(parties=("server",), seed=seed)
+        found = records(parties=("server",), seed=seed, options={"rounds": "5"})
         return [canonical({k: v for k, v in r.items() if k not in ("environment", "cost")}) for r in found]
 
     assert stable(0) == stable(0) != stable(1)
