@@ -94,8 +94,7 @@ def _run_table(args: argparse.Namespace) -> int:
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     pieces = [piece for piece in module.PIECES if piece.startswith(args.only or "")]
     if not pieces:
-        lines = "".join(f"\n  {piece}" for piece in module.PIECES)
-        raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins:{lines}")
+        raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(module.PIECES)}")
     prepare_folder(out)
     if args.markdown:
         if Path(args.markdown).is_dir():
