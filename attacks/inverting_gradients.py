@@ -155,13 +155,17 @@ class InvertingGradients(Matching):
 
 
 def one_less_cosine(target: Tensors) -> Distance:
-    """1 − ⟨a, target⟩/(‖a‖·‖target‖) over all tensors of the target as one vector; 1 where either is 0."""
-    size = sum(_inner(t, t) for t in target.values())
+    """1 − ⟨a, target⟩/(‖a‖·‖target‖) over all tensors of the target as one vector; 1 where either is 0.
+
+    The target is brought to length one beforehand, and ‖a‖ stands alone: a product of squares has no digits left in
+    single precision where gradients have lengths of 1e-10, as behind saturated units.
+    """
+    size = _length(target)
+    unit = {name: t / size for name, t in target.items()}
 
     def distance(a: Tensors) -> Tensor:
-        inner = sum((_inner(a[name], t) for name, t in target.items()), torch.zeros(()))
-        square = sum((_inner(a[name], a[name]) for name in target), torch.zeros(()))
-        return 1 - inner / (square * size).clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+        inner = sum((_inner(a[name], t) for name, t in unit.items()), torch.zeros(()))
+        return 1 - inner / _length({name: a[name] for name in unit})
 
     return distance
 

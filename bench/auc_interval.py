@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
-NORMAL = NormalDist().inv_cdf(0.975)
-"""97.5 % of a standard normal variable lie below."""
+from fedarena.mean import above_most
 
 BISECTIONS = 60
 
 
-def score_interval(auc: float, positives: int, negatives: int) -> tuple[float, float]:
+def score_interval(auc: float, positives: int, negatives: int, together: int = 1) -> tuple[float, float]:
     """The 95 % interval of an AUC: all A with |AUC − A| ≤ z √V(A), where (Newcombe, Statistics in Medicine 25, 2006,
     part 2, method 5), with m positives, n negatives and N = (m + n) / 2,
 
@@ -27,17 +26,18 @@ def score_interval(auc: float, positives: int, negatives: int) -> tuple[float, f
 
     Args:
         auc: from 0 to 1.
+        together: how many such intervals hold all at once, in 95 of 100 cases; z is of 1 − 0.025/together.
 
     Raises:
         ValueError: an AUC that is none, or nobody on either side.
     """
     if not 0 <= auc <= 1 or positives < 1 or negatives < 1:
         raise ValueError(f"an AUC of {auc} of {positives} positives and {negatives} negatives")
-    larger = (positives + negatives) / 2 - 1
+    larger, z = (positives + negatives) / 2 - 1, NormalDist().inv_cdf(above_most(together))
 
     def outside(a: float) -> bool:
         variance = a * (1 - a) * (1 + larger * (1 - a) / (2 - a) + larger * a / (1 + a)) / (positives * negatives)
-        return abs(auc - a) > NORMAL * math.sqrt(variance)
+        return abs(auc - a) > z * math.sqrt(variance)
 
     return _edge(auc, 0.0, outside), _edge(auc, 1.0, outside)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedarena.figures import Line, Panel, panels
 from fedarena.records import Record
-from fedarena.summary import COLUMNS, table
+from fedarena.summary import table
 
 OWN = "own upload in the others' place"
 MEASURES = {"cosine": "cosine", "relative_l2": "relative L2 error"}
@@ -20,7 +20,7 @@ def draw_estimates(records: Sequence[Record], defense: str, attack: str, path: P
     by_key = {r["key"]: r for r in mine}
     rows: list[list[Panel]] = [[], []]
     for party, cells in table(mine, defense).items():
-        found = {title: by_key[c.keys[0]] for title in COLUMNS if (c := cells[title]) is not None}
+        found = {title: by_key[c.keys[0]] for title, c in cells.items() if c is not None}
         drawn = {title: r["series"] for title, r in found.items() if r["series"]}
         if not drawn:
             continue

@@ -9,13 +9,18 @@ import torch
 from torch import Tensor
 
 from fedarena.attack import Scores
-from fedarena.summary import t_quantile
+from fedarena.mean import t_quantile
 
 RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
 """False positive rates at which the share of members found is measured."""
 
+TOGETHER = "_together"
+"""Ends the name of an interval's end that holds for all of a party's readings at once."""
 
-def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True) -> dict[str, float]:
+
+def membership_metrics(
+    answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
+) -> dict[str, float]:
     """How well members were told from outsiders, over all candidates of all observations at once.
 
     Args:
@@ -23,10 +28,12 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
         members: which candidates of each observation are members, [m] (bool).
         grouped: whether candidates of one observation are alike, so that the interval counts observations; else it
             counts candidates.
+        readings: how many rankings are judged beside each other, of which the best is shown.
 
     Returns:
         auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
-        auc_high, its 95 % interval, where there are several to count; advantage = 2·auc − 1; the share of
+        auc_high, its 95 % interval, where there are several to count, and of several readings auc_low_together and
+        auc_high_together, which hold for all of them at once (Bonferroni); advantage = 2·auc − 1; the share of
         members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that, and if not
         grouped its 95 % interval (`binomial_interval`), as NAME_low and NAME_high: over the members at the threshold
         that these outsiders set, of which few decide, so that its own uncertainty is not in it; candidates, how many
@@ -55,8 +62,9 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
     if grouped:
         sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
     if len(sums) > 1:
-        half = t_quantile(len(sums) - 1) * _standard_error(sums)
-        metrics |= {"auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half)}
+        for kind, together in kinds_of_interval(readings):
+            half = t_quantile(len(sums) - 1, together) * _standard_error(sums)
+            metrics |= {f"auc_low{kind}": max(0.0, auc - half), f"auc_high{kind}": min(1.0, auc + half)}
     for name, rate in RATES.items():
         allowed = false_positives(rate, len(negatives))
         if not allowed:
@@ -67,6 +75,11 @@ def membership_metrics(answers: Sequence[Scores], members: Sequence[Tensor], gro
             low, high = binomial_interval(int(above_line.sum()), len(positives))
             metrics |= {f"{name}_low": low, f"{name}_high": high}
     return metrics
+
+
+def kinds_of_interval(readings: int) -> list[tuple[str, int]]:
+    """How the names of an interval's ends end → for how many readings it holds at once: the one, and all of several."""
+    return [("", 1)] if readings == 1 else [("", 1), (TOGETHER, readings)]
 
 
 def false_positives(rate: float, outsiders: int) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fedarena.mean import Mean
     from fedarena.records import Record
-    from fedarena.summary import Mean
 
 
 def percent(m: Mean) -> str:

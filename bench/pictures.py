@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedarena.figures import Strip, gallery
-from fedarena.summary import COLUMNS, table
+from fedarena.summary import table
 from fedarena.trial import GroupResult
 
 
@@ -17,12 +17,11 @@ def draw_guesses(results: Sequence[GroupResult], defense: str, attack: str, path
     pictures = {g.key: g for result in results for g in result.galleries}
     strips: list[Strip] = []
     for party, cells in table(records, defense).items():
-        shown = [(name, cells[name]) for name in COLUMNS]
-        originals = [pictures[c.keys[0]].originals for _, c in shown if c is not None and c.keys[0] in pictures]
+        originals = [pictures[c.keys[0]].originals for c in cells.values() if c is not None and c.keys[0] in pictures]
         if not originals:
             continue
         strips.append(Strip(f"{party}: originals", originals[0], gap=bool(strips)))
-        for name, c in shown:
+        for name, c in cells.items():
             if c is not None:
                 images = pictures[c.keys[0]].guesses if c.keys[0] in pictures else None
                 strips.append(Strip(name, images, f"{c.status}: {c.reason}"))

@@ -8,9 +8,10 @@ from statistics import fmean
 
 from fedarena import registry
 from fedarena.integrity import learned
+from fedarena.mean import Mean, mean
 from fedarena.percent import MEASURES, level, measure_of, percent
 from fedarena.records import Record
-from fedarena.summary import Cell, Mean, cell, mean
+from fedarena.summary import Cell, cell
 
 NOBODY = "nobody"
 """The row of the runs in which everybody is honest."""

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean, stdev
+from statistics import fmean
 
 from fedarena import goals
 from fedarena.goals.goal import Wording
+from fedarena.mean import Mean, mean
 from fedarena.percent import MEASURES, level, measure_of
 from fedarena.records import Record
-from fedarena.threat import EVERYONE
+from fedarena.threat import EVERYONE, Form
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""
 
-COLUMNS = ("no defense", "paper form", "adaptive form")
+NO_DEFENSE = "no defense"
+COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
+"""Of the defense; what stands without one comes before them, in one column or in one for each form."""
 
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over seeds with its 95 % confidence half-width (None for fewer than two seeds)."""
-
-    value: float
-    half: float | None
-    seeds: int
+OF_SEVERAL = (
+    "Where there are several readings of what was seen, a cell is told by the one that leaks most, which the judge "
+    "picks and no attacker could; its interval holds for all of them together"
+)
 
 
 @dataclass(frozen=True)
@@ -56,21 +54,6 @@ class Cell:
         return self.metrics[name].value if name in self.metrics else None
 
 
-def mean(values: Sequence[float]) -> Mean:
-    """Mean and Student-t 95 % half-width."""
-    n = len(values)
-    if n < 2:
-        return Mean(fmean(values), None, n)
-    return Mean(fmean(values), t_quantile(n - 1) * stdev(values) / math.sqrt(n), n)
-
-
-def t_quantile(degrees: int) -> float:
-    """0.975 quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.975))
-
-
 def cell(records: Iterable[Record]) -> Cell | None:
     """One cell from the records of one (defense, party, form), all readings and seeds; None without records.
 
@@ -79,14 +62,17 @@ def cell(records: Iterable[Record]) -> Cell | None:
     rows = list(records)
     without = [r for r in rows if not r["reading"]]
     names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
-    cells = [_one_reading(name, [r for r in rows if name and r["reading"] == name] + without) for name in names]
+    of_each = [[r for r in rows if name and r["reading"] == name] for name in names]
+    judged = sum(any(r["metrics"] for r in some) for some in of_each)
+    cells = [_one_reading(name, some + without, judged) for name, some in zip(names, of_each, strict=True)]
     if len(cells) < 2:
         return next(iter(cells), None)
     worst = max(cells, key=_severity)
     return replace(worst, beside=tuple((c.reading, c) for c in cells if c is not worst))
 
 
-def _one_reading(reading: str, rows: list[Record]) -> Cell:
+def _one_reading(reading: str, rows: list[Record], judged: int) -> Cell:
+    """Intervals are over seeds, and hold for all of the readings judged at once."""
     rows = sorted(rows, key=lambda r: int(r["seed"]))
     statuses = list(dict.fromkeys(r["status"] for r in rows))
     status = statuses[0] if len(statuses) == 1 else "mixed"
@@ -101,7 +87,7 @@ def _one_reading(reading: str, rows: list[Record]) -> Cell:
     reason = next(iter(reasons)) if everywhere and status != "mixed" else "; ".join(told)
     names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
     having = {name: [r["metrics"][name] for r in rows if name in r["metrics"]] for name in names}
-    metrics = {name: mean(values) for name, values in having.items()}
+    metrics = {name: mean(values, max(judged, 1)) for name, values in having.items()}
     return Cell(rows[0]["goal"], status, reason, reading, metrics, tuple(r["key"] for r in rows))
 
 
@@ -113,18 +99,20 @@ def _severity(c: Cell) -> tuple[float, float]:
 
 
 def table(records: Sequence[Record], defense: str) -> dict[str, dict[str, Cell | None]]:
-    """Party → column → cell."""
-    forms = {"paper form": "paper", "adaptive form": "adaptive"}
+    """Party → column → cell, in the order in which they are printed."""
+    columns = {title: (defense, form) for form, title in COLUMNS.items()}
+    plain = [f for f in COLUMNS if any(r["defense"] == "fedavg" and r["form"] == f for r in records)]
+    if defense != "fedavg" and plain:
+        several = {f"{NO_DEFENSE}, {COLUMNS[form]}": ("fedavg", form) for form in plain}
+        columns = (several if len(several) > 1 else {NO_DEFENSE: ("fedavg", plain[0])}) | columns
     rows: dict[str, dict[str, Cell | None]] = {}
-    undefended = goals.find(records[0]["goal"]).undefended
     for party in EVERYONE:
         of_party = [r for r in records if r["party"] == party]
-        if not of_party:
-            continue
-        plain = [r for r in of_party if r["defense"] == "fedavg" and r["form"] == undefended]
-        rows[party] = {"no defense": cell(plain)}
-        for column, form in forms.items():
-            rows[party][column] = cell(r for r in of_party if r["defense"] == defense and r["form"] == form)
+        if of_party:
+            rows[party] = {
+                title: cell(r for r in of_party if (r["defense"], r["form"]) == which)
+                for title, which in columns.items()
+            }
     return rows
 
 
@@ -147,7 +135,7 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
 def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record], defense: str, attack: str) -> str:
     goal = goals.find(records[0]["goal"])
     told = goal.wording([name for r in records for name in r["metrics"]])
-    plain, paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS)
+    paper, adaptive = (_outcomes(rows, column, told) for column in COLUMNS.values())
     if not paper and not adaptive:
         return _nothing(attack)
     beside, listed = goal.guessing(records), partial(_list, goal.parties)
@@ -156,13 +144,19 @@ def _privacy(rows: dict[str, dict[str, Cell | None]], records: Sequence[Record],
             f" (in the form that its paper tried {listed(paper)})" if adaptive and paper not in ({}, adaptive) else ""
         )
         return f"{told.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}{beside}"
-    base = f" (no defense: {listed(plain)})" if plain else ""
+
+    def base(form: Form) -> str:
+        """What an attack of that form, or of the only one that was run, does without a defense."""
+        plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", told) or _outcomes(rows, NO_DEFENSE, told)
+        return f" (no defense: {listed(plain)})" if plain else ""
+
     begins = told.defended.format(attack=attack, defense=defense)
     if not paper or not adaptive:
         form = told.adaptive if adaptive else "in the form that its paper tried, the only one run"
-        return f"{begins} {listed(adaptive or paper)}, {form}{base}{beside}"
-    first = f"{begins} {listed(paper)} in the form that its paper tried"
-    return f"{first}, and {listed(adaptive)} when {told.adaptive}{base}{_open(rows)}{beside}"
+        return f"{begins} {listed(adaptive or paper)}, {form}{base('adaptive' if adaptive else 'paper')}{beside}"
+    both = base("paper") if base("paper") != base("adaptive") else ""
+    first = f"{begins} {listed(paper)} in the form that its paper tried{both}"
+    return f"{first}, and {listed(adaptive)} when {told.adaptive}{base('adaptive')}{_open(rows)}{beside}"
 
 
 def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
@@ -177,7 +171,13 @@ def _open(rows: dict[str, dict[str, Cell | None]]) -> str:
 def _outcomes(rows: dict[str, dict[str, Cell | None]], column: str, told: Wording) -> dict[str, str]:
     """Party → what a column's cell says in words, where it has something to say."""
     found = {party: cells.get(column) for party, cells in rows.items()}
-    return {p: told.outcome(c) for p, c in found.items() if c is not None and told.metric in c.metrics}
+    return {p: _outcome(c, told) for p, c in found.items() if c is not None and told.metric in c.metrics}
+
+
+def _outcome(c: Cell, told: Wording) -> str:
+    """In words; by which reading, where others say something else."""
+    others = {other.value(told.metric) for _, other in c.beside} - {None, c.value(told.metric)}
+    return f"{told.outcome(c)} by '{c.reading}'" if others else told.outcome(c)
 
 
 def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:

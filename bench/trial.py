@@ -151,13 +151,13 @@ def _challenged(book: Book, threat: Threat, victims: list[int], attack: Inferenc
         return without_challenge("failed", describe(error))
     if isinstance(found, NotApplicable):
         return not_applicable(found.reason)
-    cells = []
+    cells, readings = [], sum(challenge.view is not None for challenge in found)
     for challenge in found:
         if challenge.view is None:
             cells += without_challenge("n/a", challenge.reason)
             continue
         record = book.record(threat, challenge.reading, status, reason, only_finite(challenge.metrics))
-        cells.append(Prepared(book.spec, threat, challenge, record))
+        cells.append(Prepared(book.spec, threat, replace(challenge, readings=readings), record))
     return cells
 
 

@@ -60,7 +60,7 @@ def read_integer(name: str, text: str, low: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise UserError(f"option '{name}' is '{text}', which is not an integer") from None
+        raise UserError(f"option '{name}' is '{text}', allowed: an integer, {low} or more") from None
     if value < low:
         raise UserError(f"option '{name}' is {value}, allowed: {low} or more")
     return value

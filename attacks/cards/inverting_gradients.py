@@ -45,6 +45,7 @@ class Options(Victims):
 
 CARD = Card(
     name="inverting-gradients",
+    version=2,
     aliases=("geiping", "ig", "invert-gradients"),
     kind="attack",
     title="Inverting Gradients: cosine distance and total variation, by signed Adam",

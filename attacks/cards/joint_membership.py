@@ -15,6 +15,7 @@ class Options:
 
 CARD = Card(
     name="joint-membership",
+    version=2,
     kind="attack",
     title="Membership by the cosine of a candidate's own contribution with what was seen",
     target="fedarena.attacks.joint_membership:JointMembership",

@@ -16,6 +16,7 @@ class Options:
 
 CARD = Card(
     name="marginal-membership",
+    version=2,
     kind="attack",
     title="Membership by the distribution of a candidate's numbers alone, whatever their order",
     target="fedarena.attacks.marginal_membership:MarginalMembership",

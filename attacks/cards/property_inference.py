@@ -56,7 +56,7 @@ class Options:
 
 CARD = Card(
     name="property-inference",
-    version=2,
+    version=3,
     aliases=("melis",),
     kind="attack",
     title="Property inference: do the samples behind an update share a property that was not asked for",

@@ -42,10 +42,10 @@ from fedarena.board.words import (
     times,
     unranked,
 )
+from fedarena.mean import mean, t_quantile
 from fedarena.percent import level, percent, quality
 from fedarena.plural import plural
 from fedarena.summary import Cell as SummaryCell
-from fedarena.summary import mean, t_quantile
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
 PICTURES = 6_000_000

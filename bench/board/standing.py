@@ -28,7 +28,7 @@ from statistics import fmean
 
 from fedarena.board.board import Board, BySeed, Cell
 from fedarena.errors import UserError
-from fedarena.summary import Mean, mean
+from fedarena.mean import Mean, mean
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from fedarena.board.board import STATUSES, Arena, Board
 from fedarena.board.standing import Cut, Score, Standing, marked
 from fedarena.integrity import ABOVE_CHANCE
+from fedarena.mean import Mean
 from fedarena.percent import share
 from fedarena.plural import plural
-from fedarena.summary import Mean
 from fedarena.threat import EVERYONE, KNOWLEDGE
 
 NOTHING = "–"

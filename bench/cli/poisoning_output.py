@@ -9,10 +9,11 @@ from rich import box
 from rich.table import Table
 
 from fedarena.cli.pairing_output import closing, heading, numbered
+from fedarena.mean import mean
 from fedarena.percent import MEASURES, level, measure_of, percent, quality
 from fedarena.poisoning_summary import NOBODY, clean_accuracy, rows, unweighed, verdict
 from fedarena.records import Record
-from fedarena.summary import Cell, mean
+from fedarena.summary import Cell
 
 LINES = (
     ("attack_success_rate", "trigger succeeds {}"),

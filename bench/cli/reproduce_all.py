@@ -150,7 +150,7 @@ def as_json(found: Gathered) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    from fedarena.summary import Mean
+    from fedarena.mean import Mean
 
     published, measured = line.published, line.found
     return {

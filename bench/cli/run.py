@@ -144,7 +144,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
     forms = read_choices("form", args.form, FORMS)
     check_acting(attack.options, f"attack {attack.name}", parties, forms)
     return [
-        group(m, attack, threats(parties, forms if m is defense else (goal.undefended,)), seed)
+        group(m, attack, threats(parties, forms if m is defense else goal.undefended_in(forms)), seed)
         for seed in seeds
         for m in methods
     ]

@@ -11,24 +11,26 @@ from rich.table import Table
 
 from fedarena import goals
 from fedarena.cli.pairing_output import closing, heading, numbered
+from fedarena.mean import mean
 from fedarena.percent import measure_of, number, quality
 from fedarena.records import Record
-from fedarena.summary import COLUMNS, Cell, mean, table, verdict
+from fedarena.summary import OF_SEVERAL, Cell, table, verdict
 
 
 def show(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
     """Print everything a person wants to know first."""
     console, rows = heading(records, defense, attack), table(records, defense)
-    columns = COLUMNS if defense != "fedavg" else COLUMNS[1:]
     view = Table(box=box.SIMPLE_HEAD, show_lines=True)
     view.add_column("attacker")
-    for column in columns:
+    for column in next(iter(rows.values())):
         view.add_column(column)
     notes: list[str] = []
     for party, cells in rows.items():
-        view.add_row(party, *(_text(cells[column], notes) for column in columns))
+        view.add_row(party, *(_text(cell, notes) for cell in cells.values()))
     console.print(view)
     numbered(console, notes)
+    if any(cell is not None and cell.beside for cells in rows.values() for cell in cells.values()):
+        console.print(f"{OF_SEVERAL}.", highlight=False)
     for line in goals.find(records[0]["goal"]).baseline(records):
         console.print(line, highlight=False)
     _utility_and_cost(console, records, defense)

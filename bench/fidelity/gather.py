@@ -12,9 +12,9 @@ from typing import Any
 from fedarena.fidelity.parts import Asked, Part, guesses, load, published
 from fedarena.fidelity.shared import elsewhere
 from fedarena.fidelity.verdict import Verdict, difference, ours, verdict
+from fedarena.mean import Mean
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
-from fedarena.summary import Mean
 
 
 @dataclass(frozen=True)

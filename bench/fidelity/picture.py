@@ -10,8 +10,8 @@ from typing import Any
 
 from fedarena.fidelity.gather import Line
 from fedarena.figures import MARKERS, SHADES
+from fedarena.mean import Mean
 from fedarena.records import write_atomically
-from fedarena.summary import Mean
 
 
 def drawn(lines: Sequence[Line]) -> list[Line]:

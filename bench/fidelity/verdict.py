@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from fedarena.mean import Mean, mean
 from fedarena.reproduce.published import Published
-from fedarena.summary import Mean, mean
 
 Verdict = Literal["held", "better", "differs", "open", "no result", "not comparable", "not measured"]
 VERDICTS: tuple[Verdict, ...] = ("held", "better", "differs", "open", "no result", "not comparable", "not measured")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedarena.fidelity.gather import Line
-from fedarena.summary import Mean
+from fedarena.mean import Mean
 
 
 def places(line: Line) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 from fedarena.attack import Inference, Watch
 from fedarena.batch import Batch
 from fedarena.defense import Reading
+from fedarena.membership import TOGETHER
 from fedarena.threat import FORM_MEANING, PARTIES, Form, NotApplicable, Party, Threat
 from fedarena.transcript import Seen
 from fedarena.view import View
@@ -56,6 +57,8 @@ class Challenge:
         answers: what its answer is held against; the attack never gets it. Which type is the goal's business.
         metrics: what is known before the attack runs, such as how good a guess without it is.
         reason: why there is nothing to attack; then nothing is run.
+        readings: how many a party attacks in this form. The one that leaks most is shown, which the judge picks and
+            nobody could know before; an interval that is to stand beside it has to hold for all of them together.
     """
 
     reading: str
@@ -63,6 +66,7 @@ class Challenge:
     answers: Any = None
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    readings: int = 1
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,15 @@ class Goal(ABC):
     which most protocols give away by design, and a gradient, which is only a step on the way, stand beside."""
 
     undefended: ClassVar[Form] = "adaptive"
-    """The form in which the run without a defense is read, for comparison."""
+    """The form in which the run without a defense is read, for comparison, where both are asked for."""
+
+    forms_differ: ClassVar[bool] = False
+    """Whether attacks do something else in each form even where no defense stands between, so that each form is
+    compared with its own."""
+
+    def undefended_in(self, asked: Sequence[Form]) -> tuple[Form, ...]:
+        """The forms in which the run without a defense is read, for comparison with those."""
+        return tuple(asked) if self.forms_differ or len(asked) == 1 else (self.undefended,)
 
     def refuse(self, problem: Problem, attack: Inference) -> None:  # noqa: B027  (most refuse nothing)
         """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
@@ -198,8 +210,10 @@ def percent_of(name: str) -> Callable[[Cell], str]:
 
 
 def interval(c: Cell, name: str) -> tuple[float, float] | None:
-    """The 95 % interval of a share: over seeds where there are several, else the one that the judge gave; or None."""
-    value, low, high = c.metrics[name], c.value(f"{name}_low"), c.value(f"{name}_high")
+    """The 95 % interval of a share: over seeds where there are several, else the one that the judge gave; or None. Of
+    several readings the one that holds for all of them."""
+    kind = TOGETHER if f"{name}_low{TOGETHER}" in c.metrics else ""
+    value, low, high = c.metrics[name], c.value(f"{name}_low{kind}"), c.value(f"{name}_high{kind}")
     if value.half is not None:
         return max(0.0, value.value - value.half), min(1.0, value.value + value.half)
     return None if low is None or high is None else (low, high)

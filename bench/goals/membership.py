@@ -53,7 +53,7 @@ class BatchMembership(Ranking):
         return [ask(book.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(*self.pooled(answer, challenge))
+        return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)
 
     def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return answer, challenge.answers

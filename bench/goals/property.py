@@ -22,7 +22,7 @@ from fedarena.defense import Reading
 from fedarena.errors import UserError
 from fedarena.goals.goal import Challenge, Draw, Sights, auc, given_of_readings, span, values
 from fedarena.goals.ranking import Ranking
-from fedarena.membership import membership_metrics
+from fedarena.membership import kinds_of_interval, membership_metrics
 from fedarena.population import drawn
 from fedarena.rng import Rng
 from fedarena.tensors import Tensors, same_names
@@ -44,6 +44,7 @@ class PropertyOfBatch(Ranking):
     """The answer is a `fedarena.attack.PropertyScores`, held against whether each observation's samples had it."""
 
     tells = "batches with the property from others"
+    forms_differ = True
 
     def refuse(self, problem: Problem, attack: Inference) -> None:
         asked(problem, attack)
@@ -97,7 +98,7 @@ class PropertyOfBatch(Ranking):
         return made
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
-        return property_metrics(answer, challenge.answers)
+        return property_metrics(answer, challenge.answers, challenge.readings)
 
     def pooled(self, answer: PropertyScores, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return [Scores(answer.values)], [challenge.answers]
@@ -231,11 +232,12 @@ def with_clear_part(reading: Reading) -> list[Reading]:
 # -- the judge ------------------------------------------------------------------------------------------
 
 
-def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
+def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -> dict[str, float]:
     """How well scores tell rounds with the property from others.
 
     Args:
         truth: [observations] (bool).
+        readings: as of `fedarena.membership.membership_metrics`.
 
     Returns:
         What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
@@ -249,10 +251,12 @@ def property_metrics(answer: PropertyScores, truth: Tensor) -> dict[str, float]:
     if answer.values.shape != truth.shape:
         raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} observations")
     groups = [Scores(v[None]) for v in answer.values]
-    found = membership_metrics(groups, [t[None] for t in truth])
+    found = membership_metrics(groups, [t[None] for t in truth], readings=readings)
     rounds, having = int(found.pop("candidates")), int(truth.sum())
-    low, high = score_interval(found["auc"], having, rounds - having)
-    found["auc_low"], found["auc_high"] = min(found["auc_low"], low), max(found["auc_high"], high)
+    for kind, together in kinds_of_interval(readings):
+        low, high = score_interval(found["auc"], having, rounds - having, together)
+        for end, widest, edge in (("auc_low", min, low), ("auc_high", max, high)):
+            found[f"{end}{kind}"] = widest(found[f"{end}{kind}"], edge)
     told = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
     told |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
     return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}

@@ -73,11 +73,18 @@ def found(cell: Cell, name: str) -> str:
 
 
 def outsiders(records: Sequence[Record]) -> str:
-    """A sentence: how many outsiders the false positive rates are, where half of the candidates are outsiders."""
-    told = []
+    """A sentence: how many outsiders the false positive rates are, where half of the candidates are outsiders, or why
+    nothing can be measured at one."""
+    told: list[str] = []
+    missing: dict[str, list[str]] = {}
     for name, rate in RATES.items():
         counts = [r["metrics"]["candidates"] / 2 for r in records if name in r["metrics"]]
+        few = [r["metrics"]["candidates"] / 2 for r in records if "auc" in r["metrics"] and name not in r["metrics"]]
         if counts:
             allowed = span([false_positives(rate, round(n)) for n in counts])
             told.append(f"{100 * rate:g} % FPR is {allowed} of {span(counts)} outsiders")
+        if few:
+            missing.setdefault(span(few), []).append(f"{100 * rate:g} %")
+    for outside, rates in missing.items():
+        told.append(f"{' and '.join(rates)} FPR cannot be measured on {outside} outsiders, of whom one is more")
     return f" {'; '.join(told)}." if told else ""

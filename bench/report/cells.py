@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fedarena.board.board import Board, Cell
 from fedarena.board.words import DAGGER, NOTHING, interval, several
 from fedarena.markdown import code, escape, folded, table
+from fedarena.mean import mean
 from fedarena.percent import number
-from fedarena.summary import mean
 from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE
 
 SHOWN = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Standing, standings
+from fedarena.mean import Mean
 from fedarena.report.drawn import Drawn, as_png, file_name
 from fedarena.report.rows import Panel, in_rows
-from fedarena.summary import Mean
 
 COSTS: dict[str, tuple[str, Callable[[Standing], float | None]]] = {
     "bytes": ("bytes per client and round / FedAvg's", lambda row: row.bytes),

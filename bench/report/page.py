@@ -10,12 +10,12 @@ from fedarena.board.markdown import ranking
 from fedarena.board.standing import Cut, standings
 from fedarena.board.words import DAGGER, HOW, NOTHING, interval, made, seeds, times
 from fedarena.markdown import code, escape, folded, items, table
+from fedarena.mean import mean
 from fedarena.percent import MEASURES, level
 from fedarena.report.cells import attack_tables
 from fedarena.report.cited import method_cards
 from fedarena.report.drawn import Drawn
 from fedarena.report.gaps import could_not_start, limits, without_result
-from fedarena.summary import mean
 
 COMMON: dict[str, Cut] = {
     "malicious clients, curious server": Cut(parties=("server",)),

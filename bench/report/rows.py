@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedarena.mean import Mean
 from fedarena.report.drawn import INK, SHADE, label
-from fedarena.summary import Mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

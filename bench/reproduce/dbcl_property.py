@@ -40,7 +40,8 @@ SETTING = (
     "2 clients, FedSGD; by what a forest is shown of an update"
 )
 
-PARTIES: tuple[Party, ...] = ("server", "client")
+PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
+"""The paper has no eavesdropper."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def measure(
 
 def _row(case: Case, kind: str, record: dict[str, Any]) -> dict[str, object]:
     metrics, clear = record["metrics"], record["reading"].endswith(IN_CLEAR)
-    paper = PAPER[record["defense"], record["party"]] if record["form"] == "paper" and not clear else None
+    paper = PAPER.get((record["defense"], record["party"])) if record["form"] == "paper" and not clear else None
     trained = {0.0: "all rounds", 1.0: "each round"}
     # What a choice was: a ridge sees an update as it is.
     chosen = f"{kind}: {'slopes' if metrics.get('by_slopes') else 'others'}" if kind == ADAPTIVE else kind

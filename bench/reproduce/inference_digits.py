@@ -1,7 +1,9 @@
 """Every inference attack against every seed defense on digits: by party, in the paper's form and the adaptive one.
 
 Each pairing runs on its usual problem, as `bench run --defense D --attack A --dataset digits` does, shortened as
-`SHORT` says. A cell is told by its goal's main metric, of the reading that leaks most; `leak` is the advantage over
+`SHORT` says. A cell is told by its goal's main metric; of several readings of what was seen it is of the one that leaks
+most, in the mean over seeds, which the harness picks, who knows the truth, and a note names. What can be read off the
+tensors alone that a protocol sends in clear beside hidden ones has lines of its own. `leak` is the advantage over
 guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason. Attacks that are installed
 beside the package's own are in the table too.
 """
@@ -17,10 +19,11 @@ from fedarena import compose, goals, registry
 from fedarena.attack import Inference
 from fedarena.errors import UserError
 from fedarena.goals.goal import Goal
+from fedarena.goals.property import IN_CLEAR
+from fedarena.mean import mean
 from fedarena.records import Record
 from fedarena.reproduce.inference import Progress, Settings, pairing
 from fedarena.spec import threats
-from fedarena.summary import cell, mean
 from fedarena.threat import FORMS
 from fedarena.where import Where
 
@@ -47,6 +50,8 @@ SHORT: Mapping[str, Settings] = {
 }
 """Attack → options and schedule in place of the usual ones, so that no pairing takes more than a minute or so."""
 
+ALIKE = "nothing of what was seen is in clear while the rest is hidden"
+
 PIECES = tuple(f"{attack}, {defense}" for attack in ATTACKS for defense in DEFENSES)
 MEASURED = ("value", "leak", "accuracy", "cpu_seconds")
 SETTING = (
@@ -56,7 +61,7 @@ SETTING = (
 
 
 def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One pairing: a row for every party and form."""
+    """One pairing: a row for every party, form and reading."""
     attack, defense = piece.split(", ")
     return measure(attack, defense, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
 
@@ -83,19 +88,19 @@ def measure(
     for threat in whom:
         own = [r for r in records if (r["party"], r["form"]) == (threat.party, threat.form)]
         named = {"attack": attack, "party": threat.party, "defense": defense, "form": threat.form}
-        found.append({**named, **_told(goal, own, refused), "cpu_seconds": spent})
+        told = [_told(goal, r) for r in own] or [_row("", None, None, "refused", refused, "", None)]
+        found += [{**named, **one, "cpu_seconds": spent} for one in told]
     return found
 
 
-def _told(goal: Goal, own: Sequence[Record], refused: str) -> dict[str, Any]:
-    """What a row says of one party in one form."""
-    worst = cell(own)
-    if worst is None:
-        return _row("", None, None, "refused", refused, "", None)
-    leak = {r["key"]: r["scores"].get("leak") for r in own}[worst.keys[0]]
-    metric = goal.wording(list(worst.metrics)).metric
-    value = worst.value(metric) if leak is not None else None  # what is known before an attack is no result of it
-    return _row(metric, value, leak, worst.status, worst.reason, worst.reading, own[0]["utility"]["clean_accuracy"])
+def _told(goal: Goal, record: Record) -> dict[str, Any]:
+    """What a row says of one reading."""
+    leak, metric = record["scores"].get("leak"), goal.wording(list(record["metrics"])).metric
+    value = record["metrics"].get(metric) if leak is not None else None  # what is known before an attack is no result
+    return _row(
+        *(metric, value, leak, record["status"], record["reason"], record["reading"]),
+        record["utility"]["clean_accuracy"],
+    )
 
 
 def _row(
@@ -113,20 +118,23 @@ def _row(
 
 
 def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A line an attack and party, a column a defense and form; and the reasons, which the cells refer to by number."""
+    """A line an attack and party, a column a defense and form; and notes, which the cells refer to by number: reasons,
+    and which of several readings a number is of."""
     notes: list[str] = []
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    lines: dict[tuple[str, str, str], dict[str, Any]] = {}
     defenses = [d for d in DEFENSES if any(row["defense"] == d for row in rows)]
     for row in rows:
-        at = row["attack"], row["party"]
+        at = attack, party, part = row["attack"], row["party"], _part(row)
         if at not in lines:
-            own = [r for r in rows if (r["attack"], r["party"]) == at]
+            own = [r for r in rows if (r["attack"], r["party"]) == (attack, party)]
             metric = next((r["metric"] for r in own if r["metric"]), "-")
-            lines[at] = {"attack": row["attack"], "as the": row["party"], "by": metric}
+            lines[at] = {"attack": attack, "as the": f"{party}, {part}" if part else party, "by": metric}
             for defense in defenses:
                 for form in FORMS:
                     these = [r for r in own if (r["defense"], r["form"]) == (defense, form)]
-                    lines[at][f"{defense}\n{form}"] = _text(these, notes)
+                    mine = [r for r in these if _part(r) == part or not r["reading"]]
+                    told = _noted("n/a", ALIKE, notes) if these and not mine else _text(mine, notes)
+                    lines[at][f"{defense}\n{form}"] = told
     spent = {(r["attack"], r["defense"], r["seed"]): r["cpu_seconds"] for r in rows}
     total, longest = sum(spent.values()), max(spent, key=lambda piece: spent[piece])
     told = [f"({i}) {reason}" for i, reason in enumerate(notes, 1)]
@@ -137,17 +145,30 @@ def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], li
     ]
 
 
+def _part(row: Mapping[str, Any]) -> str:
+    """Which part of what was seen a row is of: what is in clear alone, or all."""
+    return IN_CLEAR if row["reading"].endswith(IN_CLEAR) else ""
+
+
 def _text(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> str:
-    """The mean over seeds with its 95 % interval; what is not ok with its reason."""
-    if not rows:
-        return ""
-    values = [r["value"] for r in rows if r["value"] is not None]
-    told = []
+    """The mean over seeds with its 95 % interval, of the reading that has the most; what is not ok with its reason."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            values.setdefault(row["reading"], []).append(row["value"])
+    told, most = [], max(values, key=lambda reading: fmean(values[reading]), default="")
     if values:
-        m = mean(values)
-        told.append(f"{m.value:.2f}" + (f"±{m.half:.2f}" if m.half is not None else ""))
+        m = mean(values[most], len(values))
+        number = f"{m.value:.2f}" + (f"±{m.half:.2f}" if m.half is not None else "")
+        several = f"by '{most}', which has the most of {len(values)} readings"
+        told.append(_noted(number, several, notes) if len(values) > 1 else number)
     for status, reason in dict.fromkeys((r["status"], r["reason"]) for r in rows if r["status"] != "ok"):
-        if reason not in notes:
-            notes.append(reason)
-        told.append(f"{status} ({notes.index(reason) + 1})")
+        told.append(_noted(status, reason, notes))
     return " ".join(told)
+
+
+def _noted(text: str, note: str, notes: list[str]) -> str:
+    """With the number of a note, which is added where it is new."""
+    if note not in notes:
+        notes.append(note)
+    return f"{text} ({notes.index(note) + 1})"

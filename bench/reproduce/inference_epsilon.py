@@ -25,9 +25,10 @@ from typing import Any
 
 from fedarena import compose
 from fedarena.figures import Line, Panel, panels
+from fedarena.mean import Mean, mean
 from fedarena.records import Record
 from fedarena.reproduce.inference import Progress, Settings, pairing
-from fedarena.summary import Mean, cell, mean
+from fedarena.summary import cell
 from fedarena.threat import Threat
 from fedarena.where import Where
 

@@ -39,7 +39,8 @@ class Case:
 
     Attributes:
         title: what `--only` picks it by. victims: how many uploads. attack: options.
-        batch: samples behind an upload. steps: local steps, all on the same samples; 0: one gradient.
+        batch: samples of a step. epochs: passes over the local samples; 0: one gradient.
+        samples: behind an upload, where that is more than one step's. lr: the clients' learning rate.
     """
 
     title: str
@@ -48,7 +49,9 @@ class Case:
     victims: int
     attack: Options
     batch: int = 1
-    steps: int = 0
+    epochs: int = 0
+    samples: int = 0
+    lr: float = 0.1
 
 
 QUICK = Options(iterations=800)
@@ -69,7 +72,17 @@ CASES = (
     Case("CIFAR-10, lenet-dlg, single images, one gradient", "cifar10", "lenet-dlg", 4, Options()),
     Case("CIFAR-10, lenet-dlg, L-BFGS at the end, single images, one gradient", "cifar10", "lenet-dlg", 4, POLISHED),
     Case(
-        "MNIST, lenet-dlg, L-BFGS at the end, single images, 5 local steps", "mnist", "lenet-dlg", 3, POLISHED, steps=5
+        "MNIST, lenet-dlg, L-BFGS at the end, single images, 5 local steps", "mnist", "lenet-dlg", 3, POLISHED, epochs=5
+    ),
+    *(
+        Case(
+            f"MNIST, lenet-dlg, L-BFGS at the end, 5 local steps on an image each, rate {rate}",
+            *("mnist", "lenet-dlg", 2, POLISHED),
+            epochs=1,
+            samples=5,
+            lr=rate,
+        )
+        for rate in (0.1, 0.001)
     ),
     Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, QUICK, batch=4),
     Case("MNIST, lenet-dlg, L-BFGS at the end, batches of 4, one gradient", "mnist", "lenet-dlg", 2, POLISHED, batch=4),
@@ -94,9 +107,9 @@ def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str]
     schedule = Schedule(
         rounds=case.victims + 1,
         batch_size=case.batch,
-        local_epochs=case.steps,
-        local_samples=case.batch if case.steps else None,
-        lr=0.1,
+        local_epochs=case.epochs,
+        local_samples=(case.samples or case.batch) if case.epochs else None,
+        lr=case.lr,
         server_lr=STILL,
     )
     model, iid = registry.find("model", case.model).parse({}), registry.find("partition", "iid").parse({})

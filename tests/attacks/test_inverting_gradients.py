@@ -74,6 +74,21 @@ def test_the_distance_is_one_less_the_cosine_over_all_tensors() -> None:
     assert one_less_cosine(b)({n: 0 * t for n, t in b.items()}).item() == 1
 
 
+@pytest.mark.parametrize("length", [1e-12, 1e-7, 1e12])
+def test_the_distance_and_its_gradient_are_right_of_any_length(length: float) -> None:
+    """The squares of two lengths of 1e-10 have a product below all that single precision has."""
+    g = Rng(0).torch()
+    a, b = (torch.randn(20, generator=g) for _ in range(2))
+    leaf = (length * a).requires_grad_()
+    found = one_less_cosine({"w": length * b})({"w": leaf})
+    (slope,) = torch.autograd.grad(found, leaf)
+    double = a.double().requires_grad_()
+    expected = 1 - F.cosine_similarity(double, b.double(), dim=0)
+    (true,) = torch.autograd.grad(expected, double)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-6)
+    assert torch.allclose(length * slope.double(), true, atol=1e-5)
+
+
 @pytest.mark.parametrize("at_once", [None, 1, 2])
 def test_values_and_gradients_are_those_of_a_plain_loop_however_many_go_at_once(at_once: int | None) -> None:
     view, truths = make_view("dbcl/adaptive", victims=1, batch=2)

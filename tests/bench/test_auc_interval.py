@@ -27,6 +27,14 @@ def test_its_ends_are_z_standard_errors_away(auc: float, m: int, n: int) -> None
             assert abs(auc - end) == pytest.approx(1.96 * math.sqrt(variance(end, m, n)), rel=1e-4)
 
 
+@given(st.floats(0.01, 0.99), COUNTS, COUNTS, st.integers(2, 9))
+def test_several_that_hold_together_are_wider(auc: float, m: int, n: int, together: int) -> None:
+    (low, high), (lower, higher) = score_interval(auc, m, n), score_interval(auc, m, n, together)
+    assert lower <= low
+    assert high <= higher
+    assert lower < low or higher > high or auc in (low, high)
+
+
 @given(st.floats(0, 1), COUNTS, COUNTS)
 def test_it_is_the_same_the_other_way_round(auc: float, m: int, n: int) -> None:
     (low, high), (other_low, other_high) = score_interval(auc, m, n), score_interval(1 - auc, m, n)

@@ -23,9 +23,9 @@ from fedarena.fidelity.page import LEFT_OUT, markdown, page
 from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, Part, load, path_of, publish, save, save_guess
 from fedarena.fidelity.picture import alt, draw, drawn
 from fedarena.fidelity.verdict import ours, verdict
+from fedarena.mean import Mean
 from fedarena.reproduce.left_out import counted
 from fedarena.reproduce.published import Published
-from fedarena.summary import Mean
 
 TABLE = reproduce_play.TABLE
 ROOT = Path(__file__).resolve().parents[2]

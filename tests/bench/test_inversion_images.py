@@ -15,9 +15,9 @@ from fedarena.where import Where
 SMALL = Options(iterations=150, restarts=2)
 
 
-@pytest.mark.parametrize("steps", [0, 2])
-def test_a_case_is_measured_and_drawn(steps: int, tmp_path: Path) -> None:
-    case = Case("digits, single images", "digits", "lenet-dlg", 2, SMALL, steps=steps)
+@pytest.mark.parametrize("epochs", [0, 2])
+def test_a_case_is_measured_and_drawn(epochs: int, tmp_path: Path) -> None:
+    case = Case("digits, single images", "digits", "lenet-dlg", 2, SMALL, epochs=epochs)
     row = {"seed": 0} | measure(case, Where(), 0, lambda share, text: None)
     assert row["count"] == 2
     assert row["recovered"] == 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fedarena.mean import Mean
 from fedarena.percent import measure_of, percent, quality
-from fedarena.summary import Mean
 
 
 @pytest.mark.parametrize(

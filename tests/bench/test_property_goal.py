@@ -303,6 +303,23 @@ def test_a_perfect_ranking_is_not_less_certain_than_a_nearly_perfect_one() -> No
     assert found[0]["auc_low"] < found[1]["auc_low"]
 
 
+@pytest.mark.parametrize("readings", [2, 4])
+def test_of_several_readings_the_best_ones_interval_holds_the_truth_as_often(readings: int) -> None:
+    """Of the highest of so many rankings by chance, the interval for one alone would hold .5 too seldom."""
+    truth, generator = torch.arange(60) < 12, torch.Generator().manual_seed(0)
+    alone = together = 0
+    for _ in range(200):
+        tries = torch.randn(readings, 60, generator=generator).double()
+        found = [property_metrics(PropertyScores(values, None, False), truth, readings) for values in tries]
+        best = max(found, key=lambda m: m["auc"])
+        alone += best["auc_low"] <= 0.5 <= best["auc_high"]
+        together += best["auc_low_together"] <= 0.5 <= best["auc_high_together"]
+        assert best["auc_low_together"] < best["auc_low"]
+    # A search among rankings misses on one side alone.
+    assert together / 200 > 0.95
+    assert together > alone
+
+
 def test_an_answer_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="scores of shape"):
         property_metrics(scores([1.0]), torch.tensor([True, False]))
@@ -321,6 +338,9 @@ def test_every_party_and_form_is_judged(defense: str, classifier: str) -> None:
         assert r["metrics"]["rounds_attacked"] == 10
         assert ("own_auc" in r["metrics"]) == (r["form"] == "adaptive")
         assert r["scores"]["leak"] == pytest.approx(max(0.0, 2 * r["metrics"]["auc"] - 1))
+        several = sum((o["party"], o["form"]) == (r["party"], r["form"]) for o in found) > 1
+        assert several == (defense == "dbcl")  # estimates, and what is in clear
+        assert ("auc_low_together" in r["metrics"]) == several
 
 
 def test_twice_the_same_records_and_another_seed_others() -> None:

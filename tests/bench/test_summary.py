@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fedarena.summary import cell, mean, table, verdict
+from fedarena.mean import mean
+from fedarena.summary import cell, table, verdict
 
 
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
@@ -86,3 +87,57 @@ def test_the_verdict_warns_where_the_observation_does_not_determine_the_images()
 def test_the_verdict_names_a_lost_accuracy() -> None:
     assert "10 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.1)
     assert "accuracy" not in told(0.0, 1.0)
+
+
+# -- several readings ----------------------------------------------------------------------------------
+
+
+def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[str, Any]:
+    metrics = {"auc": value, "advantage": 2 * value - 1, "auc_low": value - 0.1, "auc_high": value + 0.1}
+    metrics |= {"auc_low_together": value - 0.2, "auc_high_together": value + 0.2}
+    return record(seed, goal="property", reading=reading, metrics=metrics, **changes)
+
+
+def test_the_verdict_names_the_reading_that_was_picked_and_its_interval_holds_for_all() -> None:
+    records = [ranked("option-I", 0.6, form="paper"), ranked("option-II", 0.7, form="paper"), ranked("smoother", 0.8)]
+    told = verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
+    assert "AUC 0.70 (0.50 to 0.90, not told from chance) by 'option-II' as the server" in told
+    assert "by 'smoother'" not in told  # there is no other
+
+
+def test_readings_that_say_the_same_are_not_told_apart() -> None:
+    records = [ranked("option-I", 0.6), ranked("option-II", 0.6)]
+    assert " by '" not in verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
+
+
+def test_over_seeds_the_interval_holds_for_all_readings_at_once() -> None:
+    one = cell([ranked("option-I", v, s) for s, v in enumerate((0.5, 0.6, 0.7))])
+    two = cell([ranked(r, v, s) for r in ("option-I", "option-II") for s, v in enumerate((0.5, 0.6, 0.7))])
+    assert one is not None
+    assert two is not None
+    assert one.metrics["auc"].half == pytest.approx(4.3027 * 0.1 / 3**0.5, rel=1e-4)
+    assert two.metrics["auc"].half == pytest.approx(6.2053 * 0.1 / 3**0.5, rel=1e-4)  # Student's t at 1 - 0.0125
+
+
+# -- without a defense ---------------------------------------------------------------------------------
+
+
+def test_each_form_is_compared_with_its_own_where_both_were_run_without_a_defense() -> None:
+    plain = [ranked("upload", v, defense="fedavg", form=form) for form, v in (("paper", 0.9), ("adaptive", 1.0))]
+    records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), *plain]
+    rows = table(records, "dbcl")
+    assert list(rows["server"]) == [
+        "no defense, paper form", "no defense, adaptive form", "paper form", "adaptive form"
+    ]  # fmt: skip
+    told = verdict(rows, records, "dbcl", "property-inference")
+    before, after = told.split("in the form that its paper tried")
+    assert "no defense" not in before
+    assert "(no defense: AUC 0.90" in after.split("when matched through the protocol")[0]
+    assert "(no defense: AUC 1.00" in after.split("when matched through the protocol")[1]
+    assert list(table(records, "fedavg")["server"]) == ["paper form", "adaptive form"]
+
+
+def test_one_form_alone_without_a_defense_stands_beside_both() -> None:
+    records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), ranked("u", 1.0, defense="fedavg")]
+    assert list(table(records, "dbcl")["server"]) == ["no defense", "paper form", "adaptive form"]
+    assert verdict(table(records, "dbcl"), records, "dbcl", "property-inference").count("no defense") == 1

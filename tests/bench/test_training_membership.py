@@ -12,11 +12,11 @@ from torch import Tensor
 
 from fedarena.attack import Scores
 from fedarena.goals import training_membership as goal
+from fedarena.mean import t_quantile
 from fedarena.population import halves
 from fedarena.predictor import BlackBox, WhiteBox
 from fedarena.problem import Problem, build
 from fedarena.rng import Rng
-from fedarena.summary import t_quantile
 from fedarena.threat import EVERYONE, Threat
 from fedarena.trial import Prepared
 from fedarena.view import View

@@ -9,7 +9,7 @@ from board_play import make_board, make_cell, make_honest
 from fedarena.board.advice import advice, apart, difference
 from fedarena.board.board import Board, Cell
 from fedarena.board.standing import Cut, Score, read_cut
-from fedarena.summary import mean
+from fedarena.mean import mean
 
 NAMES = ("fedavg", "dbcl", "two-stage")
 

@@ -11,7 +11,7 @@ from board_play import make_board, make_cell
 
 from fedarena.board.board import Board
 from fedarena.board.csv import to_csv
-from fedarena.summary import mean
+from fedarena.mean import mean
 
 
 def read(board: Board) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from board_play import make_arena, make_board, make_cell, make_honest
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Score, read_cut, standings, worst
 from fedarena.board.words import case, counts, interval, labelled, marks, notes, score, seeds, times, unmeasured
-from fedarena.summary import Mean
+from fedarena.mean import Mean
 
 
 @pytest.mark.parametrize(

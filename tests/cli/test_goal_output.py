@@ -258,8 +258,13 @@ def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() ->
     assert lines(one)[2] == "finds 7 % (3 to 12 %) at 1 % FPR"
     assert lines(two)[2] == "finds 7 ± 0 % at 1 % FPR", "over seeds where there are several"
     for goal in ("membership", "training-membership"):
-        assert baseline([record(goal=goal, metrics=metrics)]).endswith(" 1 % FPR is 1 of 144 outsiders.")
-    assert "FPR" not in baseline([record(metrics={"auc": 0.8, "candidates": 100.0})])
+        few = "0.1 % FPR cannot be measured on 144 outsiders, of whom one is more."
+        assert baseline([record(goal=goal, metrics=metrics)]).endswith(f" 1 % FPR is 1 of 144 outsiders; {few}")
+        many = metrics | {"candidates": 4000.0, "tpr_at_0.1_percent_fpr": 0.01}
+        assert baseline([record(goal=goal, metrics=many)]).endswith("; 0.1 % FPR is 2 of 2,000 outsiders.")
+    nothing = baseline([record(metrics={"auc": 0.8, "candidates": 100.0})])
+    assert nothing.endswith(" 1 % and 0.1 % FPR cannot be measured on 50 outsiders, of whom one is more.")
+    assert "FPR" not in baseline([record(metrics={"cosine": 0.8, "candidates": 100.0})])
 
 
 @pytest.mark.parametrize("goal", GOALS)

@@ -10,9 +10,9 @@ import pytest
 
 from fedarena.attacks.alie import z_max
 from fedarena.cli import main
+from fedarena.mean import mean
 from fedarena.percent import percent
 from fedarena.records import SCHEMA
-from fedarena.summary import mean
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
@@ -261,7 +261,7 @@ BAD = {
     "everybody corrupted": ((*KRUM, "--corrupted=8"), "option 'corrupted' is 8, allowed: 0 to 7"),
     "more than everybody": ((*KRUM, "--corrupted=9"), "option 'corrupted' is 9, allowed: 0 to 7"),
     "corrupted below zero": ((*KRUM, "--corrupted=-1"), "option 'corrupted' is -1, allowed: 0 or more"),
-    "corrupted in words": ((*KRUM, "--corrupted=two"), "option 'corrupted' is 'two', which is not an integer"),
+    "corrupted in words": ((*KRUM, "--corrupted=two"), "option 'corrupted' is 'two', allowed: an integer, 0 or more"),
     "belief too large": ((*KRUM, "--belief=8"), "option 'belief' is 8, allowed: 0 to 7"),
     "belief beyond the rule": ((*KRUM, "--belief=3"), "krum: 8 uploads a round of which 3 are expected"),
     "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are expected"),

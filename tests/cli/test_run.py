@@ -62,6 +62,19 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
         )
 
 
+@pytest.mark.parametrize(("forms", "plain"), [("paper", ["paper"]), ("paper,adaptive", ["paper", "adaptive"])])
+def test_an_attack_that_is_another_in_each_form_is_compared_with_its_own(
+    forms: str, plain: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--rounds=8", "--set", "attack.rounds=6", "--set", "model.widths=16", "--set", "attack.round_batches=4")
+    few = few if "adaptive" in forms else few[:5]
+    args = (*PROPERTY, "--party=server", f"--form={forms}", f"--out={tmp_path}", "--jobs=1", "--quiet", "--json", *few)
+    code, out, err = bench(*args, capsys=capsys)
+    assert code == 0, err
+    records = json.loads(out)["records"]
+    assert [r["form"] for r in records if r["defense"] == "fedavg"] == plain
+
+
 RUN = ("run", "--defense=dbcl", "--attack=dlg")
 PROPERTY = ("run", "--defense=dbcl", "--attack=property-inference")
 GEIPING = ("run", "--defense=fedavg", "--attack=inverting-gradients")

@@ -255,7 +255,7 @@ OPTIONS = {
     "no file": (("nowhere.toml",), "there is no suite file nowhere.toml"),
     "no text": (("odd.toml",), "odd.toml is not TOML: it is no text in UTF-8"),
     "no jobs": (("tiny.toml", "--jobs=0"), "option 'jobs' is 0, allowed: 1 or more"),
-    "jobs": (("tiny.toml", "--jobs=two"), "option 'jobs' is 'two', which is not an integer"),
+    "jobs": (("tiny.toml", "--jobs=two"), "option 'jobs' is 'two', allowed: an integer, 1 or more"),
     "seeds": (("tiny.toml", "--seeds=1,1"), "option 'seeds' is '1,1', allowed: distinct integers"),
     "large seeds": (("tiny.toml", "--seeds=9007199254740992"), "option 'seeds' has 9007199254740992, allowed: 0 to"),
     "address": (
