@@ -176,8 +176,13 @@ def _outcomes(rows: dict[str, dict[str, Cell | None]], column: str, told: Wordin
 
 def _outcome(c: Cell, told: Wording) -> str:
     """In words; by which reading, where others say something else."""
-    others = {other.value(told.metric) for _, other in c.beside} - {None, c.value(told.metric)}
-    return f"{told.outcome(c)} by '{c.reading}'" if others else told.outcome(c)
+    return f"{told.outcome(c)} by '{c.reading}'" if picked(c) else told.outcome(c)
+
+
+def picked(c: Cell) -> bool:
+    """Whether it is told by one of several readings that do not say the same."""
+    metric = goals.find(c.goal).wording(list(c.metrics)).metric
+    return bool({other.value(metric) for _, other in c.beside} - {None, c.value(metric)})
 
 
 def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:

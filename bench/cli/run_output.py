@@ -14,7 +14,7 @@ from fedarena.cli.pairing_output import closing, heading, numbered
 from fedarena.mean import mean
 from fedarena.percent import measure_of, number, quality
 from fedarena.records import Record
-from fedarena.summary import OF_SEVERAL, Cell, table, verdict
+from fedarena.summary import OF_SEVERAL, Cell, picked, table, verdict
 
 
 def show(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
@@ -29,7 +29,7 @@ def show(records: Sequence[Record], defense: str, attack: str, folder: Path, pic
         view.add_row(party, *(_text(cell, notes) for cell in cells.values()))
     console.print(view)
     numbered(console, notes)
-    if any(cell is not None and cell.beside for cells in rows.values() for cell in cells.values()):
+    if any(cell is not None and picked(cell) for cells in rows.values() for cell in cells.values()):
         console.print(f"{OF_SEVERAL}.", highlight=False)
     for line in goals.find(records[0]["goal"]).baseline(records):
         console.print(line, highlight=False)

@@ -133,8 +133,8 @@ def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], li
                 for form in FORMS:
                     these = [r for r in own if (r["defense"], r["form"]) == (defense, form)]
                     mine = [r for r in these if _part(r) == part or not r["reading"]]
-                    told = _noted("n/a", ALIKE, notes) if these and not mine else _text(mine, notes)
-                    lines[at][f"{defense}\n{form}"] = told
+                    text = _noted("n/a", ALIKE, notes) if these and not mine else _text(mine, notes)
+                    lines[at][f"{defense}\n{form}"] = text
     spent = {(r["attack"], r["defense"], r["seed"]): r["cpu_seconds"] for r in rows}
     total, longest = sum(spent.values()), max(spent, key=lambda piece: spent[piece])
     told = [f"({i}) {reason}" for i, reason in enumerate(notes, 1)]

@@ -45,5 +45,10 @@ CARD = Card(
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
+        (
+            "eavesdropper in the paper form",
+            "lacks W and takes W·S·Sᵀ for the model, which is the network that clients ran: it may come nearer than "
+            "the server, whose attack in the paper goes by W; the paper has no eavesdropper",
+        ),
     ),
 )
