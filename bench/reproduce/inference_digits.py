@@ -2,10 +2,10 @@
 
 Each pairing runs on its usual problem, as `bench run --defense D --attack A --dataset digits` does, shortened as
 `SHORT` says. A cell is told by its goal's main metric; of several readings of what was seen it is of the one that leaks
-most, in the mean over seeds, which the harness picks, who knows the truth, and a note names. What can be read off the
-tensors alone that a protocol sends in clear beside hidden ones has lines of its own. `leak` is the advantage over
-guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason. Attacks that are installed
-beside the package's own are in the table too.
+most, in the mean over seeds, which the harness picks, who knows the truth; where they differ a note names it. What can
+be read off the tensors alone that a protocol sends in clear beside hidden ones has lines of its own. `leak` is the
+advantage over guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason. Attacks that
+are installed beside the package's own are in the table too.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def _text(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> str:
         m = mean(values[most], len(values))
         number = f"{m.value:.2f}" + (f"±{m.half:.2f}" if m.half is not None else "")
         several = f"by '{most}', which has the most of {len(values)} readings"
-        told.append(_noted(number, several, notes) if len(values) > 1 else number)
+        alike = len({fmean(some) for some in values.values()}) == 1
+        told.append(number if alike else _noted(number, several, notes))
     for status, reason in dict.fromkeys((r["status"], r["reason"]) for r in rows if r["status"] != "ok"):
         told.append(_noted(status, reason, notes))
     return " ".join(told)

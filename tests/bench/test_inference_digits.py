@@ -155,6 +155,8 @@ def test_of_several_readings_the_one_with_the_most_over_all_seeds_is_named() -> 
     half = float(line["fedavg\npaper"].split("±")[1].split()[0])
     assert half == pytest.approx(mean([0.9, 0.6], 2).half or 0, abs=0.01)
     assert half > 1.9 * (mean([0.9, 0.6]).half or 0)
+    alike, _ = compact([row(reading=name, value=0.7) for name in seeds])
+    assert alike[0]["fedavg\npaper"] == "0.70"
 
 
 def test_what_is_in_clear_has_lines_of_its_own() -> None:
