@@ -171,7 +171,7 @@ def one_less_cosine(target: Tensors) -> Distance:
 
 
 def between_directions(target: Tensors) -> Distance:
-    """½·‖a/‖a‖ − target/‖target‖‖², which is `one_less_cosine` to all digits; ½ where either is 0."""
+    """½·‖a/‖a‖ − target/‖target‖‖², which is `one_less_cosine` to all digits; ½ where one of them is 0."""
     size = _length(target)
 
     def distance(a: Tensors) -> Tensor:

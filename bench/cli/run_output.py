@@ -42,7 +42,10 @@ def _text(cell: Cell | None, notes: list[str]) -> str:
         return "not asked for"
     goal = goals.find(cell.goal)
     lines = goal.lines(cell)
-    if "cosine" in cell.metrics and goal.wording(list(cell.metrics)).metric != "cosine":
+    wording = goal.wording(list(cell.metrics))
+    if picked(cell):
+        lines += [f"{name}: {wording.outcome(o)}" for name, o in cell.beside if wording.metric in o.metrics]
+    if "cosine" in cell.metrics and wording.metric != "cosine":
         lines.append(f"estimate: cosine {number(cell.metrics['cosine'])}")
     if cell.reading and len(lines):
         lines.append(f"[dim]by {cell.reading}[/dim]")

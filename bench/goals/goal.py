@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -210,13 +211,19 @@ def percent_of(name: str) -> Callable[[Cell], str]:
 
 
 def interval(c: Cell, name: str) -> tuple[float, float] | None:
-    """The 95 % interval of a share: over seeds where there are several, else the one that the judge gave; or None. Of
-    several readings the one that holds for all of them."""
+    """The 95 % interval of a share, or None.
+
+    Of one seed it is the judge's. Of several it is Student's over them, or what the judge's intervals of each leave
+    open of their mean, on either side a √seeds-th of their mean width, where that is wider: seeds that happen to agree,
+    as all do near certainty, make nothing certain. Of several readings it is the one that holds for all of them.
+    """
     kind = TOGETHER if f"{name}_low{TOGETHER}" in c.metrics else ""
     value, low, high = c.metrics[name], c.value(f"{name}_low{kind}"), c.value(f"{name}_high{kind}")
-    if value.half is not None:
-        return max(0.0, value.value - value.half), min(1.0, value.value + value.half)
-    return None if low is None or high is None else (low, high)
+    share, half = math.sqrt(value.seeds), value.half or 0.0
+    if low is None or high is None:
+        return None if value.half is None else (max(0.0, value.value - half), min(1.0, value.value + half))
+    below, above = max(half, (value.value - low) / share), max(half, (high - value.value) / share)
+    return max(0.0, value.value - below), min(1.0, value.value + above)
 
 
 def auc(c: Cell, unclear: str = "") -> str:

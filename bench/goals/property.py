@@ -20,7 +20,7 @@ from fedarena.auc_interval import score_interval
 from fedarena.batch import Batch
 from fedarena.defense import Reading
 from fedarena.errors import UserError
-from fedarena.goals.goal import Challenge, Draw, Sights, auc, given_of_readings, span, values
+from fedarena.goals.goal import Challenge, Draw, Sights, given_of_readings, span, values
 from fedarena.goals.ranking import Ranking
 from fedarena.membership import kinds_of_interval, membership_metrics
 from fedarena.population import drawn
@@ -113,7 +113,6 @@ class PropertyOfBatch(Ranking):
             told += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
         if "own_auc" in cell.metrics:
             told.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
-        told += [f"{name}: {auc(other)}" for name, other in cell.beside if "auc" in other.metrics]
         return told
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
@@ -128,8 +127,10 @@ class PropertyOfBatch(Ranking):
     def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
         name = asked(problem, attack)
 
+        rounds = len(attack.watch(problem.task.schedule).victims)
+
         def bits(readings: Sequence[Reading]) -> str:
-            return f"and asks of each of {attack.options.rounds} rounds whether its samples are '{name}'"
+            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
 
         shard = ", and its shard" if sights.threat.sight.own else ""
         return given_of_readings(defense, sights, attack, bits, f"the held-out data{shard}")

@@ -12,7 +12,6 @@ from torch import Tensor
 from fedarena.attack import Scores
 from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
 from fedarena.membership import RATES, false_positives
-from fedarena.percent import number, percent
 from fedarena.roc import roc
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Ranking(Goal):
     def lines(self, cell: Cell) -> list[str]:
         if "auc" not in cell.metrics:
             return []
-        told = [auc(cell), f"advantage {number(cell.metrics['advantage'])}"]
+        told = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
         having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
         return told + [f"finds {found(cell, name)} at {100 * rate:g} % FPR" for name, rate in having]
 
@@ -65,11 +64,9 @@ class Ranking(Goal):
 
 
 def found(cell: Cell, name: str) -> str:
-    """A share of members found, with its interval: that of one seed as "7 % (3 to 12 %)"."""
-    ends = interval(cell, name)
-    if ends is None or cell.metrics[name].half is not None:
-        return percent(cell.metrics[name])
-    return f"{percent(cell.metrics[name])} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
+    """A share of members found, with its interval: "7 % (3 to 12 %)"."""
+    ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
+    return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
 
 
 def outsiders(records: Sequence[Record]) -> str:

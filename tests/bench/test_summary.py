@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fedarena.goals.goal import interval
 from fedarena.mean import mean
 from fedarena.summary import cell, table, verdict
 
@@ -117,6 +118,24 @@ def test_over_seeds_the_interval_holds_for_all_readings_at_once() -> None:
     assert two is not None
     assert one.metrics["auc"].half == pytest.approx(4.3027 * 0.1 / 3**0.5, rel=1e-4)
     assert two.metrics["auc"].half == pytest.approx(6.2053 * 0.1 / 3**0.5, rel=1e-4)  # Student's t at 1 - 0.0125
+
+
+def test_seeds_that_agree_make_nothing_certain() -> None:
+    """Two seeds of 1.00, each of which alone leaves all from .54 on open."""
+    metrics = {"auc": 1.0, "advantage": 1.0, "auc_low": 0.54, "auc_high": 1.0}
+    made = cell([record(s, goal="property", metrics=metrics) for s in (0, 1)])
+    assert made is not None
+    assert made.metrics["auc"].half == 0
+    assert interval(made, "auc") == (pytest.approx(1 - 0.46 / 2**0.5), 1)
+
+
+def test_seeds_that_scatter_tell_more_than_each_of_them() -> None:
+    made = cell([ranked("upload", v, s) for s, v in enumerate((0.5, 0.9))])
+    assert made is not None
+    assert interval(made, "auc") == (0, 1)  # Student's of two
+    far = cell([ranked("upload", v, s) for s, v in enumerate((0.69, 0.7, 0.71))])
+    assert far is not None
+    assert interval(far, "auc") == (pytest.approx(0.7 - 0.2 / 3**0.5), pytest.approx(0.7 + 0.2 / 3**0.5))
 
 
 # -- without a defense ---------------------------------------------------------------------------------

@@ -247,6 +247,13 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path, capsys: py
     assert err.count("\n") == 1
 
 
+def test_explain_says_of_how_many_rounds_a_short_run_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = bench("explain", "dbcl", "property-inference", "--rounds=6", capsys=capsys)
+    assert code == 0, err
+    told = " ".join(out.replace("│", " ").split())
+    assert "asks of each of 5 rounds whether" in told
+
+
 def test_explain_says_what_crosses_and_who_sees_it(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = bench("explain", "dbcl", "dlg", "--json", capsys=capsys)
     assert code == 0
