@@ -39,11 +39,11 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(ROUNDS))
     if not run.rounds:
         raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
+    whole = replace(problem, task=replace(problem.task, schedule=spec.schedule))
     if issubclass(made, Poisoning):
-        whole = replace(problem, task=replace(problem.task, schedule=spec.schedule))
         parties = _corrupted(whole, protocol, attack)
     else:
-        parties = _curious(problem, protocol, run, made(attack.options))
+        parties = _curious(whole, protocol, run, made(attack.options))
     cards = [
         registry.find("defense", defense.name),
         *(registry.find_part(part.name) for part in defense.rest),
