@@ -31,10 +31,10 @@ SMALL = replace(
 def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
     rows = measure(SMALL, "dbcl", Where(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
-    parts = {"server": ["expanded"], "client": ["option-I", "option-II"]}
-    paper = {"server": 0.726, "client": 0.5}
+    parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}
+    paper = {"server": 0.726, "client": 0.5}  # which has no eavesdropper
     assert readings == [
-        (party, name + clear, kind, None if clear else paper[party])
+        (party, name + clear, kind, None if clear else paper.get(party))
         for party, names in parts.items()
         for name in names
         for clear in ("", ", in clear")
@@ -44,6 +44,7 @@ def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_n
     assert adaptive == [
         *(("server", name) for name in ("upload", "upload, in clear")),
         *(("client", name) for name in ("smoother", "smoother, in clear")),
+        *(("eavesdropper", name) for name in ("upload", "upload, in clear")),
     ]
     assert {r["features"] for r in rows if r["form"] == "adaptive"} <= {"best: slopes", "best: others"}
     for row in rows:

@@ -175,7 +175,7 @@ def test_rows_of_a_table_are_refused_before_anything_is_trained() -> None:
 def test_what_is_told_of_it() -> None:
     made = [r for g in run_groups(groups("dbcl", ("server", "outsider"), FORMS), 1) for r in g.records]
     rows = table(made, "dbcl")
-    plain = rows["outsider"]["no defense"]
+    plain = rows["outsider"]["no defense, paper form"]
     assert plain is not None
     assert plain.status == "ok"
     goal = goals.find("inversion")
