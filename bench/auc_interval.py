@@ -23,7 +23,7 @@ def score_interval(auc: float, positives: int, negatives: int, together: int = 1
         V(A) = A (1 − A) [1 + (N − 1)(1 − A)/(2 − A) + (N − 1) A/(1 + A)] / (m n)
 
     It supposes scores whose spreads are alike; with positives' twice as wide it holds the truth in 87 of 100 or more,
-    and four that are to hold together do in 86.
+    and four that are to hold together do in 84 or more.
 
     Args:
         auc: from 0 to 1.

@@ -18,7 +18,7 @@ options from the better of breaching's two. Exits with 1 where ours takes more C
 by over 5 %, by which two runs of the same differ, where our paper's search is not told to be less than 3 dB behind, or
 our options to be ahead: few images cannot tell.
 
-    OMP_NUM_THREADS=1 python inversion.py [--iterations 400] [--images 64,32]
+    OMP_NUM_THREADS=1 python inversion.py [--iterations 400] [--images 64 32]
 
 Needs CIFAR-10 and MNIST (FEDARENA_DATA) and breaching 0.1.2:
 
@@ -210,8 +210,12 @@ def peer(
     return guess
 
 
-def measure(cell: Cell, iterations: int, count: int) -> bool:
-    """Prints a row a candidate. True where ours is no worse and no slower."""
+Measured = dict[str, list[float]]
+"""Candidate → one number an image."""
+
+
+def measure(cell: Cell, iterations: int, count: int) -> tuple[Measured, Measured]:
+    """CPU seconds and PSNR."""
     seconds, psnr = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     same = Options(labels="given", tv=cell.tv, iterations=iterations)
     chosen = cell.chosen(iterations)
@@ -237,17 +241,22 @@ def measure(cell: Cell, iterations: int, count: int) -> bool:
             seconds[name].append(time.process_time() - began)
             psnr[name].append(float(images.psnr(images.valid(found.detach()), x).mean()))
         note(f"{cell.dataset}, image {seed + 1} of {count}: " + ", ".join(f"{psnr[n][-1]:.1f}" for n in candidates))
+    return seconds, psnr
+
+
+def show(cell: Cell, seconds: Measured, psnr: Measured) -> bool:
+    """Prints a row a candidate. True where ours is no worse and no slower."""
     peers_time, met = sum(seconds[PEER]), True
     rival = max((PEER, NEAREST), key=lambda name: fmean(psnr[name]))
     for name, values in psnr.items():
         row = [f"{cell.dataset}, {cell.model}", name, f"{fmean(values):.1f}", f"{median(values):.1f}"]
-        row += [f"{fmean(a >= 30 for a in values):.0%}", f"{sum(seconds[name]) / count:.2f}"]
+        row += [f"{fmean(a >= 30 for a in values):.0%}", f"{fmean(seconds[name]):.2f}"]
         if name in (PEER, NEAREST):
             row += ["", f"x{sum(seconds[name]) / peers_time:.2f}", ""]
         else:
             held_to = PEER if name == OURS else rival
             ahead = mean([a - b for a, b in zip(values, psnr[held_to], strict=True)])
-            half, slower = ahead.half or math.inf, sum(seconds[name]) / peers_time
+            half, slower = math.inf if ahead.half is None else ahead.half, sum(seconds[name]) / peers_time
             good = ahead.value - half > (-NEAR if name == OURS else 0) and slower <= SLACK
             row += [f"{ahead.value:+.1f} ± {half:.1f}", f"x{slower:.2f}", "met" if good else "MISSED"]
             met &= good
@@ -258,14 +267,13 @@ def measure(cell: Cell, iterations: int, count: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=400, help="of breaching, for each image")
-    parser.add_argument("--images", default="64,32", help="single images of MNIST and of CIFAR-10")
+    parser.add_argument("--images", type=int, nargs=2, default=(64, 32), help="of MNIST and of CIFAR-10")
     given = parser.parse_args()
     torch.set_num_threads(1)
     print(", ".join(f"{k} {v}" for k, v in machine().items()) + f"; {given.iterations} iterations\n")
     print("| work | candidate | PSNR, dB | median | at least 30 dB | CPU s an image | ahead, dB | CPU time | bar |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    counts = [int(n) for n in given.images.split(",")]
-    met = [measure(cell, given.iterations, n) for cell, n in zip(CELLS, counts, strict=True)]
+    met = [show(cell, *measure(cell, given.iterations, n)) for cell, n in zip(CELLS, given.images, strict=True)]
     return 0 if all(met) else 1
 
 

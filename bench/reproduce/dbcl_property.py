@@ -40,8 +40,7 @@ SETTING = (
     "2 clients, FedSGD; by what a forest is shown of an update"
 )
 
-PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
-"""The paper has no eavesdropper."""
+PARTIES: tuple[Party, ...] = ("server", "client")
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class Case:
         attack: options of the attack.
         forms: those that are measured.
         left_out: why the others are not.
+        parties: who attacks; the paper has no eavesdropper.
     """
 
     title: str
@@ -64,6 +64,7 @@ class Case:
     schedule: Schedule
     forms: tuple[Form, ...] = FORMS
     left_out: str = ""
+    parties: tuple[Party, ...] = PARTIES
 
 
 _LFW = Schedule(rounds=1000, batch_size=32, lr=0.01)
@@ -83,6 +84,7 @@ CASES = (
         *("paper form, digits, 1,000 rounds", "digits", "mlp", (), _OFTEN),
         *(Schedule(rounds=1000, batch_size=64, lr=0.1), ("paper",)),
         "not measured: with 120 rounds only",
+        (*PARTIES, "eavesdropper"),
     ),
     Case("LFW, narrow", "lfw", "cnn-lfw", _NARROW, (*_SPREAD, _WITHIN), _LFW),
     Case(
@@ -176,7 +178,7 @@ def measure(
         case.schedule,
     )
     method = MethodSpec(attack.name, attack.parse(dict(case.attack)))
-    asked = threats(PARTIES, case.forms)
+    asked = threats(case.parties, case.forms)
     group = GroupSpec(problem, parse_defense(defense, {}), method, asked, seed, where.device, where.data_dir)
     cells = trial.prepare(group, lambda share, text: progress(0.3 * share, text))
     todo = [(cell, kind) for cell in cells for kind in (FEATURES if cell.record["form"] == "paper" else (ADAPTIVE,))]

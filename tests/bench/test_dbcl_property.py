@@ -25,6 +25,7 @@ SMALL = replace(
     options=(("widths", "16"),),
     attack=(("rounds", "8"), ("round_batches", "3")),
     schedule=Schedule(rounds=10, batch_size=16, lr=0.1),
+    parties=(*PARTIES, "eavesdropper"),
 )
 
 
@@ -67,7 +68,7 @@ def test_forms_that_are_not_measured_are_said() -> None:
 def test_options_of_a_federation_act_in_the_forms_that_are_measured(case: Case) -> None:
     method = registry.find("attack", "property-inference")
     options = method.parse(dict(case.attack))
-    check_acting(options, case.title, PARTIES, case.forms)
+    check_acting(options, case.title, case.parties, case.forms)
     assert bool(case.left_out) == (set(case.forms) != set(FORMS))
     watch = method.load()(options).watch(case.schedule)
     assert len(watch.victims) == options.rounds
