@@ -80,15 +80,16 @@ class Local(Executor):
 
         from fedarena.tensor_pickle import REDUCERS
 
-        self._used = get_reusable_executor(
-            max_workers=self._jobs,
-            timeout=300,
-            job_reducers=REDUCERS,
-            result_reducers=REDUCERS,
-            # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
-            initializer=end_with_parent,
-            initargs=(os.getpid(),),
-        )
+        with _silent_tracker():
+            self._used = get_reusable_executor(
+                max_workers=self._jobs,
+                timeout=300,
+                job_reducers=REDUCERS,
+                result_reducers=REDUCERS,
+                # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
+                initializer=end_with_parent,
+                initargs=(os.getpid(),),
+            )
         return self._used
 
     def warm(self) -> None:
@@ -99,6 +100,22 @@ class Local(Executor):
         if self._used is not None:
             # Waited for, so that no semaphore is left for loky's tracker to complain of.
             self._used.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _silent_tracker() -> Iterator[None]:
+    """What is started meanwhile to track semaphores says nothing of those that it had to remove itself.
+
+    An interrupt can come between removing one and telling the tracker; nothing is left behind then, and a page of
+    warnings would follow the one line that a person is to read. The tracker is a process of its own, which takes over
+    this one's filters by their text alone.
+    """
+    silent = "ignore:resource_tracker:UserWarning"
+    sys.warnoptions.append(silent)
+    try:
+        yield
+    finally:
+        sys.warnoptions.remove(silent)
 
 
 class Ray(Executor):

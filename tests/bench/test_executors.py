@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fresh_python import run_python
 
 from fedarena.errors import UserError, WorkerDied
 from fedarena.executors import Executor, Here, Local, Ray, arithmetic, cores, executor
@@ -125,3 +126,19 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"option 'engine' is ray, which is not installed: pip install"):
         Ray(None, None)
+
+
+def test_a_semaphore_that_an_interrupt_left_half_removed_is_told_to_nobody(tmp_path: Path) -> None:
+    """Registered with loky's tracker and no longer there, as between the two steps of removing it."""
+    code = """
+import sys
+from fedarena.executors import Local
+pool = Local(2)
+assert pool.submit(max, 1, 2).result() == 2
+from joblib.externals.loky.backend import resource_tracker
+resource_tracker.register("/nothing-of-that-name", "semlock")
+assert not any("resource_tracker" in option for option in sys.warnoptions)
+pool.stop()
+"""
+    done = run_python(code, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
