@@ -2,9 +2,10 @@
 
     cos(ĝ, g)     ‖ĝ − g‖/‖g‖     round by round
 
-What a party makes of the wire before it searches for anything is in the view (`fedarena.view.Observation.estimate`),
-and is the answer: options I and II of DBCL's clients and the smoother, BAFFLE's Stein estimate, PBPFL's Eq. 19. DBCL
-measures it so in its Section 6.3 and Figure 3, from which its reader is to conclude that no attack can follow.
+What a party makes of the wire before it searches for anything is in the view
+(`fedarena.contracts.view.Observation.estimate`), and is the answer: options I and II of DBCL's clients and the
+smoother, BAFFLE's Stein estimate, PBPFL's Eq. 19. DBCL measures it so in its Section 6.3 and Figure 3, from which its
+reader is to conclude that no attack can follow.
 
 An estimate is judged as what it is of (`Observation.estimate_of`). Where a protocol leaves a symmetry that nobody but
 its server could resolve, and that no network's function depends on, the truth is taken in the same canonical form:
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fedarena.attack import GoalName, GradientEstimate, Inference, Progress, Watch
 from fedarena.attacks.cards.gradient_estimate import Options
 from fedarena.attacks.victims import spread
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.threat import NotApplicable
-from fedarena.view import View
+from fedarena.contracts.inference import GoalName, GradientEstimate, Inference, Progress, Watch
+from fedarena.contracts.view import View
+from fedarena.core.rng import Rng
+from fedarena.core.threat import NotApplicable
+from fedarena.problem.schedule import Schedule
 
 
 class GradientEstimates(Inference):

@@ -26,13 +26,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attack import GoalName, Inference, Labels, Progress, Watch
 from fedarena.attacks.cards.last_layer_label import Options
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.tensors import Tensors
-from fedarena.threat import NotApplicable
-from fedarena.view import Observation, View
+from fedarena.contracts.inference import GoalName, Inference, Labels, Progress, Watch
+from fedarena.contracts.view import Observation, View
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
+from fedarena.problem.schedule import Schedule
 
 
 class LastLayerLabel(Inference):

@@ -2,19 +2,19 @@
 
 A federation hands its model to every client in every round, so that taking it needs no queries (Tramèr et al. 2016,
 who coined the field's word, had nothing but predictions to go by). How far a broadcast gives the model away is the
-protocol's doing; what can be made of it is in the view (`fedarena.view.Disclosure`), and nothing is added to that here,
-such as training on own data.
+protocol's doing; what can be made of it is in the view (`fedarena.contracts.view.Disclosure`), and nothing is added to
+that here, such as training on own data.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from fedarena.attack import Extraction, GoalName, Inference, Progress, Watch
 from fedarena.attacks.cards.model_extraction import Options
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.view import View
+from fedarena.contracts.inference import Extraction, GoalName, Inference, Progress, Watch
+from fedarena.contracts.view import View
+from fedarena.core.rng import Rng
+from fedarena.problem.schedule import Schedule
 
 
 class ModelExtraction(Inference):

@@ -32,14 +32,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attack import GoalName, Inference, Portraits, Progress, Watch
 from fedarena.attacks.cards.model_inversion import Options
-from fedarena.errors import UserError
-from fedarena.predictor import BlackBox, WhiteBox
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.view import View
+from fedarena.contracts.final_model import BlackBox, WhiteBox
+from fedarena.contracts.inference import GoalName, Inference, Portraits, Progress, Watch
+from fedarena.contracts.view import View
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""

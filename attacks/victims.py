@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fedarena.attack import Watch
-from fedarena.errors import UserError
-from fedarena.schedule import Schedule
+from fedarena.contracts.inference import Watch
+from fedarena.core.errors import UserError
+from fedarena.problem.schedule import Schedule
 
 
 def spread(attack: str, victims: int, start: int, window: int, schedule: Schedule) -> Watch:

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from side_by_side import Row, alternate, faster, main, note
 
-from fedarena import registry
-from fedarena.aggregator import Call
-from fedarena.rng import Rng
-from fedarena.vision import declare_operators
+from fedarena.contracts.aggregator import Call
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.core.torchvision_import import declare_operators
 
 N, D, F = 50, 25_000, 10
 BARS = {"median": 4.0, "trimmed-mean": 2.5, "geometric-median": 3.0, "krum": 1.1, "bulyan": None}

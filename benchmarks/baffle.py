@@ -14,14 +14,14 @@ import torch
 from side_by_side import Row, alternate, faster, main
 from torch import Tensor
 
-from fedarena.batch import Batch
-from fedarena.defenses.perturbations import directions, stein
-from fedarena.forms import forwards
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import Tensors, shaped
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, shaped
+from fedarena.defenses.baffle import forward_passes as forwards
+from fedarena.defenses.baffle.directions import directions, stein
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 SEED, SIGMA = 1, 1e-4
 BAR = 1.7

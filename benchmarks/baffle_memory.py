@@ -1,9 +1,9 @@
 """Memory of a client's round: BAFFLE's, with perturbations drawn anew from a seed, and FedAvg's, by backpropagation.
 
-Counted as every run counts a client's peak (`fedarena.client_peak`), in tensors; so nothing here depends on the
-machine. The bars: nothing grows with K but the K results, which are copied a few times (16 bytes a difference), and the
-server's estimate holds no more than a chunk of directions. `kept` is what K perturbations take that are not drawn anew,
-4·K·n bytes. `least` is the smallest `--client-memory` that the model allows.
+Counted as every run counts a client's peak (`fedarena.federation.client_memory`), in tensors; so nothing here depends
+on the machine. The bars: nothing grows with K but the K results, which are copied a few times (16 bytes a difference),
+and the server's estimate holds no more than a chunk of directions. `kept` is what K perturbations take that are not
+drawn anew, 4·K·n bytes. `least` is the smallest `--client-memory` that the model allows.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from side_by_side import machine
 
-from fedarena.batch import Batch
-from fedarena.client_peak import client_peak
-from fedarena.compose import make_defense, parse_defense
-from fedarena.defense import Defense, State
-from fedarena.defenses.perturbations import CHUNK_BYTES, stein
-from fedarena.errors import UserError
-from fedarena.memory import peak_bytes
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
+from fedarena.contracts.defense import Defense, State
+from fedarena.core.errors import UserError
+from fedarena.core.peak_memory import peak_bytes
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.defenses.baffle.directions import CHUNK_BYTES, stein
+from fedarena.federation.client_memory import client_peak
+from fedarena.federation.compose import make_defense, parse_defense
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 CASES = (
     ("lenet-baffle", {}, (3, 32, 32), 32),

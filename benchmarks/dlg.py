@@ -18,15 +18,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fedarena.attacks.matching import Objective, squared_distance
+from fedarena.attacks.reconstruction.matching import Objective, squared_distance
+from fedarena.contracts.simulators import ThroughProtocol
+from fedarena.contracts.view import Observation
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.models.lenet_dlg import DlgLeNet
-from fedarena.observe import ThroughProtocol
-from fedarena.options import NoOptions
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.view import Observation
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 SHAPE, CLASSES, RESTARTS, BAR = (1, 28, 28), 10, 32, 4.0
 

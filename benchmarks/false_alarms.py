@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.board.board import Board, BySeed, Cell, Honest
-from fedarena.gate.compare import Comparison, Item, Rules, compare
-from fedarena.gate.means import Mean
-from fedarena.rng import Rng
+from fedarena.board.gate.compare import Comparison, Item, Rules, compare
+from fedarena.board.gate.means import Mean
+from fedarena.core.rng import Rng
 
 Scores = npt.NDArray[np.float64]
 Law = Callable[[np.random.Generator, int], Callable[[int], Scores]]

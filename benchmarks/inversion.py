@@ -43,20 +43,21 @@ import torch
 from side_by_side import machine, note
 from torch import Tensor, nn
 
-from fedarena import images, vision
 from fedarena.attacks.cards.inverting_gradients import Options
-from fedarena.attacks.inverting_gradients import InvertingGradients
-from fedarena.attacks.matching import DARK
+from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
+from fedarena.attacks.reconstruction.matching import DARK
+from fedarena.contracts.simulators import ThroughProtocol
+from fedarena.contracts.view import Observation, View
+from fedarena.core import torchvision_import as vision
+from fedarena.core.options import NoOptions
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.core.text.mean import mean
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg import FedAvg
-from fedarena.mean import mean
-from fedarena.observe import ThroughProtocol
-from fedarena.options import NoOptions
-from fedarena.problem import Problem, ProblemSpec, build
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.threat import NotApplicable, Threat
-from fedarena.view import Observation, View
+from fedarena.goals.metrics import image_similarity as images
+from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.schedule import Schedule
 
 SLACK = 1.05
 """Factor by which CPU times of the same work differ on a busy machine."""

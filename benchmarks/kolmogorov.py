@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 from side_by_side import Row, alternate, faster, main
 
-from fedarena.defenses.first_stage import FirstStage, statistic
-from fedarena.rng import Rng
+from fedarena.core.rng import Rng
+from fedarena.defenses.two_stage.first_stage import FirstStage, statistic
 
 ROWS, COORDINATES, SIGMA = 50, 25_450, 0.79
 

@@ -14,8 +14,8 @@ from math import inf
 
 from side_by_side import Row, alternate, costlier, main
 
-from fedarena.reproduce.pbpfl import FEDAVG, MASKED
-from fedarena.reproduce.pbpfl_table3 import CELLS, Round
+from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED
+from fedarena.reproduce.pbpfl.table3 import CELLS, Round
 
 BARS = {"mlp 51-50-50-1, batch 512": None, "ResNet-20, 32×32": 2.2, "ResNet-56, 32×32": 2.2}
 """Piece of Table 3 → the bar."""

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from side_by_side import Row, alternate, faster, main, note
 from torch import Tensor
 
-from fedarena.batch import Batch
-from fedarena.forms.per_sample import Bound, many_clients
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import Tensors
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.problem.batch import Batch
+from fedarena.problem.client_steps.per_sample import Bound, many_clients
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 SAMPLES = 16
 CASES = (("mlp-two-stage", 50, 4.0), ("cnn-two-stage", 10, 1.5))

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from side_by_side import Row, alternate, costlier, main
 from torch import Tensor
 
-from fedarena.defenses.sketch import LAWS, Sketch, draw
-from fedarena.rng import Rng
+from fedarena.core.rng import Rng
+from fedarena.defenses.dbcl.sketch import LAWS, Sketch, draw
 
 CASES = ((784, 200, 50), (3200, 512, 50))
 BAR = 2.2

@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedarena.executors import cores
-from fedarena.records import VOLATILE
+from fedarena.records.record import VOLATILE
+from fedarena.runs.executors import cores
 
 BAR = 1.7
 COMMAND = "import sys; from fedarena.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 from side_by_side import machine
 
-from fedarena import federation
-from fedarena.problem import ProblemSpec, build
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.federation import rounds as federation
+from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.schedule import Schedule
 
 CASES = ((20, 0, 30.0), (50, 30, 60.0))
 """Clients, corrupted ones among them, and the seconds allowed."""

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fedarena.batch import Batch
-from fedarena.defense import Cohort, State
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import Tensors
+from fedarena.contracts.defense import Cohort, State
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 STEPS, BATCH, LR, CLASSES, SHAPE = 10, 10, 0.05, 10, (1, 28, 28)
 

@@ -37,7 +37,7 @@ def load(name: str, data_dir: Path | None = None) -> Dataset:
     Raises:
         UserError: an unknown name, or a file that is absent or damaged.
     """
-    from fedarena import registry
+    from fedarena.core import registry
 
     dataset: Dataset = registry.find("dataset", name).load()(data_dir)
     return dataset

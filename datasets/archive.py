@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, folders, npz
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.spec import File, Spec
 from fedarena.datasets.tables import to_unit
-from fedarena.errors import UserError
 
 SCALE = 255.0  # 8-bit images
 

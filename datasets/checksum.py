@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fedarena.core.errors import UserError
 from fedarena.datasets.spec import File
-from fedarena.errors import UserError
 
 State = Literal["verified", "unknown", "mismatch"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fedarena import registry
+from fedarena.core import registry
+from fedarena.core.errors import UserError
 from fedarena.datasets.cards.digit_domains import PARTS
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.errors import UserError
 
 SCALE = 255.0
 

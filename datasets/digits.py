@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fedarena.core.rng import Rng
 from fedarena.datasets.cards.digits import SHA256
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.npz import Array
 from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
-from fedarena.rng import Rng
 
 SCALE = 16.0  # each pixel counts the dark points in a 4×4 block
 N_CLASSES = 10

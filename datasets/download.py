@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fedarena.core.torchvision_import import import_torchvision
 from fedarena.datasets.npz import Array, Arrays
-from fedarena.vision import import_torchvision
 
 IMAGES_PER_PERSON = 10
 TRAIN_PER_PERSON = 7

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from fedarena.core.rng import Rng
 from fedarena.datasets.cards import breast_cancer as breast_cancer_card
 from fedarena.datasets.cards import diabetes as diabetes_card
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.npz import Array
 from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
 from fedarena.datasets.tables import to_unit
-from fedarena.rng import Rng
 
 
 def breast_cancer(data_dir: Path | None = None) -> Dataset:

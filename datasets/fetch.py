@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, npz
 from fedarena.datasets.archive import Archive, ByHand, Download, Found
 from fedarena.datasets.dataset import Dataset
-from fedarena.errors import UserError
 
 TIMEOUT = 600.0  # seconds for a whole download
 SILENCE = 20.0  # seconds without a byte

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 DATA = "FEDARENA_DATA"
 CACHE = "FEDARENA_CACHE"

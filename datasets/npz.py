@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedarena.core.errors import UserError
 from fedarena.datasets import npz
 from fedarena.datasets.archive import SCALE, Archive, Found, to_nchw
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.spec import File
 from fedarena.datasets.split import Index
-from fedarena.errors import UserError
 
 
 @dataclass(frozen=True)

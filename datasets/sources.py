@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedarena.datasets.archive import Archive, ByHand
-from fedarena.datasets.bank import bank_marketing as download_bank_marketing
+from fedarena.datasets.bank_marketing import bank_marketing as download_bank_marketing
 from fedarena.datasets.cards import bank_marketing as bank_marketing_card
 from fedarena.datasets.cards import cifar10 as cifar10_card
 from fedarena.datasets.cards import cifar100 as cifar100_card

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fedarena import registry
-from fedarena.cards import Card
+from fedarena.core import registry
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
 from fedarena.datasets import checksum
 from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.digit_domains import Joined, lacking, together
-from fedarena.errors import UserError
 
 State = Literal["embedded", "present", "absent", "damaged", "plug-in", "broken"]
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 ORDERS = (*(1 + i / 10 for i in range(1, 100)), *range(12, 64))
 TOLERANCE = 1e-4

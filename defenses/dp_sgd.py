@@ -4,10 +4,11 @@ server → client   W
 client → server   g = (1/b)(Σ_j a_j φ_j + N(0, (σC)² I)),   φ_j = (1 − β) ∇f_j + β g⁻
 server            W ← W − η Σ_c (N_c/N) g_c, or any aggregation rule on the g_c
 
-Σ runs over the samples that the client drew, a_j bounds each term's length by C (`fedarena.forms.per_sample`), b is the
-nominal batch size and g⁻ the client's own last upload (zero at first). Algorithm 1 keeps a list of b momentum slots and
-sets every one of them to g after each upload, so one vector is the whole list. That momentum reads nothing but earlier
-uploads, so it costs no privacy; with Poisson batches, whose sizes differ, there are simply as many slots as samples.
+Σ runs over the samples that the client drew, a_j bounds each term's length by C
+(`fedarena.problem.client_steps.per_sample`), b is the nominal batch size and g⁻ the client's own last upload (zero at
+first). Algorithm 1 keeps a list of b momentum slots and sets every one of them to g after each upload, so one vector is
+the whole list. That momentum reads nothing but earlier uploads, so it costs no privacy; with Poisson batches, whose
+sizes differ, there are simply as many slots as samples.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregator
-from fedarena.batch import Batch
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.simulators import ThroughProtocol, as_batch, upload_of, victim
+from fedarena.contracts.transcript import Seen, weights
+from fedarena.contracts.view import Observation
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, shaped
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses import accountant
 from fedarena.defenses.cards.dp_sgd import Options
 from fedarena.defenses.fedavg import FedAvg
-from fedarena.errors import UserError
-from fedarena.forms.per_sample import Bound, many_clients, one_client
-from fedarena.observe import ThroughProtocol, as_batch, upload_of, victim
-from fedarena.rng import Rng
-from fedarena.task import Task
-from fedarena.tensors import Tensors, flatten, shaped
-from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Seen, weights
-from fedarena.view import Observation
+from fedarena.problem.batch import Batch
+from fedarena.problem.client_steps.per_sample import Bound, many_clients, one_client
+from fedarena.problem.task import Task
 
 PREVIOUS, NOISE = "previous", "noise"
 

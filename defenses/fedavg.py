@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedarena import forms
-from fedarena.batch import Batch
-from fedarena.defense import Broadcast, Cohort, Defense, Direction, Reading, State
-from fedarena.local import upload
-from fedarena.observe import (
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
     images_behind,
@@ -22,11 +19,14 @@ from fedarena.observe import (
     why_no_difference,
     without_own,
 )
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors, combine, scale
-from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import Seen
-from fedarena.view import Observation
+from fedarena.contracts.transcript import Seen
+from fedarena.contracts.view import Observation
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, combine, scale
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.problem import client_steps as forms
+from fedarena.problem.batch import Batch
+from fedarena.problem.local_training import upload
 
 
 class FedAvg(Defense):

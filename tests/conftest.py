@@ -16,9 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fresh_python import run_python
-
-ROOT = Path(__file__).resolve().parent.parent
+from helpers.fresh_python import run_python
+from helpers.paths import ROOT
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]
 """bench(*args, path=None): run the command in a folder of its own, with `path` in front of PYTHONPATH."""

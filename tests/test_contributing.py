@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from fresh_python import run_python
+from helpers.fresh_python import run_python
+from helpers.paths import ROOT
 
-from fedarena.threat import PARTIES
+from fedarena.core.threat import PARTIES
 
-ROOT = Path(__file__).resolve().parent.parent
 PLUGIN = ROOT / "tests" / "plugin"
 BLOCK = re.compile(r"^`(?P<path>\S+)`\n\n```\w+\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -106,8 +106,8 @@ def test_the_plugin_s_secure_sum_hides_uploads_and_rounds_as_its_option_says(plu
 SUMS = """
 import json, torch
 from arena_toys.secure import Options, TwoServers
-from fedarena.errors import UserError
-from fedarena.rng import Rng
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 
 v = torch.randn(4, 2000, generator=Rng(1).torch())
 done = {bits: TwoServers(Options(bits))(v, Rng(2)) for bits in (32, 4)}

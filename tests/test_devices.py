@@ -14,22 +14,20 @@ from typing import Any
 
 import pytest
 import torch
-from pretend_cuda import MIXED, pretend_cuda
+from helpers.pretend_cuda import MIXED, pretend_cuda
 
-from fedarena import registry
-from fedarena.aggregator import Wrapper
-from fedarena.attack import Inference
 from fedarena.cli import main
-from fedarena.poisoning import Around
-from fedarena.reproduce import (
-    baffle,
-    dbcl_figure3,
-    inversion_images,
-    pbpfl_precision,
-    pbpfl_table1,
-)
-from fedarena.reproduce.dbcl_figure3 import CASES as FIGURE3
-from fedarena.where import Where
+from fedarena.contracts.aggregator import Wrapper
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.poisoning import Around
+from fedarena.core import registry
+from fedarena.reproduce.baffle import common as baffle
+from fedarena.reproduce.dbcl import figure3 as dbcl_figure3
+from fedarena.reproduce.dbcl.figure3 import CASES as FIGURE3
+from fedarena.reproduce.inference import inversion_images
+from fedarena.reproduce.pbpfl import precision as pbpfl_precision
+from fedarena.reproduce.pbpfl import table1 as pbpfl_table1
+from fedarena.reproduce.place import Where
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="stands in for a device, and here is one")
 

@@ -15,19 +15,21 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from fedarena import compose, federation, registry
-from fedarena.adversary import Adversary, ground_of
-from fedarena.aggregator import Wrapper
-from fedarena.attack import GoalName
-from fedarena.engine import run_groups
-from fedarena.poisoning import Around, Poisoning
-from fedarena.problem import ProblemSpec, build
-from fedarena.records import Record
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.spec import GroupSpec, MethodSpec
-from fedarena.tensors import rows
-from fedarena.threat import Knowledge, Threat
+from fedarena.contracts.aggregator import Wrapper
+from fedarena.contracts.inference import GoalName
+from fedarena.contracts.poisoning import Around, Poisoning
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import rows
+from fedarena.core.threat import Knowledge, Threat
+from fedarena.federation import compose
+from fedarena.federation import rounds as federation
+from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.schedule import Schedule
+from fedarena.records.record import Record
+from fedarena.runs.engine import run_groups
 
 NAMES = {
     kind: registry.registries()[kind].names()
@@ -372,7 +374,7 @@ def test_every_option_is_tried_below() -> None:
     for kind, name in (("defense", "dbcl"), ("attack", "dlg")):
         card = registry.find(kind, name)  # type: ignore[arg-type]
         assert {f.name for f in dataclasses.fields(card.options)} == set(OTHER[kind]), name
-    # A client's memory is a limit: tests/bench/test_federation.py refuses what exceeds it and slices what can be cut.
+    # A client's memory is a limit: tests/federation/test_rounds.py refuses what exceeds it and slices what can be cut.
     assert {f.name for f in dataclasses.fields(Schedule)} == {*SCHEDULES, "client_memory"}
 
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from fedarena import registry
-from fedarena.aggregator import Aggregator
-from fedarena.attack import Inference
-from fedarena.cards import KINDS, Card, Kind
-from fedarena.defense import Defense
-from fedarena.errors import UserError
-from fedarena.option_values import to_text
-from fedarena.options import check_acting, describe_options, parse_options
-from fedarena.poisoning import Poisoning
-from fedarena.records import canonical
-from fedarena.schedule import Schedule
-from fedarena.threat import EVERYONE, FORMS, Form, Party
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core import registry
+from fedarena.core.card import KINDS, Card, Kind
+from fedarena.core.errors import UserError
+from fedarena.core.option_values import to_text
+from fedarena.core.options import check_acting, describe_options, parse_options
+from fedarena.core.threat import EVERYONE, FORMS, Form, Party
+from fedarena.problem.schedule import Schedule
+from fedarena.records.record import canonical
 
 METHODS: list[tuple[Kind, str]] = [(kind, name) for kind in KINDS for name in registry.registries()[kind].names()]
 each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{name}" for kind, name in METHODS])

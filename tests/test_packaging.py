@@ -1,41 +1,53 @@
-"""pyproject.toml names every package of the tree; the wheel holds nothing else."""
+"""The wheel holds every module and data file of the tree, and nothing else."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
+import shutil
+import subprocess
+import sys
+import zipfile
 
-ROOT = Path(__file__).resolve().parent.parent
-SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+import pytest
+from helpers.paths import ROOT
 
-
-DATA = set(SETUP["package-data"]) - {"fedarena"}
-"""Folders of files without modules."""
-
-
-def folder_of(package: str) -> Path:
-    folders = sorted(SETUP["package-dir"].items(), key=lambda item: -len(item[0]))
-    base, folder = next((b, f) for b, f in folders if package == b or package.startswith(f"{b}."))
-    return ROOT / folder / package.removeprefix(base).strip(".").replace(".", "/")
+FOLDERS = {"bench": "fedarena", "attacks": "fedarena/attacks", "defenses": "fedarena/defenses"}
+FOLDERS |= {"datasets": "fedarena/datasets"}
+CONFIGURATION = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 
-def test_every_folder_with_modules_is_a_listed_package() -> None:
-    found = set()
-    for package, folder in SETUP["package-dir"].items():
-        for path in (ROOT / folder).rglob("*.py"):
-            parts = path.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((package, *parts)))
-    assert found == set(SETUP["packages"]) - DATA
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The names of the files in a wheel that is built from a copy of the tree, without the distribution's metadata."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / "tree" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in CONFIGURATION:
+        shutil.copy(ROOT / name, folder / "tree" / name)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", str(folder), str(folder / "tree")], check=True)
+    (built,) = folder.glob("*.whl")
+    return {name for name in zipfile.ZipFile(built).namelist() if ".dist-info/" not in name}
 
 
-def test_every_package_has_an_init_or_files_that_are_shipped() -> None:
-    for package in SETUP["packages"]:
-        if package in DATA:
-            assert any(list(folder_of(package).glob(p)) for p in SETUP["package-data"][package]), package
-        else:
-            assert (folder_of(package) / "__init__.py").exists(), package
+def tree() -> set[str]:
+    """The same names, read from the folders of the repository."""
+    return {
+        f"{package}/{path.relative_to(ROOT / folder).as_posix()}"
+        for folder, package in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
-def test_types_are_shipped() -> None:
-    assert (ROOT / "bench" / "py.typed").exists()
-    assert "py.typed" in SETUP["package-data"]["fedarena"]
+def test_the_wheel_holds_the_tree_and_nothing_else(wheel: set[str]) -> None:
+    assert wheel == tree()
+
+
+def test_the_wheel_holds_suites_pages_and_types(wheel: set[str]) -> None:
+    assert {"fedarena/py.typed", "fedarena/suites/smoke.toml"} <= wheel
+    assert any(name.startswith("fedarena/board/page/") for name in wheel)
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []

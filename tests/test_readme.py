@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from helpers.paths import ROOT
 
 from fedarena.cli import parser
 from fedarena.reproduce import TABLES
 
-ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "reports/measured").glob("*.md")))
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ CARD = Card(
     form="paper",
     usual=tuple((name, "8" if name == "corrupted" else value) for name, value in USUAL),
     title="ALIE: a little is enough",
-    target="fedarena.attacks.alie:ALIE",
+    target="fedarena.attacks.poisoning.alie:ALIE",
     options=Options,
     paper="A Little Is Enough: Circumventing Defenses For Distributed Learning (NeurIPS)",
     authors="Baruch, Baruch, Goldberg",
@@ -38,7 +38,7 @@ CARD = Card(
         "Where the colluders are a majority, or z would not be positive, the attack is not applicable unless z is set "
         "or tuned.",
     ),
-    check="Section 3.2's formula for 24 of 50 corrupted: z = Φ⁻¹(24/26) = 1.43; tests/attacks/test_alie.py",
+    check="Section 3.2's formula for 24 of 50 corrupted: z = Φ⁻¹(24/26) = 1.43; tests/attacks/poisoning/test_alie.py",
     facts=(
         ("knows", "own: mean and deviation of what it would have sent itself; omniscient: of the honest uploads"),
         ("needs", "two corrupted clients with knows=own; a round in which one alone takes part gets its honest upload"),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.searching import Victims
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ CARD = Card(
     name="analytic",
     kind="attack",
     title="Samples read off a dense first layer with a bias",
-    target="fedarena.attacks.analytic:Analytic",
+    target="fedarena.attacks.reconstruction.analytic:Analytic",
     options=Options,
     version=2,
     paper="Inverting Gradients: How Easy Is It to Break Privacy in Federated Learning? (NeurIPS)",
@@ -40,7 +40,7 @@ CARD = Card(
         "Where some uploads attacked cannot be read, such as those of no sample or with the momentum of earlier ones, "
         "grey is guessed for them: they stay in the denominator.",
     ),
-    check="Proposition 3.1: single samples come back exactly, tests/attacks/test_analytic.py",
+    check="Proposition 3.1: single samples come back exactly, tests/attacks/reconstruction/test_analytic.py",
     facts=(
         (
             "reads",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.rank_map import FORM_HELP
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ CARD = Card(
     form="adaptive",
     usual=USUAL,
     title="Banked reputation: help until trusted, then strike",
-    target="fedarena.attacks.bank:Bank",
+    target="fedarena.attacks.poisoning.bank:Bank",
     options=Options,
     equations="scores of Algorithm 3, lines 10 to 15, of arXiv:2304.09762, which are never taken away",
     departures=(
         "Not from a paper. The two-stage protocol's paper tries attackers that copy honest uploads before they turn "
         "(here delayed), which earns them no more trust than an honest client has.",
     ),
-    check="two-stage protocol on digits: harm against label flipping's, tests/attacks/test_bank.py",
+    check="two-stage protocol on digits: harm against label flipping's, tests/attacks/poisoning/test_bank.py",
     facts=(
         ("knows", "own: its own samples and the broadcast; omniscient: besides, the mean of the honest uploads"),
         ("sends", "the same upload from every colluder; form=sample, strength < 1 and disguise=noise: each its own"),

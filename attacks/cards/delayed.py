@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Delayed: honest at first, then another attack (delayed+ATTACK)",
-    target="fedarena.attacks.delayed:Delayed",
+    target="fedarena.attacks.poisoning.delayed:Delayed",
     options=Options,
     paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
     authors="Xiang, Wang, Lin, Wang",
@@ -34,7 +34,8 @@ CARD = Card(
         "start=1 never attacks, which is not applicable.",
     ),
     check="Table 5, label flipping by 60 %, MNIST, ε = 2: the two-stage protocol stays at .96 for TTBB 0 to 0.8; "
-    "here at .88 to .92 (bench reproduce two-stage/table5); tests/attacks/test_delayed.py holds it to its definition",
+    "here at .88 to .92 (bench reproduce two-stage/table5); "
+    "tests/attacks/poisoning/test_delayed.py holds it to its definition",
     facts=(
         ("knows", "what the attack inside knows; omniscient: also the honest uploads that it copies while it waits"),
         ("tunes", "start, after the attack inside has chosen its strength"),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.searching import LeastSquares
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ CARD = Card(
     name="dlg",
     kind="attack",
     title="DLG: deep leakage from gradients",
-    target="fedarena.attacks.dlg:DLG",
+    target="fedarena.attacks.reconstruction.dlg:DLG",
     options=Options,
     paper="Deep Leakage from Gradients (NeurIPS)",
     authors="Zhu, Liu, Han",
@@ -38,7 +38,8 @@ CARD = Card(
         "Starts are dark, uniform on [0, 0.1]; the authors' are N(0, 1): init=normal.",
         "All images of a batch are optimised together; the authors update one at a time.",
     ),
-    check="Figure 3: batch 1 is recovered pixel by pixel: recovered = 1 on digits and MNIST, tests/attacks/test_dlg.py",
+    check="Figure 3: batch 1 is recovered pixel by pixel: recovered = 1 on digits and MNIST, "
+    "tests/attacks/reconstruction/test_dlg.py",
     facts=(
         ("reads", "any view that offers a simulator of what was observed"),
         ("model", "needs smooth activations and weights near their start; ReLU and trained networks resist it"),

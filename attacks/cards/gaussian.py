@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 CLASSICAL = 200.0
 """Standard deviation against a defense without noise (Blanchard et al. 2017)."""
@@ -27,7 +27,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Gaussian uploads: noise without a signal",
-    target="fedarena.attacks.gaussian:Gaussian",
+    target="fedarena.attacks.poisoning.gaussian:Gaussian",
     options=Options,
     paper="Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent (NeurIPS)",
     authors="Blanchard, El Mhamdi, Guerraoui, Stainer",
@@ -38,7 +38,7 @@ CARD = Card(
     departures=(
         "One default for both papers: the defense's own noise level where it has one, else 200. Set std to fix it.",
     ),
-    check="no number of the papers; tests/attacks/test_gaussian.py",
+    check="no number of the papers; tests/attacks/poisoning/test_gaussian.py",
     facts=(
         ("knows", "own: the noise level, which is public, and the shape of an upload"),
         ("sends", "noise alone, fresh for each client and round"),

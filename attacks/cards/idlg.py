@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.searching import LeastSquares
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ CARD = Card(
     name="idlg",
     kind="attack",
     title="iDLG: the label from the output layer, then DLG on the image",
-    target="fedarena.attacks.idlg:IDLG",
+    target="fedarena.attacks.reconstruction.idlg:IDLG",
     options=Options,
     paper="iDLG: Improved Deep Leakage from Gradients",
     authors="Zhao, Mopuri, Bilen",
@@ -31,7 +31,7 @@ CARD = Card(
         "N(0, 1), at fixed step 1.",
         "Batches, which the paper leaves out: labels by counts, all images searched for together.",
     ),
-    check="Section 4: every label of single samples is right, tests/attacks/test_idlg.py",
+    check="Section 4: every label of single samples is right, tests/attacks/reconstruction/test_idlg.py",
     facts=(
         ("reads", "any view that offers a simulator of what was observed and shows the output layer's gradient"),
         ("model", "smooth activations and weights near their start, as `dlg`; rows need features nowhere negative"),

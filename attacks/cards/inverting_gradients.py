@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.searching import Victims
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ CARD = Card(
     aliases=("geiping", "ig", "invert-gradients"),
     kind="attack",
     title="Inverting Gradients: cosine distance and total variation, by signed Adam",
-    target="fedarena.attacks.inverting_gradients:InvertingGradients",
+    target="fedarena.attacks.reconstruction.inverting_gradients:InvertingGradients",
     options=Options,
     paper="Inverting Gradients: How Easy Is It to Break Privacy in Federated Learning? (NeurIPS)",
     authors="Geiping, Bauermeister, Dröge, Moeller",

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="IPM: inner product manipulation",
-    target="fedarena.attacks.ipm:IPM",
+    target="fedarena.attacks.poisoning.ipm:IPM",
     options=Options,
     paper="Fall of Empires: Breaking Byzantine-tolerant SGD by Inner Product Manipulation (UAI)",
     authors="Xie, Koyejo, Gupta",
@@ -35,7 +35,7 @@ CARD = Card(
         "colluders would have sent.",
         "One default ε cannot serve every rule: tune=N lets the attacker choose it on simulated runs.",
     ),
-    check="no number of the paper; tests/attacks/test_ipm.py",
+    check="no number of the paper; tests/attacks/poisoning/test_ipm.py",
     facts=(
         ("knows", "omniscient: the mean of the honest uploads; own: the mean of its own honest uploads"),
         ("sends", "the same upload from every colluder"),

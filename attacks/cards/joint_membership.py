@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ CARD = Card(
     version=2,
     kind="attack",
     title="Membership by the cosine of a candidate's own contribution with what was seen",
-    target="fedarena.attacks.joint_membership:JointMembership",
+    target="fedarena.attacks.membership.joint_membership:JointMembership",
     options=Options,
     departures=(
         "Not from a paper: the usual gradient-cosine test of membership, taken through whatever protocol was run; "

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Label flipping: train on wrong labels",
-    target="fedarena.attacks.label_flip:LabelFlip",
+    target="fedarena.attacks.poisoning.label_flip:LabelFlip",
     options=Options,
     paper="Local Model Poisoning Attacks to Byzantine-Robust Federated Learning (USENIX Security)",
     authors="Fang, Cao, Jia, Gong",
@@ -41,7 +41,7 @@ CARD = Card(
         "That code draws the one sample from the whole training set; here from what the corrupted clients hold.",
         "With an odd number of classes reverse leaves the middle class as it is, as in the papers.",
     ),
-    check="no number of the papers; tests/attacks/test_label_flip.py",
+    check="no number of the papers; tests/attacks/poisoning/test_label_flip.py",
     facts=(
         ("knows", "own: nothing but its own samples"),
         ("sends", "the protocol's own upload on the flipped batch, noise and momentum included"),

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ CARD = Card(
     version=2,
     kind="attack",
     title="Membership by the distribution of a candidate's numbers alone, whatever their order",
-    target="fedarena.attacks.marginal_membership:MarginalMembership",
+    target="fedarena.attacks.membership.marginal_membership:MarginalMembership",
     options=Options,
     paper="Does Federated Learning Really Need Backpropagation?",
     authors="Feng, Pang, Du, Chen, Yan, Lin",
@@ -33,7 +33,7 @@ CARD = Card(
         "what belongs to the joint distribution.",
         "Any observation is compared, not only loss differences.",
     ),
-    check="AUC 0.5 on numbers that are normal given the data: tests/attacks/test_marginal_membership.py",
+    check="AUC 0.5 on numbers that are normal given the data: tests/attacks/membership/test_marginal_membership.py",
     facts=(
         ("goal", "membership: half of the candidates were in the batch, half are held out"),
         ("reads", "any view that offers a simulator of what was observed"),

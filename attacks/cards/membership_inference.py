@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ CARD = Card(
     aliases=("lira", "yeom", "loss-threshold"),
     kind="attack",
     title="LiRA and the loss threshold: who was in the training set of a released model",
-    target="fedarena.attacks.membership_inference:MembershipInference",
+    target="fedarena.attacks.membership.membership_inference:MembershipInference",
     options=Options,
     paper="Membership Inference Attacks From First Principles (IEEE S&P)",
     authors="Carlini, Chien, Nasr, Song, Terzis, Tramèr",

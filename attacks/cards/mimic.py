@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ CARD = Card(
     form="paper",
     usual=(*USUAL, ("partition", "algorithm4")),
     title="Mimic: all colluders copy one honest client",
-    target="fedarena.attacks.mimic:Mimic",
+    target="fedarena.attacks.poisoning.mimic:Mimic",
     options=Options,
     paper="Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing (ICLR)",
     authors="Karimireddy, He, Jaggi",
@@ -32,7 +32,7 @@ CARD = Card(
         "Where only a share of the clients takes part, the best one of the round is copied.",
         "Where the length of uploads changes from round to round the warm-up starts anew and never ends.",
     ),
-    check="no number of the paper; tests/attacks/test_mimic.py",
+    check="no number of the paper; tests/attacks/poisoning/test_mimic.py",
     facts=(
         ("knows", "omniscient: every honest upload and whose it is"),
         ("needs", "clients that differ: its usual partition is algorithm4, for on iid shards a copy does little"),

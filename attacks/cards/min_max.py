@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Min-Max: the farthest step that distances allow",
-    target="fedarena.attacks.min_max:MinMax",
+    target="fedarena.attacks.poisoning.min_max:MinMax",
     options=Options,
     paper="Manipulating the Byzantine: Optimizing Model Poisoning Attacks and Defenses for Federated Learning (NDSS)",
     authors="Shejwalkar, Houmansadr",
@@ -37,7 +37,7 @@ CARD = Card(
         "so never pass 20, which binds where uploads are long, such as under DP noise.",
         "σ is the standard deviation with divisor n; with p = −σ its scale cancels out.",
     ),
-    check="no number of the paper; tests/attacks/test_min_distance.py holds γ to the authors' halving search",
+    check="no number of the paper; tests/attacks/poisoning/test_min_distance.py holds γ to the authors' halving search",
     facts=(
         ("knows", "omniscient: the honest uploads; own: what the colluders would have sent themselves"),
         ("needs", "two corrupted clients with knows=own; a round in which one alone takes part gets its honest upload"),

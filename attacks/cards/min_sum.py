@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Min-Sum: the farthest step that summed distances allow",
-    target="fedarena.attacks.min_sum:MinSum",
+    target="fedarena.attacks.poisoning.min_sum:MinSum",
     options=Options,
     paper="Manipulating the Byzantine: Optimizing Model Poisoning Attacks and Defenses for Federated Learning (NDSS)",
     authors="Shejwalkar, Houmansadr",
@@ -44,7 +44,7 @@ CARD = Card(
         "for the largest.",
         "σ is the standard deviation with divisor n; with p = −σ its scale cancels out.",
     ),
-    check="no number of the paper; tests/attacks/test_min_distance.py holds γ to the authors' halving search",
+    check="no number of the paper; tests/attacks/poisoning/test_min_distance.py holds γ to the authors' halving search",
     facts=(
         ("knows", "omniscient: the honest uploads; own: what the colluders would have sent themselves"),
         ("needs", "two corrupted clients with knows=own; a round in which one alone takes part gets its honest upload"),

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ CARD = Card(
     form="paper",
     usual=tuple((name, "5" if name == "corrupted" else value) for name, value in USUAL),
     title="Optimised local model poisoning: against the first stage, Krum or the trimmed mean",
-    target="fedarena.attacks.optimized:Optimized",
+    target="fedarena.attacks.poisoning.optimized:Optimized",
     options=Options,
     paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
     authors="Xiang, Wang, Lin, Wang",
@@ -50,7 +50,7 @@ CARD = Card(
         "find their own strength in every round.",
         "against=eq10 in a round in which few colluders take part sends the same formula, though λ may be negative.",
     ),
-    check="no number of the papers; tests/attacks/test_optimized.py holds each form to its formula",
+    check="no number of the papers; tests/attacks/poisoning/test_optimized.py holds each form to its formula",
     facts=(
         ("knows", "omniscient: every honest upload; against=trimmed-mean also own: its own honest uploads"),
         (

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Pixel trigger: a backdoor that a bright corner opens",
-    target="fedarena.attacks.pixel_trigger:PixelTrigger",
+    target="fedarena.attacks.poisoning.pixel_trigger:PixelTrigger",
     options=Options,
     paper="BadNets: Identifying Vulnerabilities in the Machine Learning Model Supply Chain",
     authors="Gu, Dolan-Gavitt, Garg",
@@ -37,7 +37,8 @@ CARD = Card(
         "Bagdasaryan et al. train a backdoored model to the end and send its scaled difference; here the upload of one "
         "round is scaled, and there is no anomaly term in the loss.",
     ),
-    check="no number of the papers; the success rate stands in every record, tests/attacks/test_pixel_trigger.py",
+    check="no number of the papers; the success rate stands in every record, "
+    "tests/attacks/poisoning/test_pixel_trigger.py",
     facts=(
         ("knows", "own: its own samples"),
         ("sends", "scale times the protocol's own upload on the poisoned batch"),

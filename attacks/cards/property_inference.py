@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 WITHIN_ROUNDS = ("classifier", "round-forest", "ridge")
 """Classifiers of single rounds, which learn from batches of their own."""
@@ -60,7 +60,7 @@ CARD = Card(
     aliases=("melis",),
     kind="attack",
     title="Property inference: do the samples behind an update share a property that was not asked for",
-    target="fedarena.attacks.property_inference:PropertyInference",
+    target="fedarena.attacks.property.property_inference:PropertyInference",
     options=Options,
     paper="Exploiting Unintended Feature Leakage in Collaborative Learning (IEEE S&P)",
     authors="Melis, Song, De Cristofaro, Shmatikov",

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 FORM_HELP = (
     "values of an upload: quantiles of the normal law, which no test of normality rejects, or a fresh sample of it, "
@@ -25,12 +25,12 @@ CARD = Card(
     form="adaptive",
     usual=USUAL,
     title="Rank map: another attack disguised as honest noise (rank-map+ATTACK)",
-    target="fedarena.attacks.rank_map:RankMap",
+    target="fedarena.attacks.poisoning.rank_map:RankMap",
     options=Options,
     equations="g = σ_u·Φ⁻¹((rank(v) − ½)/d); answers Section 4.6 of arXiv:2304.09762 (Guideline 1), which rates the "
     "search for a particular order at O(d!)",
     departures=("Not from a paper: the attack that the two-stage protocol's paper did not try.",),
-    check="norm, Kolmogorov-Smirnov distance and cosine with the direction: tests/attacks/test_rank_map.py",
+    check="norm, Kolmogorov-Smirnov distance and cosine with the direction: tests/attacks/poisoning/test_rank_map.py",
     facts=(
         ("knows", "what the attack inside knows, and the standard deviation of honest noise, which is public"),
         ("wraps", "another poisoning attack, as in rank-map+ipm"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.options import option
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Victims:
 
 @dataclass(frozen=True)
 class LeastSquares(Victims):
-    """How a squared distance is minimised (`fedarena.attacks.least_squares`)."""
+    """How a squared distance is minimised (`fedarena.attacks.reconstruction.least_squares`)."""
 
     optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
     iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)

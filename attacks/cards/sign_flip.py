@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedarena.attacks.cards.poisoning import USUAL
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ CARD = Card(
     form="paper",
     usual=USUAL,
     title="Sign flipping: the own upload, reversed and scaled",
-    target="fedarena.attacks.sign_flip:SignFlip",
+    target="fedarena.attacks.poisoning.sign_flip:SignFlip",
     options=Options,
     paper="RSA: Byzantine-Robust Stochastic Aggregation Methods for Distributed Learning from Heterogeneous Datasets "
     "(AAAI)",
@@ -30,7 +30,7 @@ CARD = Card(
     url="https://arxiv.org/abs/1811.03761",
     equations="Section 5, sign-flipping attack: the true message times a negative constant",
     departures=("RSA's messages are models; here the upload is multiplied, whatever the protocol uploads.",),
-    check="no number of the paper; tests/attacks/test_sign_flip.py",
+    check="no number of the paper; tests/attacks/poisoning/test_sign_flip.py",
     facts=(
         ("knows", "own: its own samples"),
         ("sends", "−k times what the protocol would have sent, each colluder from its own batch"),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ CARD = Card(
     form="adaptive",
     usual=USUAL,
     title="Steering: the loss differences of a gradient of one's choice",
-    target="fedarena.attacks.steer:Steer",
+    target="fedarena.attacks.poisoning.steer:Steer",
     options=Options,
     equations="u_k = λ σ z_kᵀ g*, for the gradient g* that the server is to believe in",
     departures=("Not from a paper: it follows from the seed being known to every client.",),
-    check="no number of a paper; tests/attacks/test_steer.py",
+    check="no number of a paper; tests/attacks/poisoning/test_steer.py",
     facts=(
         ("knows", "own: its own samples, W, the seed and so every direction z_k"),
         ("sends", "the differences that an honest client would measure if its gradient were λ g*, free of rounding"),

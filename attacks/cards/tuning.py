@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fedarena.options import option
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How much an attacker may simulate before the first round (`fedarena.tuning`)."""
+    """How much an attacker may simulate before the first round (`fedarena.federation.tuning`)."""
 
     tune: int = option(0, "simulated runs that the attacker may spend on choosing its strength; 0: none", low=0)
     tune_rounds: int = option(

@@ -8,7 +8,7 @@ from statistics import fmean
 from fedarena.board.board import Board, Cell
 from fedarena.board.standing import Cut, Score, Standing, standings, threats_on
 from fedarena.board.words import asked, counts, parties, score, several, times, unmeasured
-from fedarena.mean import Mean, mean
+from fedarena.core.text.mean import Mean, mean
 
 WITHSTOOD = 0.5
 """Of an attack that leaves every defense less than this it is said that nobody withstands it."""

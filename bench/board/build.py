@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from fedarena import goals, integrity, scores
+from fedarena import goals
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
-from fedarena.command import command_of
-from fedarena.records import Record, digest
+from fedarena.federation import integrity
+from fedarena.goals import scores
+from fedarena.records.command import command_of
+from fedarena.records.record import Record, digest
 
 ROUND = 6
 """Decimals that are kept: beyond them is rounding, which differs between machines."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fedarena import integrity, scores
 from fedarena.board.board import Arena, Board, Cell, Honest
+from fedarena.federation import integrity
+from fedarena.goals import scores
 
 CLOSE = 1e-4
 """Boards keep six decimals; a score divides what is rounded by what a federation learned, which is 0.05 and more."""

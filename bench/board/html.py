@@ -21,7 +21,6 @@ from statistics import fmean
 from typing import Any
 
 from fedarena import goals
-from fedarena.board import gallery
 from fedarena.board.advice import advice, summary
 from fedarena.board.board import STATUSES, Board, BySeed, Cell, Honest
 from fedarena.board.standing import Cut, Score, Standing, standings, threats_on, useful
@@ -42,11 +41,12 @@ from fedarena.board.words import (
     times,
     unranked,
 )
-from fedarena.mean import mean, t_quantile
-from fedarena.percent import level, percent, quality
-from fedarena.plural import plural
-from fedarena.summary import Cell as SummaryCell
-from fedarena.threat import EVERYONE, KNOWLEDGE
+from fedarena.cli.output.pairing_table import Cell as SummaryCell
+from fedarena.core.text.mean import mean, t_quantile
+from fedarena.core.text.numbers import level, percent, quality
+from fedarena.core.text.plural import plural
+from fedarena.core.threat import EVERYONE, KNOWLEDGE
+from fedarena.records import pictures as gallery
 
 PICTURES = 6_000_000
 """Bytes of pictures in a page, at most; the rest is left out, and the page says so."""

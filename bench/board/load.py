@@ -9,11 +9,11 @@ from fedarena.board.board import Board
 from fedarena.board.build import Asked, build, doubt
 from fedarena.board.consistent import contradictions
 from fedarena.board.published import from_json
-from fedarena.errors import UserError
-from fedarena.plural import plural
-from fedarena.records import Record, digest
-from fedarena.store import Store
-from fedarena.suite.plan import Plan, read_plan
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
+from fedarena.records.record import Record, digest
+from fedarena.records.store import Store
+from fedarena.runs.suite.plan import Plan, read_plan
 
 
 def find_folder(name: str) -> Path:

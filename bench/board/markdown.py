@@ -25,7 +25,7 @@ from fedarena.board.words import (
     several,
     times,
 )
-from fedarena.markdown import escape, items, table
+from fedarena.core.text.markdown import escape, items, table
 
 
 def page(board: Board, cut: Cut | None = None, commands: Sequence[str] = ()) -> str:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from fedarena.board.board import Arena, Board, Cell
-from fedarena.errors import UserError
-from fedarena.plural import plural
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
 
 V = TypeVar("V")
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fedarena.board.board import STATUSES, Arena, Board, Cell, Honest, overall
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 from fedarena.goals import GOALS
-from fedarena.records import read_json
-from fedarena.shape import (
+from fedarena.records.json_schema import (
     amount,
     anything,
     brief,
@@ -31,6 +30,7 @@ from fedarena.shape import (
     text,
     whole,
 )
+from fedarena.records.record import read_json
 
 SCHEMA = 1
 

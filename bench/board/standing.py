@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from fedarena.board.board import Board, BySeed, Cell
-from fedarena.errors import UserError
-from fedarena.mean import Mean, mean
-from fedarena.threat import EVERYONE, KNOWLEDGE
+from fedarena.core.errors import UserError
+from fedarena.core.text.mean import Mean, mean
+from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import STATUSES, Arena, Board
 from fedarena.board.standing import Cut, Score, Standing, marked
-from fedarena.integrity import ABOVE_CHANCE
-from fedarena.mean import Mean
-from fedarena.percent import share
-from fedarena.plural import plural
-from fedarena.threat import EVERYONE, KNOWLEDGE
+from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import share
+from fedarena.core.text.plural import plural
+from fedarena.core.threat import EVERYONE, KNOWLEDGE
+from fedarena.federation.integrity import ABOVE_CHANCE
 
 NOTHING = "–"
 """Where there is no number."""

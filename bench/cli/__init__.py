@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fedarena import __version__
-from fedarena.errors import UserError, WorkerDied
+from fedarena.core.errors import UserError, WorkerDied
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.common_args import add_json
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 if TYPE_CHECKING:
-    from fedarena.gate.compare import Comparison, Item, Rules
+    from fedarena.board.gate.compare import Comparison, Item, Rules
 
 SHOWN = 40
 """Findings that are printed; files and --json have all."""
@@ -59,11 +59,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Compare; 0 passed, 1 something was found. Raises UserError."""
     rules = read_rules(args)
+    from fedarena.board.gate.compare import compare
+    from fedarena.board.gate.junit import junit
+    from fedarena.board.gate.markdown import markdown
     from fedarena.board.load import find_folder, load_board
-    from fedarena.gate.compare import compare
-    from fedarena.gate.junit import junit
-    from fedarena.gate.markdown import markdown
-    from fedarena.records import write_atomically
+    from fedarena.records.record import write_atomically
 
     base, new = (load_board(find_folder(name)) for name in (args.base, args.new))
     found = compare(base, new, rules)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def read_rules(args: argparse.Namespace) -> Rules:
     """What counts as a finding, from the options. Raises UserError."""
-    from fedarena.gate.compare import Rules
+    from fedarena.board.gate.compare import Rules
 
     rate = _number(args.false_alarm)
     if not 0 < rate < 1:
@@ -98,7 +98,7 @@ def read_rules(args: argparse.Namespace) -> Rules:
 
 def as_json(c: Comparison) -> dict[str, Any]:
     """All that was compared, findings first by themselves."""
-    from fedarena.gate.wording import caveats, verdict
+    from fedarena.board.gate.wording import caveats, verdict
 
     return {
         "passed": not c.findings,
@@ -123,7 +123,7 @@ def show(c: Comparison) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fedarena.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
+    from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
 
     # A pipe has no width to fit: rows stay whole there.
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena import registry
-from fedarena.errors import UserError
+from fedarena.core import registry
+from fedarena.core.errors import UserError
 
 if TYPE_CHECKING:
     from fedarena.datasets.survey import Row

@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
-    from fedarena import compose
+    from fedarena.federation import compose
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     attack = compose.parse(attacks, settings["attack"], settings)
     problem = read_problem(args, settings, (attacks[-1], defenses[0]))
     folder = data_dir(args)
-    from fedarena.explain import explain
+    from fedarena.runs.explain import explain
 
     told = explain(problem, defense, attack, folder)
     if args.json:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.errors import UserError
-from fedarena.plural import plural
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
 
 if TYPE_CHECKING:
     from fedarena.board.board import Board
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
     from fedarena.board.load import find_folder, load_board
     from fedarena.board.standing import read_cut, threats_on
-    from fedarena.records import write_atomically
+    from fedarena.records.record import write_atomically
 
     out = Path(args.out) if args.out else None
     form = args.format or _form_of(out)
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if form == "table" and out is None:
         from rich.console import Console
 
-        from fedarena.cli.leaderboard_output import show
+        from fedarena.cli.output.leaderboard import show
 
         show(board, cut, commands(args), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
         return 0
@@ -135,6 +135,6 @@ def _write(board: Board, cut: Cut, form: str, where: Path, made_by: list[str]) -
         from fedarena.board.csv import to_csv
 
         return to_csv(within(board, cut))
-    from fedarena.cli.leaderboard_output import plain
+    from fedarena.cli.output.leaderboard import plain
 
     return plain(board, cut, made_by)

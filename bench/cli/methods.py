@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fedarena import registry
-from fedarena.cards import KINDS, Card, Kind
-from fedarena.errors import UserError
-from fedarena.option_values import to_text
-from fedarena.options import OptionInfo, describe_options
-from fedarena.schedule import Schedule
-from fedarena.suggest import did_you_mean
+from fedarena.core import registry
+from fedarena.core.card import KINDS, Card, Kind
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+from fedarena.core.option_values import to_text
+from fedarena.core.options import OptionInfo, describe_options
+from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
     from rich.console import Console

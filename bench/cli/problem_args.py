@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cards import Card
 from fedarena.cli.common_args import add_data_dir
-from fedarena.errors import UserError
-from fedarena.options import parse_options
-from fedarena.rng import LARGEST_SEED
-from fedarena.schedule import Schedule
-from fedarena.suggest import did_you_mean
-from fedarena.usual import DEFAULTS, read_integer, usual_problem
+from fedarena.core.card import Card
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+from fedarena.core.options import parse_options
+from fedarena.core.rng import LARGEST_SEED
+from fedarena.problem.defaults import DEFAULTS, read_integer, usual_problem
+from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
-    from fedarena.problem import ProblemSpec
-    from fedarena.where import Where
+    from fedarena.problem.problem import ProblemSpec
+    from fedarena.reproduce.place import Where
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
@@ -135,10 +135,10 @@ def data_dir(args: argparse.Namespace) -> Path | None:
 
 def where(args: argparse.Namespace) -> Where:
     """--data-dir and --device. Raises UserError for a folder that is none, a device that this machine has not."""
-    from fedarena.where import Where
+    from fedarena.reproduce.place import Where
 
     if args.device != "cpu":
-        from fedarena.device import find_device
+        from fedarena.core.device import find_device
 
         find_device(args.device)
     return Where(data_dir(args), args.device)

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.errors import UserError
-from fedarena.plural import plural
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
 
 if TYPE_CHECKING:
-    from fedarena.suite.plan import Plan
+    from fedarena.runs.suite.plan import Plan
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,8 +38,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError for what holds no records."""
     from fedarena.board.load import find_folder, load_board
-    from fedarena.report.write import write_report
-    from fedarena.suite.plan import read_plan
+    from fedarena.board.report.write import write_report
+    from fedarena.runs.suite.plan import read_plan
 
     where = find_folder(args.suite)
     board = load_board(where)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 def _commands(name: str, plan: Plan | None) -> list[str]:
     """How records and report are made; of a folder its own name, since where it lies is nobody else's business."""
     if plan is not None:
-        from fedarena.suite.suite import names
+        from fedarena.runs.suite.suite import names
 
         suite = plan.suite if plan.suite in names() else f"{plan.suite}.toml"
         return [

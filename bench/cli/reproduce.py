@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.common_args import add_data_dir, add_device, add_json, add_quiet
 from fedarena.cli.problem_args import read_seeds, where
-from fedarena.errors import UserError
-from fedarena.plural import plural
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
+from fedarena.problem.defaults import read_integer
 from fedarena.reproduce import TABLES
-from fedarena.suggest import did_you_mean
-from fedarena.usual import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.fidelity.parts import Asked, Part
+    from fedarena.reproduce.page.parts import Asked, Part
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -80,12 +80,12 @@ def run(args: argparse.Namespace) -> int:
 def _run_table(args: argparse.Namespace) -> int:
     from importlib import import_module
 
-    from fedarena.cli.reproduce_markdown import page
-    from fedarena.cli.reproduce_output import progress_line, show
-    from fedarena.executors import cores
-    from fedarena.fidelity import parts
-    from fedarena.fidelity.measuring import measure
-    from fedarena.records import environment, prepare_folder, write_atomically
+    from fedarena.cli.output.reproduce import progress_line, show
+    from fedarena.cli.output.reproduce_markdown import page
+    from fedarena.records.record import environment, prepare_folder, write_atomically
+    from fedarena.reproduce.page import parts
+    from fedarena.reproduce.page.measuring import measure
+    from fedarena.runs.executors import cores
 
     module = import_module(TABLES[args.table])
     seeds, place, out = read_seeds(args.seeds or "0"), where(args), Path(args.out)
@@ -153,8 +153,8 @@ def _told(failed: Mapping[Asked, str], wanted: int) -> str:
 
 def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
     """Those of the wanted parts of a table that are there and hold, or whose run is there for another table."""
-    from fedarena.fidelity.gather import holding
-    from fedarena.fidelity.shared import elsewhere
+    from fedarena.reproduce.page.gather import holding
+    from fedarena.reproduce.page.shared import elsewhere
 
     found = {part.asked: part for part in holding(out, wanted[0].table)[0] if part.asked in wanted}
     return found | elsewhere([one for one in wanted if one not in found], lambda table: holding(out, table)[0])
@@ -162,7 +162,7 @@ def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
 
 def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:
     """Put what is done into the result, in the order in which it was asked for, and write it."""
-    from fedarena.records import write_atomically
+    from fedarena.records.record import write_atomically
 
     own = [done[one] for one in wanted if one in done]
     result["rows"] = [{"seed": part.asked.seed, **row} for part in own for row in part.rows]

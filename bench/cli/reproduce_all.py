@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.problem_args import read_seeds, where
-from fedarena.errors import UserError
-from fedarena.usual import read_integer
+from fedarena.core.errors import UserError
+from fedarena.problem.defaults import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.fidelity.gather import Gathered, Line
-    from fedarena.fidelity.parts import Asked
-    from fedarena.where import Where
+    from fedarena.reproduce.page.gather import Gathered, Line
+    from fedarena.reproduce.page.parts import Asked
+    from fedarena.reproduce.place import Where
 
 
 def run_all(args: argparse.Namespace) -> int:
     """Carry out the command; 1 where something that was measured went wrong."""
-    from fedarena.cli.reproduce_output import show_all
-    from fedarena.executors import cores
-    from fedarena.fidelity.gather import gather
-    from fedarena.fidelity.shared import once
-    from fedarena.records import prepare_folder
+    from fedarena.cli.output.reproduce import show_all
+    from fedarena.records.record import prepare_folder
+    from fedarena.reproduce.page.gather import gather
+    from fedarena.reproduce.page.shared import once
+    from fedarena.runs.executors import cores
 
     if args.table is not None:
         raise UserError(f"give a table ('{args.table}') or --all, not both; `--all --only {args.table}` gathers one")
@@ -88,10 +88,10 @@ def measure_missing(
 
     Parts that are expected to take longer than all of the time are left alone: they would only be given up.
     """
-    from fedarena.cli.reproduce_output import progress_line
-    from fedarena.fidelity import parts
-    from fedarena.fidelity.measuring import measure
-    from fedarena.fidelity.order import cheapest_first, expected
+    from fedarena.cli.output.reproduce import progress_line
+    from fedarena.reproduce.page import parts
+    from fedarena.reproduce.page.measuring import measure
+    from fedarena.reproduce.page.order import cheapest_first, expected
 
     until = None if minutes is None else time.time() + 60 * minutes
     order = cheapest_first(todo, found.times)
@@ -118,10 +118,10 @@ def publish(found: Gathered, folder: Path, only: str) -> Path:
     Raises:
         UserError: a folder that cannot be written.
     """
-    from fedarena.fidelity import parts
-    from fedarena.fidelity.page import page
-    from fedarena.fidelity.picture import alt, draw, drawn
-    from fedarena.records import write_atomically
+    from fedarena.records.record import write_atomically
+    from fedarena.reproduce.page import parts
+    from fedarena.reproduce.page.page import page
+    from fedarena.reproduce.page.picture import alt, draw, drawn
 
     picture = None
     if drawn(found.all):
@@ -135,7 +135,7 @@ def publish(found: Gathered, folder: Path, only: str) -> Path:
 
 def as_json(found: Gathered) -> dict[str, Any]:
     """What the page says, for machines."""
-    from fedarena.fidelity.order import expected
+    from fedarena.reproduce.page.order import expected
 
     missing = [
         {"table": one.table, "piece": one.piece, "seed": one.seed, "expected_cpu_seconds": expected(one, found.times)}
@@ -150,7 +150,7 @@ def as_json(found: Gathered) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    from fedarena.mean import Mean
+    from fedarena.core.text.mean import Mean
 
     published, measured = line.published, line.found
     return {

@@ -19,13 +19,13 @@ from fedarena.cli.problem_args import (
     read_seeds,
     read_settings,
 )
-from fedarena.errors import UserError
-from fedarena.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
-from fedarena.usual import read_integer
+from fedarena.core.errors import UserError
+from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
+from fedarena.problem.defaults import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.cards import Card
-    from fedarena.spec import GroupSpec
+    from fedarena.core.card import Card
+    from fedarena.federation.spec import GroupSpec
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
-    from fedarena.engine import run_groups
-    from fedarena.executors import cores
-    from fedarena.records import prepare_folder
-    from fedarena.store import write
+    from fedarena.records.record import prepare_folder
+    from fedarena.records.store import write
+    from fedarena.runs.engine import run_groups
+    from fedarena.runs.executors import cores
 
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
     prepare_folder(folder)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     poisoned = any(record["knows"] for record in records)
     name = f"{defense}-{attack}-{groups[0].problem.dataset}.png"
     if poisoned:
-        from fedarena.cli.poisoning_output import draw_curves, show_poisoning
+        from fedarena.cli.output.poisoning import draw_curves, show_poisoning
 
         picture: Path | None = draw_curves(records, defense, attack, folder / name)
     else:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     elif poisoned:
         show_poisoning(records, defense, attack, folder, picture)
     else:
-        from fedarena.cli.run_output import show
+        from fedarena.cli.output.run import show
 
         show(records, defense, attack, folder, picture)
     return 1 if any(r["status"] == "failed" for r in records) else 0
@@ -98,13 +98,13 @@ def run(args: argparse.Namespace) -> int:
 def plan(args: argparse.Namespace) -> list[GroupSpec]:
     """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
     seeds = read_seeds(args.seeds)
-    from fedarena import compose, goals
-    from fedarena.options import check_acting
-    from fedarena.poisoning import Poisoning
-    from fedarena.problem import build
-    from fedarena.rehearsal import require_summable
-    from fedarena.runnable import require_runnable
-    from fedarena.spec import GroupSpec, MethodSpec, threats
+    from fedarena import goals
+    from fedarena.contracts.poisoning import Poisoning
+    from fedarena.core.options import check_acting
+    from fedarena.federation import compose
+    from fedarena.federation.spec import GroupSpec, MethodSpec, threats
+    from fedarena.problem.problem import build
+    from fedarena.runs.checks import require_runnable, require_summable
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))

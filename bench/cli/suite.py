@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.common_args import add_data_dir, add_json, add_quiet
 from fedarena.cli.problem_args import data_dir, read_seeds
-from fedarena.errors import UserError
-from fedarena.usual import read_integer
+from fedarena.core.errors import UserError
+from fedarena.problem.defaults import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.executors import Executor
-    from fedarena.store import Store
-    from fedarena.suite.plan import Plan
-    from fedarena.suite.run import Outcome
-    from fedarena.suite.suite import Suite
+    from fedarena.records.store import Store
+    from fedarena.runs.executors import Executor
+    from fedarena.runs.suite.plan import Plan
+    from fedarena.runs.suite.run import Outcome
+    from fedarena.runs.suite.suite import Suite
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_list(args: argparse.Namespace) -> int:
     """Print every suite."""
-    from fedarena.suite.suite import load, names
+    from fedarena.runs.suite.suite import load, names
 
     suites = [load(name) for name in names()]
     if args.json:
@@ -90,10 +90,10 @@ def _facts(suite: Suite) -> dict[str, Any]:
 
 def run_plan(args: argparse.Namespace) -> int:
     """Print the plan. Raises UserError, once it is printed, where nothing of it can be run."""
-    from fedarena.cli.suite_output import show_plan
-    from fedarena.store import Store
-    from fedarena.suite.forecast import forecast
-    from fedarena.suite.plan import require_trials
+    from fedarena.cli.output.suite import show_plan
+    from fedarena.records.store import Store
+    from fedarena.runs.suite.forecast import forecast
+    from fedarena.runs.suite.plan import require_trials
 
     suite, folder, plan = _read(args)
     store = Store(folder)
@@ -117,9 +117,9 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
     open_ones = {t.name for t in plan.trials if not t.refused and not store.trial(t.key)}
     if not open_ones:
         return {}
-    from fedarena.cli.suite_progress import progress
-    from fedarena.suite.expected import expected
-    from fedarena.suite.trials import trials_of
+    from fedarena.cli.output.suite_progress import progress
+    from fedarena.runs.suite.expected import expected
+    from fedarena.runs.suite.trials import trials_of
 
     trials = [t for t in trials_of(suite, plan.seeds, data_dir(args)) if t.name in open_ones]
     with progress(args.quiet, "looking what attacks can start from") as tell:
@@ -131,10 +131,10 @@ def run_run(args: argparse.Namespace) -> int:
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
-    from fedarena.cli.suite_progress import progress
-    from fedarena.executors import executor
-    from fedarena.suite.plan import require_trials
-    from fedarena.suite.run import run_suite
+    from fedarena.cli.output.suite_progress import progress
+    from fedarena.runs.executors import executor
+    from fedarena.runs.suite.plan import require_trials
+    from fedarena.runs.suite.run import run_suite
 
     with ExitStack() as stack:
 
@@ -162,7 +162,7 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
         facts = {"suite": suite.name, "folder": str(folder), "measured": outcome.done, "there": outcome.there}
         print(json.dumps({**facts, "refused": outcome.refused, "lost": outcome.lost, "records": counts}, indent=1))
     else:
-        from fedarena.cli.suite_output import show_outcome
+        from fedarena.cli.output.suite import show_outcome
 
         show_outcome(args.suite, outcome, records)
     return 1 if outcome.lost or counts["failed"] else 0
@@ -170,9 +170,9 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
 
 def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None) -> tuple[Suite, Path, Plan]:
     """Suite, folder, plan; `before` is called where a plan must be made, which takes seconds."""
-    from fedarena.cli.suite_progress import progress
-    from fedarena.suite.run import plan_of
-    from fedarena.suite.suite import load
+    from fedarena.cli.output.suite_progress import progress
+    from fedarena.runs.suite.run import plan_of
+    from fedarena.runs.suite.suite import load
 
     suite = load(args.suite)
     seeds = suite.seeds if args.seeds is None else read_seeds(args.seeds)

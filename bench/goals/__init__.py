@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fedarena.cards import import_target
+from fedarena.core.card import import_target
 
 if TYPE_CHECKING:
     from fedarena.goals.goal import Goal

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from fedarena.attack import GradientEstimate, Inference
-from fedarena.defense import Broadcast, Cohort, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Reading, State
+from fedarena.contracts.inference import GradientEstimate, Inference
+from fedarena.contracts.transcript import weights
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.text.numbers import number, percent
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, given_of_readings, span, values
-from fedarena.judge import estimate_metrics
-from fedarena.percent import number, percent
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors
-from fedarena.threat import NotApplicable, Threat
-from fedarena.transcript import weights
+from fedarena.goals.metrics.reconstruction import estimate_metrics
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
-    from fedarena.trial import GroupResult
-    from fedarena.view import Observation
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.contracts.view import Observation
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
+    from fedarena.runs.trial import GroupResult
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
@@ -50,7 +50,7 @@ class Truths:
 
 
 class Estimates(Goal):
-    """Answers are a `fedarena.attack.GradientEstimate` per observation, held against what it estimates."""
+    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
 
     of_data: ClassVar[bool] = False
 
@@ -93,7 +93,7 @@ class Estimates(Goal):
         return above(metrics["cosine"], metrics["control_cosine"])
 
     def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
-        from fedarena.estimate_picture import draw_estimates
+        from fedarena.cli.output.estimate_picture import draw_estimates
 
         return draw_estimates([r for result in results for r in result.records], defense, attack, path)
 

@@ -12,25 +12,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from fedarena.attack import Extraction, Inference
-from fedarena.defense import Reading
-from fedarena.extraction import Exam, extraction_metrics, secret_metrics
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.inference import Extraction, Inference
+from fedarena.core.text.numbers import number, percent
+from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, percent_of, span, target_of, values
-from fedarena.percent import number, percent
-from fedarena.threat import NotApplicable
+from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 SECRET = "secret_error_"
 
 
 class ModelExtraction(Goal):
-    """Answers are a `fedarena.attack.Extraction` per disclosure, held against the server's model of that round."""
+    """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, held against the server's model of that
+    round."""
 
     of_data: ClassVar[bool] = False
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from fedarena.attack import Inference, Watch
-from fedarena.batch import Batch
-from fedarena.defense import Reading
-from fedarena.membership import TOGETHER
-from fedarena.threat import FORM_MEANING, PARTIES, Form, NotApplicable, Party, Threat
-from fedarena.transcript import Seen
-from fedarena.view import View
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.inference import Inference, Watch
+from fedarena.contracts.transcript import Seen
+from fedarena.contracts.view import View
+from fedarena.core.threat import FORM_MEANING, PARTIES, Form, NotApplicable, Party, Threat
+from fedarena.goals.metrics.membership import TOGETHER
+from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.rng import Rng
-    from fedarena.summary import Cell
-    from fedarena.trial import GroupResult
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.core.rng import Rng
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
+    from fedarena.runs.trial import GroupResult
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: it draws as usual."""
@@ -144,7 +144,7 @@ class Goal(ABC):
 
         By default the originals and guesses of `pictures`.
         """
-        from fedarena.pictures import draw_guesses
+        from fedarena.cli.output.pairing_pictures import draw_guesses
 
         return draw_guesses(results, defense, attack, path)
 

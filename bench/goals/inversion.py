@@ -1,7 +1,7 @@
 """Inversion: what each class looks like to the model, pictures that show whose data it was trained on.
 
-A classifier that the harness trained apart (`fedarena.evaluator`) says whom each picture shows; SSIM and PSNR say how
-like it is to the mean of the class's training images, and to the likest single one of them.
+A classifier that the harness trained apart (`fedarena.goals.metrics.image_classifier`) says whom each picture shows;
+SSIM and PSNR say how like it is to the mean of the class's training images, and to the likest single one of them.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from fedarena import images, released
-from fedarena.attack import Inference, Portraits
-from fedarena.defense import Reading
-from fedarena.errors import UserError
-from fedarena.evaluator import Evaluator, evaluator_of
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.final_model import Predictor
+from fedarena.contracts.inference import Inference, Portraits
+from fedarena.core.errors import UserError
+from fedarena.core.text.numbers import number, percent
+from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
+from fedarena.goals import released_model as released
 from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, average, percent_of, values
-from fedarena.judge import mean_image
-from fedarena.percent import number, percent
-from fedarena.predictor import Predictor
-from fedarena.threat import EVERYONE, Form, NotApplicable, Party, Threat
+from fedarena.goals.metrics import image_similarity as images
+from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
+from fedarena.goals.metrics.reconstruction import mean_image
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 NEAREST = 200
 """Training images of a class that a portrait is held against, the first ones; with fewer all of them."""
@@ -59,7 +60,7 @@ class Sitters:
 
 
 class Inversion(Goal):
-    """Answers are `fedarena.attack.Portraits`, held against the training images of each class."""
+    """Answers are `fedarena.contracts.inference.Portraits`, held against the training images of each class."""
 
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
     undefended: ClassVar[Form] = "paper"

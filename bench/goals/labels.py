@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fedarena.attack import Inference, Labels
+from fedarena.contracts.inference import Inference, Labels
+from fedarena.core.text.numbers import percent
+from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import (
     Challenge,
     Goal,
@@ -18,20 +20,18 @@ from fedarena.goals.goal import (
     span,
     values,
 )
-from fedarena.label_guess import label_metrics, prior_label_metrics
-from fedarena.percent import percent
-from fedarena.threat import NotApplicable
+from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 
 class BatchLabels(Goal):
-    """Answers are a `fedarena.attack.Labels` per observation, held against the classes behind it."""
+    """Answers are a `fedarena.contracts.inference.Labels` per observation, held against the classes behind it."""
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)

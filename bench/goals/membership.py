@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from fedarena.attack import Inference, Scores
-from fedarena.candidates import Question, ask, how_many
-from fedarena.defense import Reading
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.inference import Inference, Scores
+from fedarena.core.rng import Rng
+from fedarena.core.threat import NotApplicable
+from fedarena.goals.candidates import Question, ask, how_many
 from fedarena.goals.goal import Challenge, Sights, given_of_readings, span, values
+from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.ranking import Ranking, outsiders
-from fedarena.membership import membership_metrics
-from fedarena.rng import Rng
-from fedarena.threat import NotApplicable
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.judge import Truth
-    from fedarena.problem import Problem
-    from fedarena.records import Record
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.goals.metrics.reconstruction import Truth
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 
 class BatchMembership(Ranking):
-    """Answers are a `fedarena.attack.Scores` per observation, held against which candidates were members."""
+    """Answers are a `fedarena.contracts.inference.Scores` per observation, held against which candidates were
+    members."""
 
     tells = "who was in a batch"
 

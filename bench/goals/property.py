@@ -15,33 +15,34 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.attack import Inference, PropertyScores, Scores, Watch
-from fedarena.auc_interval import score_interval
-from fedarena.batch import Batch
-from fedarena.defense import Reading
-from fedarena.errors import UserError
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.inference import Inference, PropertyScores, Scores, Watch
+from fedarena.contracts.view import Population, Simulator
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, same_names
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.federation.population import drawn
 from fedarena.goals.goal import Challenge, Draw, Sights, given_of_readings, span, values
+from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
 from fedarena.goals.ranking import Ranking
-from fedarena.membership import kinds_of_interval, membership_metrics
-from fedarena.population import drawn
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors, same_names
-from fedarena.threat import NotApplicable, Threat
-from fedarena.view import Population, Simulator
+from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
 
 
 class PropertyOfBatch(Ranking):
-    """The answer is a `fedarena.attack.PropertyScores`, held against whether each observation's samples had it."""
+    """The answer is a `fedarena.contracts.inference.PropertyScores`, held against whether each observation's samples
+    had it."""
 
     tells = "batches with the property from others"
     forms_differ = True
@@ -238,13 +239,15 @@ def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -
 
     Args:
         truth: [observations] (bool).
-        readings: as of `fedarena.membership.membership_metrics`.
+        readings: as of `fedarena.goals.metrics.membership.membership_metrics`.
 
     Returns:
-        What `fedarena.membership.membership_metrics` has of rounds, each a group of its own, and how many there were;
+        What `fedarena.goals.metrics.membership.membership_metrics` has of rounds, each a group of its own, and how many
+        there were;
         `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds;
         `by_slopes`, 1 where it went by how large layers' inputs were. The interval is the hull of two: DeLong's, which
-        knows the ranking but nothing where that is nearly perfect, and `fedarena.auc_interval.score_interval`.
+        knows the ranking but nothing where that is nearly perfect, and
+        `fedarena.goals.metrics.auc_interval.score_interval`.
 
     Raises:
         ValueError: not one score per observation, or observations of one kind only.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from fedarena.attack import Scores
+from fedarena.contracts.inference import Scores
 from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
-from fedarena.membership import RATES, false_positives
-from fedarena.roc import roc
+from fedarena.goals.metrics.membership import RATES, false_positives
+from fedarena.goals.metrics.roc import roc
 
 if TYPE_CHECKING:
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.records.record import Record
 
 
 class Ranking(Goal):
@@ -35,7 +35,7 @@ class Ranking(Goal):
         """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
-        """`roc`: [false positive rate, true positive rate], see `fedarena.roc`."""
+        """`roc`: [false positive rate, true positive rate], see `fedarena.goals.metrics.roc`."""
         return {"roc": roc(*self.pooled(answer, challenge))}
 
     def leak(self, metrics: Mapping[str, float]) -> float:

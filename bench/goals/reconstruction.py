@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena import judge
-from fedarena.attack import Guess, Inference
+from fedarena.contracts.inference import Guess, Inference
+from fedarena.core.text.numbers import number, percent
+from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import Challenge, Goal, Sights, Wording, average, given_of_readings, percent_of, values
-from fedarena.percent import number, percent
-from fedarena.threat import NotApplicable
+from fedarena.goals.metrics import reconstruction as judge
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 IMAGES = Wording(
     "recovered",
@@ -38,7 +38,7 @@ ROWS = Wording(
 
 
 class Reconstructions(Goal):
-    """Answers are `fedarena.attack.Guess`, held against the samples behind each observation."""
+    """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
 
     def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
         readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)

@@ -1,9 +1,9 @@
 """Membership in the training set: which of the candidates a released model was trained on.
 
 Members are samples of the clients other than the curious one, the same whoever attacks; strangers are held-out samples
-of the half that no attacker owns (`fedarena.population`). Of every class there are as many strangers as members, so
-that no class tells; where labels are numbers, of all. A member is a sample of a participant's data set: chance decides
-whether FedSGD's batches ever held it.
+of the half that no attacker owns (`fedarena.federation.population`). Of every class there are as many strangers as
+members, so that no class tells; where labels are numbers, of all. A member is a sample of a participant's data set:
+chance decides whether FedSGD's batches ever held it.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from fedarena import registry
-from fedarena.attack import Inference, Scores
-from fedarena.candidates import Question
-from fedarena.defense import Reading
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.view import Candidates, Population
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.core.text.numbers import number
+from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
+from fedarena.federation.population import halves
+from fedarena.goals.candidates import Question
 from fedarena.goals.goal import Challenge, Sights, span, values
+from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.ranking import Ranking, outsiders
-from fedarena.membership import membership_metrics
-from fedarena.percent import number
-from fedarena.population import halves
-from fedarena.released import model_of
-from fedarena.rng import Rng
-from fedarena.threat import EVERYONE, Form, NotApplicable, Party, Threat
-from fedarena.view import Candidates, Population
+from fedarena.goals.released_model import model_of
 
 if TYPE_CHECKING:
-    from fedarena.book import Book
-    from fedarena.defense import Defense
-    from fedarena.problem import Problem
-    from fedarena.records import Record
-    from fedarena.summary import Cell
+    from fedarena.cli.output.pairing_table import Cell
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import Book
+    from fedarena.problem.problem import Problem
+    from fedarena.records.record import Record
 
 MOST = 5000
 """Members asked about at most, and as many strangers."""
 
 
 class TrainingMembership(Ranking):
-    """The answer is one `fedarena.attack.Scores`, held against which candidates are members."""
+    """The answer is one `fedarena.contracts.inference.Scores`, held against which candidates are members."""
 
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
     undefended: ClassVar[Form] = "paper"

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
+from fedarena.core.tensors import Tensors
 from fedarena.models.init import draw
-from fedarena.tensors import Tensors
 
 M = TypeVar("M", bound=nn.Module)
 

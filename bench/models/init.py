@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from fedarena.tensors import Tensors
+from fedarena.core.tensors import Tensors
 
 Law = Callable[[nn.Linear | nn.Conv2d, torch.Generator], tuple[Tensor, Tensor]]
 """(layer, generator) → (weight, bias) with the shapes of the layer's own weight and [d_out]."""

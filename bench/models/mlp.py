@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class MLP(Architecture):
-    """A plain chain, so that `fedarena.forms.stacked` can train it for many clients at once."""
+    """A plain chain, so that `fedarena.problem.client_steps.stacked` can train it for many clients at once."""
 
     options: Options
 

@@ -8,11 +8,11 @@ from collections import OrderedDict
 import torch
 from torch import nn
 
+from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, blank
 from fedarena.models.cards.mlp_two_stage import Options
 from fedarena.models.mlp import ACTIVATIONS
 from fedarena.models.preprocess import head
-from fedarena.tensors import Tensors
 
 WIDTH = 32
 

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.torchvision_import import import_torchvision
 from fedarena.datasets import checksum, folders
-from fedarena.errors import UserError
 from fedarena.models.architecture import Architecture, blank, image_shape
 from fedarena.models.cards.mobilenet_head import Options
 from fedarena.models.preprocess import head
-from fedarena.rng import Rng
-from fedarena.vision import import_torchvision
 
 FEATURES = 1280
 STANDARD = "mobilenet_v2-b0353104.pth"

@@ -17,9 +17,9 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
+from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, blank, image_shape
 from fedarena.models.cards.resnet import Options
-from fedarena.tensors import Tensors
 
 WIDTHS = (16, 32, 64)
 

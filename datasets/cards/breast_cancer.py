@@ -1,6 +1,6 @@
 """Card of `breast-cancer`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 SHA256 = "ffd52ff63161991574e6ea2d8c33a659e4fdf8ba9d87c462021470e38e8d6718"
 """sha256 of x_train, y_train, x_test, y_test one after the other (C order, little-endian)."""

@@ -1,6 +1,6 @@
 """Card of `diabetes`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 SHA256 = "1bac4b891682e0c403589b74aee54b4f10e9edf78fa6b19e9ccdd4aadffdada5"
 """sha256 of x_train, y_train, x_test, y_test one after the other (C order, little-endian)."""

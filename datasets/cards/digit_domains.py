@@ -1,6 +1,6 @@
 """Card of `digit-domains`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 PARTS = ("mnist", "usps", "digits")
 """The data sets that it is made from; the place of each is the number of its domain."""

@@ -1,6 +1,6 @@
 """Card of `digits`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 SHA256 = "ce5aacd0884ee31156f9a04eb6b0828059edc1b9f5f4962ca2023bf1174f18e5"
 """sha256 of x_train, y_train, x_test, y_test one after the other (C order, little-endian)."""

@@ -1,6 +1,6 @@
 """Card of `olivetti`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 from fedarena.datasets.spec import File, Spec
 
 SPEC = Spec(

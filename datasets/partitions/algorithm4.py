@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
-from fedarena.options import NoOptions
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.errors import UserError
-from fedarena.plural import plural
+from fedarena.core.errors import UserError
+from fedarena.core.text.plural import plural
 
 Labels = npt.NDArray[np.int64 | np.float32]
 Shards = list[npt.NDArray[np.int64]]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fedarena.core.errors import UserError
 from fedarena.datasets.partitions.cards import DirichletOptions
 from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
-from fedarena.errors import UserError
 
 DRAWS = 1000
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedarena.core.errors import UserError
+from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.check import Labels, Shards, check_clients
-from fedarena.errors import UserError
-from fedarena.options import NoOptions
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.check import Labels, Shards, check_clients
-from fedarena.options import NoOptions
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:

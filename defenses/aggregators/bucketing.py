@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Call, Wrapper
+from fedarena.contracts.aggregator import Aggregate, Call, Wrapper
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.cards.bucketing import Options
-from fedarena.errors import UserError
-from fedarena.rng import Rng
 
 
 class Bucketing(Wrapper):

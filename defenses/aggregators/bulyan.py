@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.coordinates import Values, by_coordinate, middle
 from fedarena.defenses.aggregators.geometry import Geometry, geometry
 from fedarena.defenses.aggregators.krum import ranking

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.dnc import Options
 from fedarena.defenses.aggregators.geometry import by_content
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.defenses.aggregators.cards.fltrust import Options
 from fedarena.defenses.aggregators.lengths import lengths
 

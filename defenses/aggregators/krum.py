@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.geometry import Geometry, Order, geometry
 
 

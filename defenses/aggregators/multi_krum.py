@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.multi_krum import Options
 from fedarena.defenses.aggregators.geometry import geometry
 from fedarena.defenses.aggregators.krum import ranking

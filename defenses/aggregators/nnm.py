@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Call, Wrapper, require
+from fedarena.contracts.aggregator import Aggregate, Call, Wrapper, require
 from fedarena.defenses.aggregators.geometry import Geometry, geometry
 
 

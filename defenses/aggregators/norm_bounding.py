@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.norm_bounding import Options
 from fedarena.defenses.aggregators.lengths import clipping, lengths, median
 

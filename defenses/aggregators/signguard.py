@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call, require
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.signguard import Options
 from fedarena.defenses.aggregators.geometry import Matrix
 from fedarena.defenses.aggregators.lengths import clipping, lengths, median

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ CARD = Card(
     name="baffle",
     kind="defense",
     title="BAFFLE: training by loss differences, without backpropagation",
-    target="fedarena.defenses.baffle:Baffle",
+    target="fedarena.defenses.baffle.protocol:Baffle",
     options=Options,
     paper="Does Federated Learning Really Need Backpropagation?",
     authors="Feng, Pang, Du, Chen, Yan, Lin",

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ CARD = Card(
     name="dbcl",
     kind="defense",
     title="DBCL: matrix sketching of the weights",
-    target="fedarena.defenses.dbcl:DBCL",
+    target="fedarena.defenses.dbcl.protocol:DBCL",
     options=Options,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ CARD = Card(
     name="pbpfl",
     kind="defense",
     title="PBPFL: the server hides its model behind masks that cancel",
-    target="fedarena.defenses.pbpfl:PBPFL",
+    target="fedarena.defenses.pbpfl.protocol:PBPFL",
     options=Options,
     paper="Practical and Bilateral Privacy-preserving Federated Learning",
     authors="Feng, Yang, Fang, Xia, Tang",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.defenses.cards import dp_sgd
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ CARD = Card(
     name="two-stage",
     kind="defense",
     title="Two-stage DP and Byzantine-resilient aggregation",
-    target="fedarena.defenses.two_stage:TwoStage",
+    target="fedarena.defenses.two_stage.protocol:TwoStage",
     options=Options,
     paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
     authors="Xiang, Wang, Lin, Wang",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.defenses.cards import two_stage
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ CARD = Card(
     name="two-stage-hardened",
     kind="defense",
     title="Two-stage aggregation that looks at every score and at each client's uploads over time",
-    target="fedarena.defenses.two_stage_hardened:TwoStageHardened",
+    target="fedarena.defenses.two_stage.hardened:TwoStageHardened",
     options=Options,
-    equations="both tests in fedarena.defenses.two_stage_hardened; everything else as two-stage",
+    equations="both tests in fedarena.defenses.two_stage.hardened; everything else as two-stage",
     departures=(
         "Not from a paper: a change to two-stage that was tried against rank-map and bank.",
         "The server keeps two average uploads of each client, 2d numbers a client.",
         "The bound on an honest signal takes batches for their nominal size; Poisson batches may be larger.",
     ),
-    check="what it lets through and what it costs: tests/defenses/test_two_stage_hardened.py",
+    check="what it lets through and what it costs: tests/defenses/two_stage/test_hardened.py",
     facts=(
         ("down", "W"),
         ("up", "g = (1/b)(Σ normalised gradients + N(0, σ²))"),

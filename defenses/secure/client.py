@@ -17,11 +17,11 @@ from __future__ import annotations
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure import shamir
 from fedarena.defenses.secure.key_agreement import SIZE, Agree, KeyPair, agree
 from fedarena.defenses.secure.messages import BOX, INDEX, KEYS, MASKING, SEALING, pack, unpack
 from fedarena.defenses.secure.stream import Words, words
-from fedarena.rng import Rng
 
 
 class Refused(Exception):

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedarena.contracts.secure_sum import TooLarge
 from fedarena.defenses.secure.stream import Words
-from fedarena.secure import TooLarge
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors, require_company
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.pairwise_masks import Options
 from fedarena.defenses.secure.client import Client
 from fedarena.defenses.secure.fixed_point import FixedPoint, signed
 from fedarena.defenses.secure.key_agreement import Once
 from fedarena.defenses.secure.server import Server
 from fedarena.defenses.secure.stream import read
-from fedarena.errors import UserError
-from fedarena.rng import Rng
-from fedarena.secure import Exchange, SecureSum, TooFewSurvivors, require_company
 
 
 class PairwiseMasks(SecureSum):

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.defenses.secure import shamir
 from fedarena.defenses.secure.key_agreement import SIZE, KeyPair, agree
 from fedarena.defenses.secure.messages import BOX, MASKING, pack, unpack
 from fedarena.defenses.secure.stream import Words, read, words
-from fedarena.secure import TooFewSurvivors
 
 
 class Server:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fedarena.rng import Rng
+from fedarena.core.rng import Rng
 
 PRIME = 2**256 + 297
 """The least prime above 2^256: every 32-byte secret is an element."""

@@ -26,10 +26,10 @@ import math
 import torch
 from torch import Tensor
 
+from fedarena.contracts.secure_sum import Exchange, SecureSum, require_company
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.zero_sum import Options
-from fedarena.errors import UserError
-from fedarena.rng import Rng
-from fedarena.secure import Exchange, SecureSum, require_company
 
 
 class ZeroSum(SecureSum):

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from fedarena import compose, registry
 from fedarena.attacks.cards.gradient_estimate import Options
 from fedarena.attacks.gradient_estimate import GradientEstimates
-from fedarena.engine import run_groups
-from fedarena.errors import UserError
-from fedarena.problem import ProblemSpec
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.spec import GroupSpec
-from fedarena.tensors import Tensors
-from fedarena.threat import FORMS, PARTIES, NotApplicable, Threat
-from fedarena.view import Observation, View
+from fedarena.contracts.view import Observation, View
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec
+from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.runs.engine import run_groups
 
 
 def found(

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from membership_play import digits, play
+from helpers.membership_views import digits, play
 from torch import Tensor
 
-from fedarena.attack import Labels
 from fedarena.attacks.cards.last_layer_label import Options
 from fedarena.attacks.last_layer_label import LastLayerLabel, moved, name_classes, showing
-from fedarena.label_guess import label_metrics, prior_label_metrics
-from fedarena.rng import Rng
-from fedarena.tensors import Tensors
-from fedarena.threat import NotApplicable
-from fedarena.view import Simulator, View
+from fedarena.contracts.inference import Labels
+from fedarena.contracts.view import Simulator, View
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
+from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 
 BIAS, ROWS = LastLayerLabel(Options()), LastLayerLabel(Options(evidence="rows"))
 

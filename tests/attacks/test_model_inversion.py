@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedarena.attack import Portraits
 from fedarena.attacks.cards.model_inversion import Options
 from fedarena.attacks.model_inversion import Cost, ModelInversion, directions, in_clear, smooth
-from fedarena.predictor import BlackBox, Predictor, WhiteBox
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import Tensors
-from fedarena.threat import Threat
-from fedarena.view import Population, View
+from fedarena.contracts.final_model import BlackBox, Predictor, WhiteBox
+from fedarena.contracts.inference import Portraits
+from fedarena.contracts.view import Population, View
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import Threat
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 SHAPE, CLASSES = (1, 8, 8), 3
 LOSS = Cost("loss", "cross-entropy")

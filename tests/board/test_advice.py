@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from board_play import make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_honest
 
 from fedarena.board.advice import advice, apart, difference
 from fedarena.board.board import Board, Cell
 from fedarena.board.standing import Cut, Score, read_cut
-from fedarena.mean import mean
+from fedarena.core.text.mean import mean
 
 NAMES = ("fedavg", "dbcl", "two-stage")
 

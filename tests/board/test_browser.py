@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from big_board import DEFENSES, HOSTILE, big_board
-from board_play import make_board, make_cell
-from test_html import save_pictures
+from helpers.big_board import DEFENSES, HOSTILE, big_board
+from helpers.board import make_board, make_cell
+from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.html import page
 from fedarena.board.standing import Cut, Standing, read_cut, standings, threats_on
 from fedarena.board.words import average, case, counts, labelled, score, times
-from fedarena.threat import EVERYONE, KNOWLEDGE
+from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

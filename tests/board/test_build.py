@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suite_play import READ, measure, records_in
+from helpers.suite import READ, measure, records_in
 
 from fedarena.board.board import Board, Cell
 from fedarena.board.build import Asked, build, doubt
 from fedarena.board.published import from_json, to_json
-from fedarena.records import Record
+from fedarena.records.record import Record
 
 ONE = f"""
 title = "One cell"

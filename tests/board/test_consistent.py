@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from board_play import consistent, make_board, make_cell
+from helpers.board import consistent, make_board, make_cell
+from helpers.paths import REPORTS
 
 from fedarena.board.board import Arena, Board, Cell, Honest
 from fedarena.board.consistent import contradictions
 from fedarena.board.load import load_board
 
-REPORTS = Path(__file__).resolve().parents[2] / "reports"
 PUBLISHED = ("baseline", "digits", "fashion")
 
 

@@ -6,12 +6,12 @@ import csv
 import io
 
 import pytest
-from big_board import big_board
-from board_play import make_board, make_cell
+from helpers.big_board import big_board
+from helpers.board import make_board, make_cell
 
 from fedarena.board.board import Board
 from fedarena.board.csv import to_csv
-from fedarena.mean import mean
+from fedarena.core.text.mean import mean
 
 
 def read(board: Board) -> list[dict[str, str]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from board_play import make_board
+from helpers.board import make_board
+from helpers.paths import REPORTS
 
 from fedarena.board.published import from_json, to_json
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
-REPORTS = Path(__file__).resolve().parents[2] / "reports"
 Tamper = Callable[[dict[str, Any]], object]
 CELL, HONEST = "cell 1 (digits · fedavg · dlg · server · paper)", "honest run 1 (digits · fedavg)"
 POISON = "cell 7 (digits · fedavg · sign-flip · client · paper · own)"

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from big_board import HOSTILE, big_board
-from board_play import make_board, make_cell, make_honest
+from helpers.big_board import HOSTILE, big_board
+from helpers.board import make_board, make_cell, make_honest
+from helpers.pictures import save_pictures
 
 from fedarena.board import html as web
 from fedarena.board.advice import advice
@@ -28,13 +29,6 @@ def data_of(text: str) -> dict[str, Any]:
     assert found is not None
     data: dict[str, Any] = json.loads(found[1])
     return data
-
-
-def save_pictures(folder: Path, key: str, images: np.ndarray, guesses: np.ndarray) -> None:
-    """As fedarena.board.gallery keeps them."""
-    (folder / "pictures").mkdir(exist_ok=True)
-    steps = [np.rint(255 * x).astype(np.uint8) for x in (images, guesses)]
-    np.savez_compressed(folder / "pictures" / f"{key}.npz", originals=steps[0], guesses=steps[1])
 
 
 def test_nothing_is_asked_of_the_network() -> None:

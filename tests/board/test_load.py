@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from suite_play import TINY, measure, planned, records_in
+from helpers.suite import TINY, measure, planned, records_in
 
 from fedarena.board.board import Board
 from fedarena.board.load import find_folder, load_board
 from fedarena.board.published import to_json
 from fedarena.board.standing import standings
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_what_is_missing_is_missing_and_one_seed_is_one_seed(ran: Path, tmp_path
 
 
 def test_a_planned_suite_without_records_is_a_board_of_missing_cells(tmp_path: Path) -> None:
-    from fedarena.suite.plan import write_plan
+    from fedarena.runs.suite.plan import write_plan
 
     _, plan = planned(TINY, tmp_path)
     write_plan(plan, tmp_path / "out")

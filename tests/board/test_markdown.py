@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from big_board import HOSTILE, big_board
-from board_play import make_board, make_cell
+from helpers.big_board import HOSTILE, big_board
+from helpers.board import make_board, make_cell
 
 from fedarena.board.markdown import page, ranking
 from fedarena.board.standing import Cut, read_cut, standings
 from fedarena.board.words import HOW, labelled, score
-from fedarena.markdown import escape
+from fedarena.core.text.markdown import escape
 
 
 def rows_of(text: str) -> list[list[str]]:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from board_play import make_board
 from conftest import Bench
+from helpers.board import make_board
 
 from fedarena.board.board import Board, Cell
 from fedarena.board.load import load_board
 from fedarena.board.merge import merge
 from fedarena.board.standing import Cut, standings
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 PROBLEM = """
 seeds = [0, 1]

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from big_board import big_board
-from board_play import make_arena, make_board, make_cell, make_honest
+from helpers.big_board import big_board
+from helpers.board import make_arena, make_board, make_cell, make_honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedarena.board.standing import Cut, read_cut, standings, threats_on, within, worst
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 
 def test_the_worst_case_is_the_lowest_mean_and_keeps_its_own_interval() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from big_board import big_board
-from board_play import make_arena, make_board, make_cell, make_honest
+from helpers.big_board import big_board
+from helpers.board import make_arena, make_board, make_cell, make_honest
 
 from fedarena.board.board import Board
 from fedarena.board.standing import Cut, Score, read_cut, standings, worst
 from fedarena.board.words import case, counts, interval, labelled, marks, notes, score, seeds, times, unmeasured
-from fedarena.mean import Mean
+from fedarena.core.text.mean import Mean
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from board_play import consistent, make_board
-from gate_play import change_cells, wide_board
+from helpers.board import consistent, make_board
+from helpers.gate import change_cells, wide_board
 
 from fedarena import cli
 from fedarena.board.board import Board, Cell
 from fedarena.board.published import to_json
 from fedarena.cli import compare
-from fedarena.errors import UserError
+from fedarena.core.errors import UserError
 
 Compare = Callable[..., tuple[int, str]]
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedarena import registry
-from fedarena.cards import Card
 from fedarena.cli import data
+from fedarena.core import registry
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
 from fedarena.datasets import fetch as fetching
 from fedarena.datasets.archive import Archive
-from fedarena.errors import UserError
 
 Bench = Callable[..., tuple[int, str]]
 

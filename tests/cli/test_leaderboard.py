@@ -10,17 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from board_play import consistent, make_board, make_cell, make_honest
+from helpers.board import consistent, make_board, make_cell, make_honest
+from helpers.paths import REPORTS
 from rich.console import Console
 
 from fedarena.board.load import load_board
 from fedarena.board.published import from_json, to_json
 from fedarena.board.standing import read_cut, threats_on, within
-from fedarena.cli import leaderboard, leaderboard_output, main
-from fedarena.errors import UserError
+from fedarena.cli import leaderboard, main
+from fedarena.cli.output import leaderboard as leaderboard_output
+from fedarena.core.errors import UserError
 
 Bench = Callable[..., str]
-DIGITS = Path(__file__).resolve().parents[2] / "reports" / "digits"
+DIGITS = REPORTS / "digits"
 
 
 @pytest.fixture

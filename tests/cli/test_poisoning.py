@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fedarena.attacks.alie import z_max
+from fedarena.attacks.poisoning.alie import z_max
 from fedarena.cli import main
-from fedarena.mean import mean
-from fedarena.percent import percent
-from fedarena.records import SCHEMA
+from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import percent
+from fedarena.records.record import SCHEMA
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 

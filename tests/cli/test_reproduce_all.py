@@ -15,17 +15,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import reproduce_play
 import torch
+from helpers import toy_table
 
 from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
-from fedarena.errors import UserError
-from fedarena.fidelity import measuring
-from fedarena.fidelity.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
-from fedarena.where import Where
+from fedarena.core.errors import UserError
+from fedarena.reproduce.page import measuring
+from fedarena.reproduce.page.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
+from fedarena.reproduce.place import Where
 
-TABLE = reproduce_play.TABLE
+TABLE = toy_table.TABLE
 Reproduce = Callable[..., tuple[int, str]]
 
 
@@ -41,7 +41,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
         log.unlink(missing_ok=True)
         return lines
 
-    with reproduce_play.alone():
+    with toy_table.alone():
         yield read
 
 
@@ -79,7 +79,7 @@ def test_a_table_goes_on_where_it_stopped(reproduce: Reproduce, begun: Callable[
 def test_the_result_of_a_table_says_what_its_parts_took(reproduce: Reproduce) -> None:
     result = json.loads(reproduce(TABLE, "--seeds=1", "--json", "--jobs=1")[1])
     assert [row["seed"] for row in result["rows"]] == [1, 1, 1]
-    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in reproduce_play.PIECES]
+    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in toy_table.PIECES]
     assert all(p["cpu_seconds"] >= 0 and p["fedarena"] and "commit" in p for p in result["parts"])
     assert not any("cpu_seconds" in row for row in result["rows"])
 
@@ -136,10 +136,10 @@ def test_two_processes_give_what_one_gives(begun: Callable[[], list[str]], tmp_p
     code = f"""
 import sys
 from fedarena.reproduce import TABLES
-from fedarena.fidelity.measuring import measure
-from fedarena.fidelity.parts import Asked
-from fedarena.where import Where
-TABLES[{TABLE!r}] = "reproduce_play"
+from fedarena.reproduce.page.measuring import measure
+from fedarena.reproduce.page.parts import Asked
+from fedarena.reproduce.place import Where
+TABLES[{TABLE!r}] = "helpers.toy_table"
 asked = [Asked({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
 told = []
 for jobs in (1, 2):
@@ -155,7 +155,7 @@ assert told[-1] == 1.0
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    here = str(Path(reproduce_play.__file__).parent)
+    here = str(Path(toy_table.__file__).parents[1])
     search = os.pathsep.join(p for p in (here, os.environ.get("PYTHONPATH", "")) if p)
     return {**os.environ, "PYTHONPATH": search, "TOY_LOG": str(folder / "log"), **more}
 
@@ -168,7 +168,7 @@ def test_a_killed_measurement_loses_the_part_in_flight_and_no_other(
 import sys
 from fedarena.reproduce import TABLES
 TABLES.clear()
-TABLES[{TABLE!r}] = "reproduce_play"
+TABLES[{TABLE!r}] = "helpers.toy_table"
 from fedarena.cli import main
 sys.exit(main({words!r}))
 """
@@ -217,7 +217,7 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
         except Exception as error:
             return [{"accuracy": None, "note": str(error)}]
 
-    monkeypatch.setattr(reproduce_play, "rows", rows)
+    monkeypatch.setattr(toy_table, "rows", rows)
     asked = [Asked(TABLE, "red, one", 0)]
     ((place, found),) = measuring.measure(asked, Where(), 1, lambda share, text: None, until=time.time() + 0.2)
     assert place == 0
@@ -244,7 +244,7 @@ def test_progress_tells_how_long_a_part_would_have_taken(
     clock = iter([0.0, 0.0, 0.0, 99.0])
     cpu = iter([5.0, 15.0])
     monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
-    monkeypatch.setattr(reproduce_play, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
+    monkeypatch.setattr(toy_table, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
     asked = [Asked(TABLE, "red, one", 0)]
     assert list(measuring.measure(asked, Where(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
@@ -282,7 +282,7 @@ def test_a_result_that_is_no_number_is_told(
     def rows(piece: str, *args: Any) -> list[dict[str, Any]]:
         return [{"accuracy": float("nan")}] if piece == "red, one" else [{"accuracy": 0.6}]
 
-    monkeypatch.setattr(reproduce_play, "rows", rows)
+    monkeypatch.setattr(toy_table, "rows", rows)
     code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert code == 1
     assert verdicts(out)[:2] == ["not measured", "held"]
@@ -357,7 +357,7 @@ def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_no
     where = Where(device="cuda")
     ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
     assert part.device == "cuda"
-    monkeypatch.setattr(reproduce_play, "CPU_ALONE", "it counts toys", raising=False)
+    monkeypatch.setattr(toy_table, "CPU_ALONE", "it counts toys", raising=False)
     ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
     assert part.device == "cpu"
 
@@ -375,7 +375,7 @@ def test_a_device_that_would_do_nothing_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("fedarena.device._repeatable", lambda: None)  # of this process from then on
+    monkeypatch.setattr("fedarena.core.device._repeatable", lambda: None)  # of this process from then on
     assert main(["reproduce", *words, "--device=cuda"]) == 2
     assert said in capsys.readouterr().err
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedarena.board.gallery import load as load_pictures
 from fedarena.cli import main
+from fedarena.records.pictures import load as load_pictures
 
 QUICK = [
     "--rounds=6",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from suite_play import POISON, READ, TINY, start, write_suite
+from helpers.suite import POISON, READ, TINY, start, write_suite
 
 from fedarena.cli import main
 
@@ -17,9 +17,9 @@ Call = Callable[..., tuple[int, str, str]]
 PLUGIN = """
 import os
 from dataclasses import dataclass
-from fedarena.attack import Inference, Watch
-from fedarena.cards import Card
-from fedarena.options import NoOptions
+from fedarena.contracts.inference import Inference, Watch
+from fedarena.core.card import Card
+from fedarena.core.options import NoOptions
 
 
 class Base(Inference):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.paths import DATA
 
 from fedarena.datasets.npz import Array
-
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the real files."""
-    folder = Path(os.environ.get("FEDARENA_DATA") or BESIDE)
+    folder = DATA
     if not (folder / "usps.npz").is_file():
         pytest.skip(f"no data files in {folder}: set FEDARENA_DATA")
     return folder

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedarena import datasets, registry
+from fedarena import datasets
+from fedarena.core import registry
+from fedarena.core.errors import UserError
 from fedarena.datasets import checksum
 from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.errors import UserError
 
 FILES = ["bank-marketing", "cifar10", "cifar100", "fashion-mnist", "ham10000", "mnist", "olivetti", "usps"]
 

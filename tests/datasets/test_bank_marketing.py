@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedarena import datasets, registry
-from fedarena.datasets import bank
+from fedarena import datasets
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.datasets import bank_marketing as bank
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.npz import KEYS
 from fedarena.datasets.survey import verify
-from fedarena.errors import UserError
 
 HEADER = (
     "age;job;marital;education;default;balance;housing;loan;contact;day;month;duration;campaign;pdays;previous;"

@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedarena import datasets, registry
+from fedarena import datasets
 from fedarena.cli import data as command
+from fedarena.core import registry
+from fedarena.core.errors import UserError
 from fedarena.datasets.cards.digit_domains import CARD, PARTS
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.digit_domains import resized, together
 from fedarena.datasets.npz import Array
 from fedarena.datasets.survey import survey, verify
-from fedarena.errors import UserError
 
 Little = Callable[..., dict[str, Array]]
 

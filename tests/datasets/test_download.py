@@ -39,7 +39,7 @@ def test_usps_becomes_bytes(tmp_path: Path) -> None:
 
 
 def test_cifar_batches_become_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedarena.vision import import_torchvision
+    from fedarena.core.torchvision_import import import_torchvision
 
     torchvision = import_torchvision()
     monkeypatch.setattr(torchvision.datasets.CIFAR10, "_check_integrity", lambda self: True)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fedarena import datasets
+from fedarena.core.errors import UserError
 from fedarena.datasets.cards.lfw import CARD
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.lfw import by_person, cut
 from fedarena.datasets.npz import Array, Arrays
 from fedarena.datasets.survey import survey, verify
-from fedarena.errors import UserError
 
 LABELS = ("person", "gender", "race", "smile")
 

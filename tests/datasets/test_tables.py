@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
-from fedarena import datasets, registry
+from fedarena import datasets
 from fedarena.cli import data as command
 from fedarena.cli.problem_args import add_problem_arguments, read_problem, read_settings
+from fedarena.core import registry
+from fedarena.core.errors import UserError
 from fedarena.datasets.cards.diabetes import UNIT
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.datasets.split import checksum, stratified
 from fedarena.datasets.survey import survey, verify
 from fedarena.datasets.tables import to_unit
-from fedarena.errors import UserError
-from fedarena.problem import build
+from fedarena.problem.problem import build
 
 # -- scaling ---------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fedarena import datasets
+from fedarena.core.errors import UserError
 from fedarena.datasets.cards.utkface import CARD
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.npz import Array
 from fedarena.datasets.survey import survey, verify
-from fedarena.errors import UserError
 
 
 @pytest.fixture(scope="module")

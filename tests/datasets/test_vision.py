@@ -15,7 +15,7 @@ def python(code: str) -> None:
 
 def test_torchvision_imports_and_its_transforms_work() -> None:
     python(
-        "from fedarena.vision import import_torchvision as load\n"
+        "from fedarena.core.torchvision_import import import_torchvision as load\n"
         "assert load() is load()\n"
         "import torch, torchvision\n"
         "from torchvision.transforms.functional import hflip\n"
@@ -42,7 +42,7 @@ def test_operators_that_exist_are_left_alone() -> None:
 def test_a_stranger_to_the_operators_is_told_so() -> None:
     import torch
 
-    from fedarena.vision import import_torchvision
+    from fedarena.core.torchvision_import import import_torchvision
 
     torchvision = import_torchvision()
     if torchvision.extension._has_ops():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from fedarena.core.errors import UserError
 from fedarena.defenses import accountant
-from fedarena.errors import UserError
 
 EPSILONS = (2.0, 1.0, 0.5, 0.25, 0.125)
 FASHION = (1.497e-4, 320 / 59990, 1500)

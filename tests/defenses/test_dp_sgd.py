@@ -6,21 +6,21 @@ import math
 
 import pytest
 import torch
-from dbcl_play import cnn, mlp, parameters, samples
+from helpers.dbcl import cnn, mlp, parameters, samples
 from torch.func import grad, vmap
 
-from fedarena.batch import Batch
-from fedarena.defense import Cohort, State
+from fedarena.contracts.defense import Cohort, State
+from fedarena.contracts.transcript import Seen
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import flatten, row, rows, stack
+from fedarena.core.threat import Threat
 from fedarena.defenses import accountant
 from fedarena.defenses.cards.dp_sgd import Options
 from fedarena.defenses.dp_sgd import DPSGD
-from fedarena.errors import UserError
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.task import Task
-from fedarena.tensors import flatten, row, rows, stack
-from fedarena.threat import Threat
-from fedarena.transcript import Seen
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
 
 QUIET = {"epsilon": None}
 

@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 import torch
 
-from fedarena import federation
-from fedarena.problem import Problem, ProblemSpec, build
-from fedarena.registry import find
-from fedarena.rng import Rng
-from fedarena.schedule import Schedule
-from fedarena.tensors import flatten
+from fedarena.core.registry import find
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import flatten
+from fedarena.federation import rounds as federation
+from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.schedule import Schedule
 
 SHARED = {
     # option: (another value, settings that both sides share)

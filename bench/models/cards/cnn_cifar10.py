@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 from fedarena.models.cards.laws import init_option
 
 
@@ -27,5 +27,5 @@ CARD = Card(
     departures=(
         "The authors' code draws larger initial weights for sketched layers; here every layer follows the option init.",
     ),
-    check="2,048 features into the dense layer on 3x32x32 inputs: tests/bench/test_models.py",
+    check="2,048 features into the dense layer on 3x32x32 inputs: tests/models/test_models.py",
 )

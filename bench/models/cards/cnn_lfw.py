@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -46,5 +46,5 @@ CARD = Card(
             "the paper trains for 20,000 iterations.",
         ),
     ),
-    check="255,938 parameters on 1x62x47 inputs and 2 classes: tests/bench/test_cnn_lfw.py",
+    check="255,938 parameters on 1x62x47 inputs and 2 classes: tests/models/test_cnn_lfw.py",
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 from fedarena.models.cards.laws import init_option
 
 
@@ -27,5 +27,5 @@ CARD = Card(
     departures=(
         "The authors' code draws larger initial weights for sketched layers; here every layer follows the option init.",
     ),
-    check="582,026 parameters on 1x28x28 inputs and 10 classes: tests/bench/test_models.py",
+    check="582,026 parameters on 1x28x28 inputs and 10 classes: tests/models/test_models.py",
 )

@@ -1,6 +1,6 @@
 """Card and options of `cnn-two-stage`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 from fedarena.models.cards.mlp_two_stage import DEPARTURES, Options
 
 CARD = Card(
@@ -15,5 +15,5 @@ CARD = Card(
     url="https://arxiv.org/abs/2304.09762",
     equations="Table 7",
     departures=DEPARTURES,
-    check="21,802 parameters on 1x28x28 inputs and 10 classes: tests/bench/test_models.py",
+    check="21,802 parameters on 1x28x28 inputs and 10 classes: tests/models/test_models.py",
 )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedarena.options import option
+from fedarena.core.options import option
 
 ACTIVATIONS = ("hardswish", "relu", "selu")
 NORMS = ("none", "group", "batch")

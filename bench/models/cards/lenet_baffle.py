@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
 from fedarena.models.cards.layers import BATCH_FACT, activation_option, norm_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -37,5 +37,5 @@ CARD = Card(
         "before the activation; where theirs would stand is not known.",
     ),
     facts=(BATCH_FACT,),
-    check="26,730 parameters on 1x32x32 inputs and 10 classes (the paper: 2.7e4): tests/bench/test_baffle_models.py",
+    check="26,730 parameters on 1x32x32 inputs and 10 classes (the paper: 2.7e4): tests/models/test_baffle_models.py",
 )

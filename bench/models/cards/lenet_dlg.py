@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 from fedarena.models.cards.laws import init_option
 
 
@@ -24,5 +24,5 @@ CARD = Card(
     year=2019,
     url="https://arxiv.org/abs/1906.08935",
     equations="Section 5; the authors' code for the layers and U(−½, ½)",
-    check="768 features into the dense layer on 3x32x32 inputs, 588 on 1x28x28: tests/bench/test_models.py",
+    check="768 features into the dense layer on 3x32x32 inputs, 588 on 1x28x28: tests/models/test_models.py",
 )

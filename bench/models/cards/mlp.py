@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -28,5 +28,5 @@ CARD = Card(
     year=2017,
     url="https://arxiv.org/abs/1602.05629",
     equations="Section 3, the 2NN of 200 units a layer; DBCL's MLP is the same",
-    check="199,210 parameters on 28x28 inputs and 10 classes: tests/bench/test_models.py",
+    check="199,210 parameters on 28x28 inputs and 10 classes: tests/models/test_models.py",
 )

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
-from fedarena.options import option
 
 ACTIVATIONS = ("elu", "relu")
 
@@ -48,5 +48,5 @@ CARD = Card(
     url="https://arxiv.org/abs/2304.09762",
     equations="Table 8",
     departures=DEPARTURES,
-    check="25,450 parameters on 28x28 inputs and 10 classes: tests/bench/test_models.py",
+    check="25,450 parameters on 28x28 inputs and 10 classes: tests/models/test_models.py",
 )

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ CARD = Card(
             "not how well a pretrained model learns",
         ),
     ),
-    check="2,223,872 frozen and 12,810 trained parameters with 10 classes: tests/bench/test_baffle_models.py",
+    check="2,223,872 frozen and 12,810 trained parameters with 10 classes: tests/models/test_baffle_models.py",
 )

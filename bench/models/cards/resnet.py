@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ CARD = Card(
     ),
     check="270,896, 464,432 and 851,504 parameters on 3x32x32 inputs and 10 classes at depth 20, 32 and 56 with "
     "skip=add (He et al., Table 6: 0.27 M, 0.46 M, 0.85 M; PBPFL's 0.85 MB of ResNet56 are millions of parameters, "
-    "3.4 MB as 32-bit numbers): tests/bench/test_resnet.py",
+    "3.4 MB as 32-bit numbers): tests/models/test_resnet.py",
     facts=(
         ("skip=concat", "247,744, 391,888 and 680,176 parameters at depth 20, 32 and 56"),
         (

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.models.cards.laws import init_option
 from fedarena.models.cards.layers import BATCH_FACT, activation_option, norm_option
-from fedarena.options import option
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,5 @@ CARD = Card(
         ("no option std", "the first norm, after a convolution without bias, divides any factor on the pixels out"),
     ),
     check="302,778 parameters on 3x32x32 inputs and 10 classes, norms have none (BAFFLE: 3.0e5): "
-    "tests/bench/test_baffle_models.py",
+    "tests/models/test_baffle_models.py",
 )

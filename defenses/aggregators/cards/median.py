@@ -1,6 +1,6 @@
 """Card of `median`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 CARD = Card(
     name="median",

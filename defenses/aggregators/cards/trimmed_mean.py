@@ -1,6 +1,6 @@
 """Card of `trimmed-mean`."""
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
 
 CARD = Card(
     name="trimmed-mean",

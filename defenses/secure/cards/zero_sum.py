@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedarena.cards import Card
-from fedarena.options import option
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ CARD = Card(
         (
             "repeat",
             "differences of the parts of every client's upload are in clear; in the adaptive form server and "
-            "eavesdropper read them as 'shared mask' (fedarena.shared_mask)",
+            "eavesdropper read them as 'shared mask' (fedarena.contracts.shared_mask)",
         ),
         ("client knows", "its own mask"),
         ("eavesdropper knows", "what the server knows"),

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fedarena import registry
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.partitions.domains import split
-from fedarena.division import divide
-from fedarena.errors import UserError
-from fedarena.options import NoOptions
-from fedarena.problem import ProblemSpec
-from fedarena.rng import Rng
+from fedarena.problem.data_split import divide
+from fedarena.problem.problem import ProblemSpec
 
 SPEC = ProblemSpec("digits", "mlp", "domains", 12)
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedarena import registry
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.algorithm4 import split as algorithm4
 from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions
 from fedarena.datasets.partitions.dirichlet import split as dirichlet
 from fedarena.datasets.partitions.iid import split as iid
-from fedarena.errors import UserError
-from fedarena.options import NoOptions
 
 NAMES = ["algorithm4", "dirichlet", "iid"]
 

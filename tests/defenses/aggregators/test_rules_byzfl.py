@@ -15,12 +15,12 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from helpers.rules import NAMES, Uploads, rule, run, tried, uploads
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from rules_play import NAMES, Uploads, rule, run, tried, uploads
 from torch import Tensor
 
-from fedarena.vision import declare_operators
+from fedarena.core.torchvision_import import declare_operators
 
 declare_operators()  # ByzFL imports torchvision, whose compiled operators need not be there
 byzfl = pytest.importorskip("byzfl", reason="ByzFL is not installed")

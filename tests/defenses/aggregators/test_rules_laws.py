@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 import torch
+from helpers.rules import NAMES, ROBUST, RULES, WRAPPERS, Uploads, call, rule, run, tried, uploads
 from hypothesis import given
 from hypothesis import strategies as st
-from rules_play import NAMES, ROBUST, RULES, WRAPPERS, Uploads, call, rule, run, tried, uploads
 from torch import Tensor
 
-from fedarena.aggregator import Aggregator
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.core.errors import UserError
 from fedarena.defenses.aggregators.geometry import geometry
-from fedarena.errors import UserError
 
 BUCKETS = 2
 EVERYWHERE = [(name, "") for name in RULES] + [(name, wrapper) for wrapper in WRAPPERS for name in RULES]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from rules_play import NAMES, WRAPPERS, rule, run
+from helpers.rules import NAMES, WRAPPERS, rule, run
 from torch import Tensor
 
-from fedarena import registry
+from fedarena.core import registry
 
 OTHER: dict[tuple[str, str], dict[str, Any]] = {
     ("multi-krum", "m"): {"m": 3},

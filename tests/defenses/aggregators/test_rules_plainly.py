@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from helpers.rules import Uploads, call, rule, run, tried, uploads
 from hypothesis import given
 from hypothesis import strategies as st
-from rules_play import Uploads, call, rule, run, tried, uploads
 from sklearn.cluster import MeanShift, estimate_bandwidth
 from torch import Tensor
 
-from fedarena.aggregator import Aggregate, Aggregator, Call
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.bulyan import closest_mean
-from fedarena.options import NoOptions
-from fedarena.rng import Rng
 
 Row = Sequence[float]
 

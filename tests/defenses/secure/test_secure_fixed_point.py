@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedarena.core.errors import UserError
 from fedarena.defenses.secure.fixed_point import FixedPoint
-from fedarena.errors import UserError
 
 BITS = st.sampled_from([32, 64])
 BOUNDS = st.floats(1e-12, 1e12)

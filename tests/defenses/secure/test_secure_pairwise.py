@@ -8,18 +8,18 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 import torch
+from helpers.secure import play
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secure_play import play
 from torch import Tensor
 
+from fedarena.contracts.secure_sum import TooFewSurvivors
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.pairwise_masks import CARD, Options
 from fedarena.defenses.secure.fixed_point import FixedPoint
 from fedarena.defenses.secure.key_agreement import Once
 from fedarena.defenses.secure.pairwise import PairwiseMasks
-from fedarena.errors import UserError
-from fedarena.rng import Rng
-from fedarena.secure import TooFewSurvivors
 
 
 def vectors(n: int, d: int, dtype: torch.dtype = torch.float64) -> Tensor:

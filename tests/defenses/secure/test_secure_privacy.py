@@ -7,8 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from secure_play import Play, play, secrets, uniform, without
+from helpers.secure import Play, play, secrets, uniform, without
 
+from fedarena.contracts.secure_sum import TooFewSurvivors
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure import shamir
 from fedarena.defenses.secure.cards.pairwise_masks import Options
 from fedarena.defenses.secure.client import Client, Refused
@@ -18,8 +20,6 @@ from fedarena.defenses.secure.messages import BOX, KEYS, pack, unpack
 from fedarena.defenses.secure.pairwise import PairwiseMasks
 from fedarena.defenses.secure.server import Server
 from fedarena.defenses.secure.stream import Words, words
-from fedarena.rng import Rng
-from fedarena.secure import TooFewSurvivors
 
 FAIR = 1e-3
 """p-values below it are called not uniform; the seeds are fixed, so that a test always comes out the same."""

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure.shamir import PRIME, SHARE, join, split, weights
-from fedarena.rng import Rng
 
 
 @given(st.data(), st.integers(0, 2**256 - 1), st.integers(1, 12), st.integers(0, 2**32))

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers.secure import uniform
 from scipy.stats import norm
-from secure_play import uniform
 
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.zero_sum import CARD, Options
 from fedarena.defenses.secure.zero_sum import ZeroSum
-from fedarena.errors import UserError
-from fedarena.rng import Rng
 
 
 def test_masks_sum_to_zero_and_have_the_spread() -> None:

@@ -2,8 +2,8 @@
 
 import torch
 
-from fedarena.attack import Inference, Reconstruction, Watch
-from fedarena.cards import Card
+from fedarena.contracts.inference import Inference, Reconstruction, Watch
+from fedarena.core.card import Card
 
 
 class MeanImage(Inference):

@@ -4,9 +4,9 @@ import hashlib
 
 import numpy as np
 
-from fedarena.cards import Card
+from fedarena.core.card import Card
+from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.rng import Rng
 
 PER_CLASS = 60
 

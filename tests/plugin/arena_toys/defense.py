@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card
-from fedarena.defense import Defense
+from fedarena.contracts.defense import Defense
+from fedarena.core.card import Card
+from fedarena.core.options import option
 from fedarena.defenses.fedavg import FedAvg
-from fedarena.options import option
 
 
 @dataclass(frozen=True)

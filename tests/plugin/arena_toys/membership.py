@@ -2,8 +2,8 @@
 
 import torch.nn.functional as F
 
-from fedarena.attack import Inference, Scores, Watch
-from fedarena.cards import Card
+from fedarena.contracts.inference import Inference, Scores, Watch
+from fedarena.core.card import Card
 
 
 class TakingAway(Inference):

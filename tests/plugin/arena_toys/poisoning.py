@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card
-from fedarena.options import option
-from fedarena.poisoning import Poisoning
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core.card import Card
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Comparative elimination: the mean of the n − f shortest uploads."""
 
-from fedarena.aggregator import Aggregate, Aggregator, require
-from fedarena.cards import Card
+from fedarena.contracts.aggregator import Aggregate, Aggregator, require
+from fedarena.core.card import Card
 
 
 class Shortest(Aggregator):

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.cards import Card
-from fedarena.errors import UserError
-from fedarena.options import option
-from fedarena.secure import Exchange, SecureSum, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, require_company
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
+from fedarena.core.options import option
 
 
 @dataclass(frozen=True)

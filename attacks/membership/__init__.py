@@ -1,0 +1,1 @@
+"""Membership inference: which candidate samples a batch or a training set held."""

@@ -1,0 +1,1 @@
+"""Attacks by corrupted clients, which take part in training."""

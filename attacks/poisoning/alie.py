@@ -1,0 +1,65 @@
+"""ALIE, "A Little Is Enough" (Baruch, Baruch & Goldberg, NeurIPS 2019, Algorithm 3).
+
+    every colluder sends μ − z·σ, coordinate by coordinate
+    s = ⌊n/2 + 1⌋ − m                          honest supporters needed for a majority
+    z = Φ⁻¹((n − m − s)/(n − m))               so far out that s honest uploads lie further
+
+μ and σ are mean and standard deviation of the honest uploads, n all clients, m the corrupted ones.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+from fedarena.attacks.cards.alie import Options
+from fedarena.attacks.poisoning.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
+from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
+
+
+class ALIE(Poisoning):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.alie.Options`."""
+
+    options: Options
+    knowledge = ("own", "omniscient")
+    tunes = {"z": (0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
+
+    @property
+    def z(self) -> float | None:
+        """The one that is set, else the paper's."""
+        return self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        z = self.z
+        return {"z": z} if self.options.z is None and z is not None else {}
+
+    def applies(self) -> NotApplicable | None:
+        n, m, z = self.ground.clients, self.ground.corrupted, self.z
+        if self.options.tune > 1:
+            z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
+        if z is None:
+            return NotApplicable(
+                f"the paper's z is not defined for {m} corrupted of {n} clients, who need or have no supporters: "
+                "set z, or tune=2 or more"
+            )
+        if z <= 0:
+            return NotApplicable(
+                f"with {m} of {n} clients the paper's z is {z:.2f}, which does no harm: set z, or tune=2 or more"
+            )
+        return needs_two(self.ground, "the standard deviation")
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        mean, deviation = mean_and_deviation(honest_rows(self.ground, sight))
+        z = self.z or 0.0  # undefined only where one is tuned, and this is the first that is tried
+        return same(mean - z * deviation, sight), memory
+
+
+def z_max(n: int, m: int) -> float | None:
+    """The paper's z for m corrupted clients of n; None where no honest supporter is needed (s ≤ 0) or left."""
+    s = n // 2 + 1 - m
+    if not 0 < s < n - m:
+        return None
+    return NormalDist().inv_cdf((n - m - s) / (n - m))

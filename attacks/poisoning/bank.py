@@ -1,0 +1,197 @@
+"""Banked reputation: help the model until the server trusts the senders, then strike.
+
+Against servers that remember who was right, such as the second stage of the two-stage protocol, whose scores are
+never taken away again. With v the direction and g what is sent (the server subtracts it):
+
+    bank      v = ∇L on own samples                     better than any honest upload, which is noisy
+    strike    labels    v = ∇L' on own samples with labels y + 1 mod classes
+              sideways  v = ∇L' without its component along ∇L: what a score against ∇L does not see (`tilt` adds a
+                        little of ∇L: what such a score rewards)
+              ascent    v = −∇L
+
+    disguise  rank    g = rank map of v (`fedarena.attacks.poisoning.gaussianize`): norm and distribution of honest
+    noise, none
+                      of its randomness
+              noise   g = v·ℓ/‖v‖ + N(0, σ_u²I), ℓ the length of one sample's noiseless upload: what a batch whose
+                      samples all agree would give, and the protocol's own noise
+              plain   g = v·ℓ/‖v‖, ℓ the mean length of what the colluders would send by the protocol
+
+    cancel    where noise z is part of what is sent, −z is in the colluder's next round: for servers that average over
+              rounds
+
+    decoys    during a strike so many colluders send 10·‖g‖·unit(z/√d + 4/√d·g/‖g‖), z ~ N(0, I): for rules such as DnC,
+              which drop the uploads farthest along the direction of largest variance. That direction is now the
+              decoys', and by the second term the strikers lie four standard deviations of noise nearer to them than
+              honest uploads, so that it is these which are dropped
+
+Rounds before turn·T bank. From then on it strikes until the end, or burn_rounds rounds of striking and bank_rounds
+rounds of banking take turns.
+
+Wrong labels are the worse strike: the model comes to rest at less than chance, where the server's reference gradient is
+not even opposed to the uploads, while ascent drives it where honest gradients and their scores grow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.cards.bank import Options
+from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.attacks.poisoning.gaussianize import gaussianize
+from fedarena.attacks.poisoning.rank_map import NO_NOISE
+from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.core.threat import NotApplicable
+
+FAR, LEAN = 10.0, 4.0
+"""Of decoys: their length in uploads, and how many standard deviations of noise nearer to them strikers lie."""
+
+
+class Bank(Poisoning):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.bank.Options`."""
+
+    options: Options
+    knowledge = ("own", "omniscient")
+    tunes_begin = True
+    tunes = {"turn": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)}  # noqa: RUF012  (a ClassVar of the base)
+
+    def __init__(self, options: Any, ground: Ground) -> None:
+        super().__init__(options, ground)
+        if self.options.tune and self.options.tune_rounds:
+            raise UserError(
+                f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
+                "may end before the strike"
+            )
+        if self.options.decoys >= ground.corrupted:
+            raise UserError(
+                f"attack bank: option 'decoys' is {self.options.decoys}, allowed: fewer than option 'corrupted', which "
+                f"is {ground.corrupted}, or nobody strikes"
+            )
+        if self.options.strike != "ascent":
+            require_classes(ground, "bank", f"option 'strike' is {self.options.strike}")
+        noisy, disguise = ground.defense.noise_std > 0, self.options.disguise
+        self.disguise = {True: "rank", False: "plain"}[noisy] if disguise == "auto" else disguise
+        if self.disguise == "rank" and self.options.strength > 1:
+            raise UserError(
+                f"attack bank: option 'strength' is {self.options.strength:g}, allowed with disguise=rank: 1 at most, "
+                "for it is a cosine"
+            )
+        if self.options.cancel and not self._draws_noise:
+            raise UserError(
+                f"attack bank: option 'cancel' is true, allowed with disguise={disguise} and strength="
+                f"{self.options.strength:g}: false, for what is sent holds no noise (disguise=noise does, and "
+                "disguise=rank where strength is below 1)"
+            )
+
+    def applies(self) -> NotApplicable | None:
+        if self.disguise in ("rank", "noise") and not self.ground.defense.noise_std > 0:
+            return NotApplicable(NO_NOISE)
+        return None
+
+    def begins_after(self, first: int) -> int:
+        rounds = range(first, self.ground.task.schedule.rounds)
+        return next((t for t in rounds if self.strikes(t)), self.ground.task.schedule.rounds)
+
+    def strikes(self, round: int) -> bool:
+        """Whether this round is one of the harmful ones."""
+        since = round - self.ground.task.schedule.at(self.options.turn)
+        burn, bank = self.options.burn_rounds, self.options.bank_rounds
+        return since >= 0 and (not burn or since % (burn + bank) < burn)
+
+    def culminates(self, round: int) -> bool:
+        return self.strikes(round) and not self.strikes(round + 1)
+
+    @property
+    def _draws_noise(self) -> bool:
+        """Whether noise of the attacker's own is part of an upload."""
+        return self.disguise == "noise" or (self.disguise == "rank" and self.options.strength < 1)
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
+        v, like, generator = self._direction(sight, x, y), row(sight.own, 0), rng.child("noise").torch()
+        z = None
+        if self._draws_noise:
+            z, memory = self._noise(v, sight, memory, generator)
+        if self.disguise == "rank":
+            sent = self._ranked(v, z, sight.size, generator)
+        else:
+            length = (
+                rows(sight.own).norm(dim=1).mean()
+                if self.disguise == "plain"
+                else flatten(self.ground.defense.noiseless(sight.down, x[:1], y[:1])).norm()
+            )
+            sent = (self.options.strength * length * v).repeat(sight.size, 1)
+            if z is not None:
+                sent = sent + self.ground.defense.noise_std * z
+        if self.options.decoys and self.strikes(sight.round):
+            sent = _behind(sent, min(self.options.decoys, sight.size - 1), rng.child("decoys").torch())
+        return shaped(sent, like), memory
+
+    def _direction(self, sight: Sight, x: Tensor, y: Tensor) -> Tensor:
+        """v, of length 1. Omniscient attackers add the mean honest upload, as far as it is no noise."""
+        sign = -1.0 if self.strikes(sight.round) else 1.0
+        if sign < 0 and self.options.strike != "ascent":
+            v = self._gradient(sight, x, (y + 1) % self.ground.task.n_classes)
+            if self.options.strike == "sideways":
+                right = self._gradient(sight, x, y)
+                v = _unit(_unit(v - (v @ right) * right) + self.options.tilt * right)
+        else:
+            v = sign * self._gradient(sight, x, y)
+        if sight.honest_clients:
+            seen = rows(sight.honest)
+            mean = seen.mean(0)
+            noise = self.ground.defense.noise_std**2 * mean.numel() / len(seen)
+            signal = float((1 - noise / mean.square().sum().clamp_min(1e-30)).clamp_min(0))
+            v = v + sign * signal * _unit(mean)
+        return _unit(v)
+
+    def _gradient(self, sight: Sight, x: Tensor, y: Tensor) -> Tensor:
+        """∇L, of length 1, where the broadcast is the model in clear and clients send gradients.
+
+        That is what the second stage compares with; the mean of bounded per-sample gradients, which a client of a DP
+        protocol would send, scores less. Elsewhere what a client would send.
+        """
+        task, down, init = self.ground.task, sight.down, self.ground.init
+        clear = {name: t.shape for name, t in down.items()} == {name: t.shape for name, t in init.items()}
+        if not (clear and task.schedule.fedsgd):
+            return _unit(flatten(self.ground.defense.noiseless(down, x, y)))
+        return _unit(flatten(torch.func.grad(task.loss)(dict(down), x, y)))
+
+    def _noise(self, like: Tensor, sight: Sight, memory: Tensors, generator: torch.Generator) -> tuple[Tensor, Tensors]:
+        """N(0, I) [f_t, d]; with `cancel` minus that of a colluder's last round, where it is still `owed`."""
+        z = torch.randn(sight.size, len(like), generator=generator).to(like)
+        if not self.options.cancel:
+            return z, memory
+        owed = memory.get("owed", z.new_zeros(self.ground.clients, len(like)))
+        members = torch.tensor(sight.clients, device=z.device)
+        due = owed[members]
+        pays = due.any(dim=1, keepdim=True)
+        z = torch.where(pays, -due, z)
+        return z, {**memory, "owed": owed.index_copy(0, members, torch.where(pays, 0.0, z))}
+
+    def _ranked(self, v: Tensor, z: Tensor | None, size: int, generator: torch.Generator) -> Tensor:
+        """The rank map of v, or of v among noise z [f_t, d]: [f_t, d]. One row for all unless something is drawn."""
+        std, form, a = self.ground.defense.noise_std, self.options.form, self.options.strength
+        if z is not None:
+            v = a * gaussianize(v, 1.0, "quantiles", generator) + (1 - a * a) ** 0.5 * z
+        elif form == "sample":
+            v = v.repeat(size, 1)
+        return gaussianize(v, std, form, generator).expand(size, -1)
+
+
+def _unit(v: Tensor) -> Tensor:
+    unit: Tensor = v / v.norm().clamp_min(1e-30)
+    return unit
+
+
+def _behind(sent: Tensor, decoys: int, generator: torch.Generator) -> Tensor:
+    """Uploads [f_t, d] of which the first ones are decoys for the others."""
+    strike, d = sent[-1], sent.shape[1]
+    z = torch.randn(decoys, d, generator=generator).to(sent) + LEAN * _unit(strike)
+    far = FAR * strike.norm() * z / z.norm(dim=1, keepdim=True)
+    return torch.cat([far, sent[decoys:]])

@@ -1,0 +1,20 @@
+"""What attacks that work on classes need of the data."""
+
+from __future__ import annotations
+
+from fedarena.contracts.poisoning import Ground
+from fedarena.core.errors import UserError
+
+
+def require_classes(ground: Ground, attack: str, what: str = "") -> None:
+    """Refuse data whose labels are numbers to an attack that puts one class in another's place.
+
+    Args:
+        what: the option's value that asks for classes, as "option 'strike' is labels"; empty where all values do.
+
+    Raises:
+        UserError: naming the attack and the kind of data.
+    """
+    if not ground.task.n_classes:
+        said = f"{what}, but " if what else ""
+        raise UserError(f"attack {attack}: {said}the data set's labels are numbers, allowed: a data set with classes")

@@ -1,0 +1,47 @@
+"""Delayed: honest until round τ·T, then another attack (Xiang et al. 2023, "adaptive attack", Table 5: TTBB = τ).
+
+Until then an omniscient attacker sends copies of the uploads of random honest clients, as in the paper; another
+one follows the protocol on its own samples.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from fedarena.attacks.cards.delayed import Options
+from fedarena.contracts.poisoning import Around, Sight
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.problem.batch import Batch
+
+
+class Delayed(Around):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.delayed.Options`."""
+
+    options: Options
+    knowledge = ("own", "omniscient")
+    tunes_begin = True
+    tunes = {"start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)}  # noqa: RUF012  (a ClassVar of the base)
+
+    def begins_after(self, first: int) -> int:
+        return self.inner.begins_after(max(first, math.ceil(self.ground.task.schedule.at(self.options.start))))
+
+    def waits(self, round: int) -> bool:
+        """Whether the colluders still behave in this round."""
+        return round < self.ground.task.schedule.at(self.options.start)
+
+    def culminates(self, round: int) -> bool:
+        return not self.waits(round) and self.inner.culminates(round)
+
+    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+        return batch if self.waits(round) else self.inner.batch(batch, round, rng)
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        if not self.waits(sight.round):
+            return self.inner.craft(sight, memory, rng)
+        if not sight.honest_clients:
+            return sight.own, memory
+        chosen = torch.randint(len(sight.honest_clients), (sight.size,), generator=rng.torch())
+        return {name: t[chosen.to(t.device)] for name, t in sight.honest.items()}, memory

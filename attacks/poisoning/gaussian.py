@@ -1,0 +1,39 @@
+"""Gaussian uploads: N(0, s²) on every coordinate, fresh for each colluder and round.
+
+With s the noise of the defense itself the upload is an honest one without its signal (Xiang et al. 2023,
+Section 3.2); where there is no such noise it is the classical N(0, 200²) of Blanchard et al. 2017, Section 6.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fedarena.attacks.cards.gaussian import CLASSICAL, Options
+from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, shaped
+
+
+class Gaussian(Poisoning):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.gaussian.Options`."""
+
+    options: Options
+    follows = False
+
+    @property
+    def std(self) -> float:
+        """s."""
+        if self.options.std is not None:
+            return self.options.std
+        return self.ground.defense.noise_std or CLASSICAL
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        return {"std": self.std} if self.options.std is None else {}
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        # An upload need not look like the broadcast; one of a single sample shows names and shapes.
+        like = self.ground.defense.noiseless(sight.down, *self.ground.data.draw(1, rng.child("shape")))
+        flat = flatten(like)
+        noise = torch.randn(sight.size, len(flat), generator=rng.child("noise").torch()).to(flat)
+        return shaped(self.std * noise, like), memory

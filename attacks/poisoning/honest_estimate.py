@@ -1,0 +1,45 @@
+"""What colluding clients take for the honest uploads of a round.
+
+An omniscient attacker sees them. Another one takes what its own clients would have sent by the protocol as a
+sample of the same law (Baruch et al. 2019, Section 3; Fang et al. 2020, Section 4.3.2).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.poisoning import Ground, Sight
+from fedarena.core.tensors import Tensors, row, rows, shaped
+from fedarena.core.threat import NotApplicable
+
+
+def honest_rows(ground: Ground, sight: Sight) -> Tensor:
+    """Uploads [n, d], n ≥ 1: the honest ones when omniscient and any took part, else the attacker's own."""
+    seen = rows(sight.honest) if ground.knows == "omniscient" else None
+    return rows(sight.own) if seen is None or not len(seen) else seen
+
+
+def all_rows(sight: Sight) -> Tensor:
+    """Every upload [n, d] of the round that the attacker knows, as if nobody attacked."""
+    parts = [sight.own, sight.honest] if sight.honest else [sight.own]
+    return torch.cat([rows(part) for part in parts])
+
+
+def mean_and_deviation(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation √(Σ(x − mean)²/n) of each column of x [n, d]; the deviation of one row is 0."""
+    return x.mean(0), x.std(0, correction=0)
+
+
+def same(vector: Tensor, sight: Sight) -> Tensors:
+    """One upload [d], sent by every colluder: [f_t, ...]."""
+    return shaped(vector.repeat(sight.size, 1), row(sight.own, 0))
+
+
+def needs_two(ground: Ground, what: str) -> NotApplicable | None:
+    """Why an attack that rests on how uploads spread cannot start with one corrupted client and its own data."""
+    if ground.knows == "own" and ground.corrupted < 2:
+        return NotApplicable(
+            f"with knows=own {what} is taken over the corrupted clients' own uploads, and there is only 1: needs 2"
+        )
+    return None

@@ -1,0 +1,41 @@
+"""Label flipping: honest training on wrong labels (Fang et al. 2020, Section 5.1; Xiang et al. 2023, Section 3.2).
+
+    I → H − 1 − I,    H classes
+
+The upload is what the protocol makes of the flipped batch: its noise, momentum and norm are those of an honest one.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.cards.label_flip import Options
+from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.contracts.poisoning import Ground, Poisoning
+from fedarena.core.rng import Rng
+from fedarena.problem.batch import Batch
+
+
+class LabelFlip(Poisoning):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.label_flip.Options`."""
+
+    options: Options
+
+    def __init__(self, options: Options, ground: Ground) -> None:
+        """Raises UserError where the labels are numbers."""
+        super().__init__(options, ground)
+        require_classes(ground, "label-flip")
+
+    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+        if self.options.samples == "one":
+            x, y = self.ground.data.draw(1, rng.child("sample"))
+            batch = Batch(x[None], y[None])
+        return Batch(batch.x, self.flip(batch.y, rng.child("labels")))
+
+    def flip(self, y: Tensor, rng: Rng) -> Tensor:
+        """Classes of any shape → other classes: mirrored, or each of the others alike likely."""
+        classes = self.ground.task.n_classes
+        if self.options.labels == "reverse":
+            return classes - 1 - y
+        return (y + torch.randint(1, classes, y.shape, generator=rng.torch()).to(y.device)) % classes

@@ -1,0 +1,73 @@
+"""Steering BAFFLE: K loss differences for a gradient of the attacker's choice.
+
+    u_k = λ σ z_kᵀ g*                                            (central differences: 2 λ σ z_kᵀ g*)
+
+The server knows an upload only by its K numbers and steps along the z_k alone, which every client can expand from the
+seed. Whoever knows them writes down the differences that would be measured if its gradient were λ g*, without any loss
+behind them. It is not bound to forward passes: g* is computed by backpropagation on its own samples.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import torch
+from torch.func import grad
+
+from fedarena.attacks.cards.steer import Options
+from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, scale
+from fedarena.core.threat import NotApplicable
+from fedarena.defenses.baffle.directions import directions
+from fedarena.defenses.baffle.protocol import Baffle
+from fedarena.defenses.baffle.wire import DIFFERENCES, SEED
+
+
+class Steer(Poisoning):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.steer.Options`."""
+
+    options: Options
+    follows = False
+    tunes = {"strength": (1.0, 4.0, 16.0, 64.0)}  # noqa: RUF012  (a ClassVar of the base)
+    only_length = ("strength",)
+
+    def __init__(self, options: Options, ground: Ground) -> None:
+        """Raises UserError for target=flip where the labels are numbers."""
+        super().__init__(options, ground)
+        if options.target == "flip":
+            require_classes(ground, "steer", "option 'target' is flip")
+
+    def applies(self) -> NotApplicable | None:
+        defense = self.ground.defense
+        if not isinstance(defense, Baffle):
+            return NotApplicable("no shared perturbations: uploads are not loss differences along known directions")
+        if not defense.task.schedule.fedsgd:
+            return NotApplicable("with local epochs no loss difference is uploaded")
+        if defense.options.law:
+            return NotApplicable("the run is simulated in law: there are no loss differences to write")
+        if defense.own_seeds:
+            return NotApplicable("clients perturb with seeds of their own, so that no direction is shared")
+        if defense.options.downlink == "scalars":
+            return NotApplicable("with downlink=scalars this attack, which keeps no model, is not sent one")
+        return None
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        defense = self.ground.defense
+        assert isinstance(defense, Baffle)
+        wanted = flatten(scale(self.options.strength, self._target(sight.down, rng)))
+        z = islice(directions(int(sight.down[SEED]), defense.n), defense.options.directions)
+        halves = 2.0 if defense.options.scheme == "central" else 1.0
+        u = torch.stack([one.to(wanted) @ wanted for one in z]) * (halves * defense.options.sigma)
+        return {DIFFERENCES: u.repeat(sight.size, 1)}, memory
+
+    def _target(self, down: Tensors, rng: Rng) -> Tensors:
+        """g*, named and shaped like the parameters."""
+        task = self.ground.task
+        x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
+        params = {name: down[name] for name, _ in task.model.named_parameters()}
+        if self.options.target == "flip":
+            y = task.n_classes - 1 - y
+        g: Tensors = grad(task.loss)(params, x, y)
+        return g if self.options.target == "flip" else scale(-1.0, g)

@@ -1,0 +1,1 @@
+"""Property inference: whether a batch held samples with a property."""

@@ -1,0 +1,237 @@
+"""Property inference (Melis, Song, De Cristofaro & Shmatikov, IEEE S&P 2019, Algorithm 3), through any protocol.
+
+In each round attacked the attacker lets the client function run on batches of its own, some of samples that all have
+the property and some of samples that all lack it, and learns to tell what comes of them. Then it is shown what the
+victim sent, or what it could make of it:
+
+    forest         a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
+    round-forest   a random forest in each round, on more batches
+    ridge          a linear classifier in each round (`fedarena.attacks.property.round_ridge`)
+
+A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
+Which classifier is best, and what of an update a forest is best shown (`fedarena.attacks.property.update_features`),
+the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of samples that it held back.
+In the paper form these would tell it nothing: its own updates never went through the protocol, and any features tell
+those apart.
+
+Of several clients' mean one is taken to have the property, drawn for each batch, and the others to lack it: 'the
+property of one participant' of Section 4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.cards.property_inference import Options
+from fedarena.attacks.property.forest import forest_scores
+from fedarena.attacks.property.own_batches import Lesson, OwnBatches
+from fedarena.attacks.property.round_ridge import STRENGTHS, ridge_scores
+from fedarena.attacks.property.update_features import reader
+from fedarena.contracts.inference import GoalName, Inference, Progress, PropertyScores, Scores, Watch
+from fedarena.contracts.view import View
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten
+from fedarena.core.threat import NotApplicable
+from fedarena.goals.metrics.membership import membership_metrics
+from fedarena.problem.schedule import Schedule
+
+FEWEST = 3
+"""Rounds without which no two can be attacked."""
+
+CHECKS = 4
+"""Own batches of either kind on which classifiers are tried, in each round."""
+
+FOREST, ROUND_FOREST, RIDGE = "forest", "round-forest", "ridge"
+BEST = "best"
+SLOPES = "slopes"
+TRIED = ("margins", SLOPES)
+"""Features among which features=best takes its choice; the paper form takes the first."""
+
+
+class Classifier(NamedTuple):
+    """What tells batches apart.
+
+    Attributes:
+        kind: a forest, a forest in each round, or a ridge. detail: the features it is shown; the ridge's strength.
+    """
+
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Scores of one round.
+
+    Attributes:
+        seen: of the victim's update. checks: of the attacker's own that were held back, [2·CHECKS]; none in the paper
+            form.
+    """
+
+    seen: float
+    checks: Tensor
+
+    @classmethod
+    def of(cls, scores: Tensor) -> Asked:
+        """Of the held-back ones and of the victim's, which comes last."""
+        return cls(float(scores[-1]), scores[:-1])
+
+    def standardised(self) -> Asked:
+        """In standard deviations from the mean of the held-back ones."""
+        mean, deviation = float(self.checks.mean()), float(self.checks.std()) or 1.0
+        return Asked((self.seen - mean) / deviation, (self.checks - mean) / deviation)
+
+
+class PropertyInference(Inference):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.property_inference.Options`."""
+
+    goal: ClassVar[GoalName] = "property"
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.knows_population = True
+
+    def watch(self, schedule: Schedule) -> Watch:
+        """Every `stride`-th round from `start`; all between are written down, and one after the last, by whose
+        broadcast a client learns the update."""
+        o = self.options
+        if schedule.rounds < FEWEST:
+            raise UserError(
+                f"attack property-inference: option 'rounds' is {schedule.rounds}, allowed: {FEWEST} or more: two are "
+                "attacked, and one follows them"
+            )
+        last = min(o.start + o.stride * (o.rounds - 1) + 1, schedule.rounds - 1)
+        victims = tuple(range(o.start, last, o.stride))
+        if len(victims) < 2:
+            raise UserError(
+                f"attack property-inference: option 'start' is {o.start} and option 'stride' is {o.stride}, allowed "
+                f"with {schedule.rounds} rounds: so that 2 rounds can be attacked and one is left after them"
+            )
+        return Watch(o.start, last, victims)
+
+    def run(self, view: View, rng: Rng, progress: Progress) -> PropertyScores | NotApplicable:
+        o, adaptive = self.options, view.threat.form == "adaptive"
+        own = OwnBatches.of(view, o.match_classes, adaptive, rng.child("own"))
+        wanted = (FOREST,) if not adaptive else (FOREST, ROUND_FOREST, RIDGE) if o.classifier == BEST else ()
+        wanted = wanted or (o.classifier,)
+        kinds = (o.features,) if o.features != BEST else TRIED if adaptive else TRIED[:1]
+        found: dict[Classifier, list[Asked]] = defaultdict(list)
+        shown: dict[str, list[Shown]] = defaultdict(list)
+        for i, seen in enumerate(view.observations):
+            stream = rng.child("round", i)
+            noise = seen.noise_std if adaptive else 0.0
+            count = CHECKS if adaptive else 0
+            checks = own.lesson(seen, "check", count, count, stream)
+            asked = [*noisy(checks.updates, noise, stream.child("noise", "check")), seen.target]
+            if FOREST in wanted:
+                few = own.lesson(seen, "train", o.with_batches, o.without_batches, stream.child("few"))
+                for kind, part in self._shown(kinds, few, asked, noise, stream.child("noise", "few")).items():
+                    shown[kind].append(part)
+            if ROUND_FOREST in wanted or RIDGE in wanted:
+                many = own.lesson(seen, "train", o.round_batches, o.round_batches, stream.child("many"))
+                for name, scores in self._in_round(wanted, kinds, many, asked, noise, stream).items():
+                    found[name].append(Asked.of(scores).standardised())
+            progress((i + 1) / (len(view.observations) + 1), f"round {seen.round}")
+        over_rounds = {kind: over_all(some, rng.child("forest")) for kind, some in shown.items()}
+        for kind, asked_of in over_rounds.items():
+            if not isinstance(asked_of, NotApplicable):
+                found[Classifier(FOREST, kind)] = asked_of
+        if not found:
+            return next((why for why in over_rounds.values() if isinstance(why, NotApplicable)), NO_WEIGHTS)
+        if not adaptive:
+            ((name, scored),) = found.items()
+            return PropertyScores(seen_scores(scored), None, False, name.detail == SLOPES)
+        return choose(found)
+
+    def _shown(
+        self, kinds: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng
+    ) -> dict[str, Shown]:
+        """By kind of features."""
+        updates, found = noisy(lesson.updates, noise, rng), {}
+        for kind in kinds:
+            read = reader(kind, lesson.updates)
+            x = torch.stack([read(update) for update in updates])
+            found[kind] = Shown(x, lesson.has, torch.stack([read(update).float() for update in asked]))
+        return found
+
+    def _in_round(
+        self,
+        wanted: Sequence[str],
+        kinds: Sequence[str],
+        lesson: Lesson,
+        asked: Sequence[Tensors],
+        noise: float,
+        rng: Rng,
+    ) -> dict[Classifier, Tensor]:
+        """Scores of `asked` by classifiers of this round."""
+        found: dict[Classifier, Tensor] = {}
+        if RIDGE in wanted:
+            x, queries = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, asked))
+            scores = ridge_scores(x, lesson.has.to(x.device), queries, noise)
+            found |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
+        if ROUND_FOREST in wanted:
+            for kind, shown in self._shown(kinds, lesson, asked, noise, rng.child("noise", "many")).items():
+                if shown.x.shape[1]:
+                    seen = forest_scores(shown.x, shown.has, shown.asked, rng.child("forest"))
+                    found[Classifier(ROUND_FOREST, kind)] = seen
+        return found
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Features of one round's updates.
+
+    Attributes:
+        x: of own batches [n, f]. has: which of them have the property. asked: of those to be scored, [m, f].
+    """
+
+    x: Tensor
+    has: Tensor
+    asked: Tensor
+
+
+NO_WEIGHTS = NotApplicable("what was seen has no weights, and features=code shows nothing else")
+
+
+def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
+    """One forest for all rounds."""
+    widths = {s.x.shape[1] for s in shown}
+    if widths == {0}:
+        return NO_WEIGHTS
+    if len(widths) > 1:
+        return NotApplicable("what was seen has another size in each round, and one forest for all cannot be trained")
+    x, has = torch.cat([s.x for s in shown]), torch.cat([s.has for s in shown])
+    scores = forest_scores(x, has, torch.cat([s.asked for s in shown]), rng)
+    return [Asked.of(part) for part in scores.split([len(s.asked) for s in shown])]
+
+
+def choose(found: Mapping[Classifier, Sequence[Asked]]) -> PropertyScores:
+    """The classifier that does best on what was held back."""
+    has = torch.arange(2 * CHECKS) < CHECKS
+    reached = {
+        c: membership_metrics([Scores(torch.cat([a.checks for a in asked]))], [has.repeat(len(asked))])["auc"]
+        for c, asked in found.items()
+    }
+    best = max(reached, key=lambda c: reached[c])
+    return PropertyScores(seen_scores(found[best]), reached[best], best.kind != FOREST, best.detail == SLOPES)
+
+
+def seen_scores(asked: Sequence[Asked]) -> Tensor:
+    """Of what was seen, [observations]."""
+    return torch.tensor([a.seen for a in asked], dtype=torch.float64)
+
+
+def noisy(updates: Sequence[Tensors], std: float, rng: Rng) -> list[Tensors]:
+    """With noise as the protocol's."""
+    if not std:
+        return list(updates)
+    generator = rng.torch()
+    return [{n: t + std * torch.randn(t.shape, generator=generator).to(t) for n, t in u.items()} for u in updates]

@@ -1,0 +1,140 @@
+"""Samples read off the gradient of a dense first layer with a bias, without any search.
+
+For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂W_i = ∂L/∂b_i·xᵀ, so x = ∂L/∂W_i/∂L/∂b_i
+(Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
+direction: their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
+a protocol the ratio is affine in x, and A and c are found by playing it
+(`fedarena.attacks.reconstruction.first_layer`).
+
+What A x + c leaves open is filled in by the least norm, or with `prior=population` by the samples of the attacker's own
+(`fedarena.attacks.reconstruction.image_law`). Of a batch, rows of units that are active for one sample alone show it
+(Boenisch et al. 2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from
+single rows, those first whose sample would leave [0, 1] the least: a best effort.
+
+Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
+upload is a(x)·((1 − β)∇f + β·g⁻), and with the length a(x) unknown the share of g⁻ is no constant to take away. The
+guess at what is behind these is grey; where none can be read, the attack does not apply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedarena.attacks.cards.analytic import Options
+from fedarena.attacks.reconstruction.first_layer import Affine, affine, apart, first_layer, strongest
+from fedarena.attacks.reconstruction.image_law import Gaussian, Law, Least
+from fedarena.attacks.reconstruction.matching import relative_squares
+from fedarena.attacks.reconstruction.output_labels import output_labels, shown
+from fedarena.attacks.victims import spread
+from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
+from fedarena.contracts.view import Observation, View
+from fedarena.core.rng import Rng
+from fedarena.core.threat import NotApplicable
+from fedarena.problem.schedule import Schedule
+
+
+class Analytic(Inference):
+    """The attack; see the module's docstring and `fedarena.attacks.cards.analytic.Options`."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.knows_population = options.prior == "population"
+
+    def watch(self, schedule: Schedule) -> Watch:
+        o = self.options
+        return spread("analytic", o.victims, o.start, o.window, schedule)
+
+    def unreadable(self, seen: Observation) -> str:
+        layer = first_layer(seen.target)
+        return layer if isinstance(layer, str) else ""
+
+    def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
+        law: Law = Least()
+        if view.population is not None:
+            law = Gaussian.of(view.population.x.flatten(1))
+        read: list[Reconstruction | str] = []
+        for i, seen in enumerate(view.observations):
+            found = reconstruct(view, seen, law, rng.child("analytic", i))
+            read.append(found)
+            told = found if isinstance(found, str) else f"match {found.match:.1e}"
+            progress((i + 1) / len(view.observations), f"round {seen.round}: {told}")
+        reasons = [found for found in read if isinstance(found, str)]
+        if len(reasons) == len(read):
+            return NotApplicable("; ".join(dict.fromkeys(reasons)))
+        pairs = zip(view.observations, read, strict=True)
+        return [grey(view, seen) if isinstance(found, str) else found for seen, found in pairs]
+
+
+def grey(view: View, seen: Observation) -> Reconstruction:
+    """The guess at what is behind an observation that cannot be read."""
+    like = next(iter(seen.target.values()))
+    images = torch.full((seen.images, *view.input_shape), 0.5).to(like)
+    return replace(matched_labels(view, seen, images), blind=seen.images)
+
+
+def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruction | str:
+    """The samples behind one observation, or why they cannot be read."""
+    layer = first_layer(seen.target)
+    if isinstance(layer, str):
+        return layer
+    probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
+    like = seen.target[layer.weight]
+    of = affine(view, seen, layer, probe.to(like))
+    if isinstance(of, str):
+        return of
+    rows = layer.rows(seen.target)
+    if not bool(rows[:, -1].any()):
+        return "the first layer's gradient is 0"
+    groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
+    found = [law(*_seen(group, of)) for group in groups]
+    singles = sorted((law(*_seen(row[None], of)) for row in rest), key=outside)
+    found += singles
+    blind = max(0, seen.images - len(found))  # where all rows are used up
+    found += [torch.full_like(probe, 0.5).to(rows)] * blind
+    x = torch.stack(found[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
+    return replace(matched_labels(view, seen, x), blind=blind)
+
+
+def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:
+    found, variance = strongest(rows)
+    return found, of, variance
+
+
+def outside(x: Tensor) -> float:
+    """How far a sample leaves [0, 1], in squares."""
+    return float((x - x.clamp(0, 1)).square().sum())
+
+
+def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
+    """Gives labels to samples: those that the output layer shows, in the order that would have been seen most alike.
+
+    Where none are shown all are class 0, of numbers ½.
+    """
+    n, distance, spent = seen.images, relative_squares(seen.target), 0
+    labels = output_labels(view, seen, x[None]) if shown(view, seen) else torch.zeros(n, dtype=torch.int64).to(x.device)
+    if not view.n_classes:
+        labels = torch.full((n,), 0.5).to(x)
+
+    def off(labels: Tensor) -> float:
+        y = F.one_hot(labels, view.n_classes).to(x) if view.n_classes else labels
+        return float(distance(seen.simulate(x.clamp(0, 1), y)))
+
+    least, spent, better = off(labels), 1, True
+    while better:
+        better = False
+        for i, j in combinations(range(n), 2):
+            if labels[i] == labels[j]:
+                continue
+            swapped = labels.clone()
+            swapped[[i, j]] = labels[[j, i]]
+            spent += 1
+            if (tried := off(swapped)) < least:
+                labels, least, better = swapped, tried, True
+    return Reconstruction(x, labels, least, spent)

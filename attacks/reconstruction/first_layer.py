@@ -1,0 +1,156 @@
+"""What the first dense layer shows of its input: with a bias, each row of its gradient is a multiple of one vector.
+
+Of one sample with input x the first layer W x + b has ∂L/∂W_i = δ_i xᵀ and ∂L/∂b_i = δ_i, so that x = ∂L/∂W_i / ∂L/∂b_i
+for every unit i with δ_i ≠ 0. What a protocol makes of it is a multiple of another vector that is affine in x,
+
+    rows [Γ_i, δ_i] = δ_i [A x + c, 1]
+
+with A = I and c = 0 for plain gradients, A = Sᵀ where weights are sketched, and c ≠ 0 where a network shifts its
+inputs. Whoever can play the protocol finds A and c by playing it on single pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import vmap
+
+from fedarena.contracts.view import Observation, View
+from fedarena.core.tensors import Tensors
+
+EXACT = 1e-3
+"""Relative error up to which a play counts as affine: that of float32 after several steps and products."""
+
+PLAYS = 64
+"""Plays that are run as one batch."""
+
+ALIKE = 1e-8
+"""1 − cosine up to which two rows count as multiples of the same vector."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """How the ratio of rows and bias depends on one sample: A x + c.
+
+    Attributes:
+        a: A [s, d] in double precision; None: the identity. c: [s].
+    """
+
+    a: Tensor | None
+    c: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[..., d] → [..., s]."""
+        return (x if self.a is None else x @ self.a.T) + self.c
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """The names of its gradient's parts in an observation's target."""
+
+    weight: str
+    bias: str
+
+    def rows(self, tensors: Tensors) -> Tensor:
+        """[Γ, δ], [..., units, s + 1], in double precision."""
+        return torch.cat([tensors[self.weight], tensors[self.bias].unsqueeze(-1)], -1).double()
+
+
+def first_layer(target: Tensors) -> FirstLayer | str:
+    """The first layer among what was seen, or why it cannot be read."""
+    name = next((n for n in target if n.endswith(".weight")), None)
+    if name is None:
+        return "what was seen is no gradient of layers, of which the first could be read"
+    bias = name.removesuffix("weight") + "bias"
+    if target[name].dim() != 2:
+        return "the first layer is convolutional: its gradient sums over positions, and shows no input by itself"
+    if bias not in target:
+        return "the first layer has no bias, by whose gradient its rows could be divided"
+    return FirstLayer(name, bias)
+
+
+def ratio(rows: Tensor) -> Tensor:
+    """A x + c [..., s] from exact rows [..., units, s + 1], by least squares: Σ_i δ_i Γ_i / Σ_i δ_i²."""
+    b = rows[..., -1]
+    return torch.einsum("...u,...us->...s", b, rows[..., :-1]) / b.square().sum(-1, keepdim=True)
+
+
+def strongest(rows: Tensor) -> tuple[Tensor, float]:
+    """A x + c [s] from noisy rows [units, s + 1], and the variance of its entries.
+
+    The likeliest single vector under equal noise in all entries: the right singular vector of the largest singular
+    value, scaled so that the bias's entry is 1. The variance is the noise's, by what the other singular values hold,
+    over Σ_i δ_i².
+    """
+    _, sizes, right = torch.linalg.svd(rows, full_matrices=False)
+    units, columns = rows.shape
+    noise = float(sizes[1:].square().sum()) / max(1, (units - 1) * (columns - 1))
+    vector, strength = right[0], float(sizes[0] * right[0, -1]) ** 2
+    return vector[:-1] / vector[-1], noise / max(strength, torch.finfo(torch.float64).tiny)
+
+
+def play(view: View, seen: Observation, layer: FirstLayer, x: Tensor) -> Tensor:
+    """Rows [units, s + 1] that would have been seen of copies of one sample [d], labelled 0."""
+    like = seen.target[layer.weight]
+    images = x.to(like).reshape(view.input_shape).expand(seen.images, *view.input_shape)
+    label = F.one_hot(torch.tensor(0), view.n_classes).to(like) if view.n_classes else like.new_zeros(())
+    return layer.rows(seen.simulate(images, label.expand(seen.images, *label.shape)))
+
+
+def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> Affine | str:
+    """A and c by playing the protocol, or why there are none.
+
+    Args:
+        probe: any sample [d], on which it is tried out.
+    """
+    rows = play(view, seen, layer, probe)
+    seen_of_probe, probe = ratio(rows), probe.double()
+    if not bool(torch.isfinite(seen_of_probe).all()):
+        return "a sample played through the protocol leaves no trace in the first layer's bias"
+    fitted = rows[:, -1:] * torch.cat([seen_of_probe, seen_of_probe.new_ones(1)])
+    if _off(fitted, rows) > EXACT:
+        return (
+            "one sample played through the protocol shows more than one vector in the first layer: what is seen of it "
+            "is not its gradient alone: the momentum of earlier rounds is in it, or the layer is not dense, or it is a "
+            "canonical form, in which a part along each unit's weights is gone"
+        )
+    if seen_of_probe.shape == probe.shape and _off(seen_of_probe, probe) <= EXACT:
+        return Affine(None, torch.zeros_like(probe))
+    with torch.no_grad():
+        dark = ratio(play(view, seen, layer, torch.zeros_like(probe)))
+        pixels = torch.eye(len(probe)).to(probe)
+        many = vmap(lambda x: ratio(play(view, seen, layer, x)), chunk_size=PLAYS)
+        found = Affine((many(pixels) - dark).T, dark)
+    if not _off(found(probe), seen_of_probe) <= EXACT:
+        return "what the first layer shows is not affine in a sample, by playing the protocol"
+    return found
+
+
+def apart(rows: Tensor, n: int) -> tuple[list[Tensor], Tensor]:
+    """Groups of rows [units, s + 1] that are multiples of one vector each, and the rows that agree with no other.
+
+    A ReLU unit that is active for one sample of a batch alone has a row that is a multiple of that sample's; two units
+    that mix samples agree by accident only.
+
+    Returns:
+        At most n groups, the largest first, of two rows or more; the remaining rows that are not 0.
+    """
+    rows = rows[rows[:, -1].abs() > 1e-6 * rows[:, -1].abs().max()]
+    groups: list[Tensor] = []
+    while len(groups) < n and len(rows):
+        unit = F.normalize(rows, dim=1)
+        alike = (unit @ unit.T).abs() > 1 - ALIKE
+        best = int(alike.sum(1).argmax())
+        if int(alike[best].sum()) < 2:
+            break
+        groups.append(rows[alike[best]])
+        rows = rows[~alike[best]]
+    return groups, rows
+
+
+def _off(a: Tensor, b: Tensor) -> float:
+    """‖a − b‖/‖b‖."""
+    return float((a - b).norm() / b.norm().clamp_min(torch.finfo(b.dtype).tiny))

@@ -1,0 +1,64 @@
+"""A comparison as JUnit XML: a test case for each cell, honest run and mean, as CI servers read it."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from fedarena.board.gate.compare import Comparison, Item
+from fedarena.board.gate.wording import NUMBERS, numbers, verdict
+
+SUITES = {"board": "board", "honest": "honest runs", "cell": "cells", "mean": "means over cells"}
+
+
+def junit(c: Comparison) -> str:
+    """One test suite for each group; a finding is a failure, what has no score on either board is skipped.
+
+    The elements and attributes that Jenkins, GitLab and GitHub's readers have in common: testsuites, testsuite
+    (name, tests, failures, errors, skipped, time), testcase (classname, name, time), failure (message, type), skipped,
+    system-out. Times are 0: nothing was measured here.
+    """
+    top = ElementTree.Element("testsuites", {"name": f"bench compare: {_clean(verdict(c))}"})
+    for group, title in SUITES.items():
+        items = [item for item in c.items if item.group == group]
+        if not items:
+            continue
+        suite = ElementTree.SubElement(top, "testsuite", {"name": title, "errors": "0", "time": "0"})
+        for item in items:
+            _case(suite, title, item)
+        _count(suite)
+    if not len(top):
+        _count(ElementTree.SubElement(top, "testsuite", {"name": "board", "errors": "0", "time": "0"}))
+    for name in ("tests", "failures", "skipped", "errors"):
+        top.set(name, str(sum(int(suite.get(name, "0")) for suite in top)))
+    top.set("time", "0")
+    ElementTree.indent(top)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, encoding="unicode") + "\n"
+
+
+def _case(suite: ElementTree.Element, title: str, item: Item) -> None:
+    case = ElementTree.SubElement(
+        suite, "testcase", {"classname": f"bench.compare.{title}", "name": _clean(item.name), "time": "0"}
+    )
+    table = ", ".join(f"{name} {value}" for name, value in zip(NUMBERS, numbers(item), strict=True) if value != "-")
+    if item.findings:
+        message = _clean("; ".join([*item.findings, *([table] if item.verdict and item.verdict.finding else [])]))
+        failure = ElementTree.SubElement(case, "failure", {"message": message, "type": "finding"})
+        failure.text = _clean("\n".join(t for t in (*item.findings, table, item.command) if t))
+    elif item.verdict is None:
+        ElementTree.SubElement(case, "skipped", {"message": _clean(item.reason)})
+    else:
+        told = [f"{item.verdict.outcome}: {table}", *(f.words for f in item.found)]
+        ElementTree.SubElement(case, "system-out").text = _clean("\n".join(told))
+
+
+def _count(suite: ElementTree.Element) -> None:
+    cases = suite.findall("testcase")
+    suite.set("tests", str(len(cases)))
+    suite.set("failures", str(sum(case.find("failure") is not None for case in cases)))
+    suite.set("skipped", str(sum(case.find("skipped") is not None for case in cases)))
+
+
+def _clean(text: str) -> str:
+    """Without what XML cannot hold, such as the escape sequences of a terminal in an exception's message."""
+    return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)

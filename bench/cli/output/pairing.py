@@ -1,0 +1,55 @@
+"""What every pairing of a defense and an attack is printed with: heading, notes, verdict, where the files are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from fedarena.core.text.plural import plural
+from fedarena.records.record import Record
+
+
+def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
+    """Say what met what on which problem; returns the console for what follows."""
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    problem, training = records[0]["problem"], records[0]["options"]["training"]
+    seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
+    local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
+    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['belief']})"
+    console.print(
+        f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
+        f"{problem['clients']} clients{poisoned if problem['corrupted'] else ''}, {local}, "
+        f"batch {training['batch_size']}, {training['rounds']} rounds, "
+        f"{'' if training['loss'] == 'cross-entropy' else 'loss ' + training['loss'] + ', '}"
+        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
+        highlight=False,
+    )
+    marked: dict[str, dict[str, None]] = {}
+    for record in records:
+        run = record["defense"] + (f" under {record['attack']}" if record["knows"] else "")
+        for mark in record["marks"]:
+            marked.setdefault(mark, {})[run] = None
+    for mark, runs in marked.items():
+        console.print(f"[bold]Marked[/bold] ({', '.join(runs)}): {mark}.", highlight=False)
+    if problem["data"]["subset"]:
+        console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
+    return console
+
+
+def numbered(console: Console, notes: Sequence[str]) -> None:
+    """The notes that cells refer to."""
+    for i, note in enumerate(notes, 1):
+        console.print(f"  ({i}) {note}", markup=False, highlight=False)
+
+
+def closing(console: Console, verdict: str, records: Sequence[Record], folder: Path, picture: Path | None) -> None:
+    """The verdict, and where records and picture are."""
+    console.print(f"\n[bold]Verdict.[/bold] {verdict}", highlight=False)
+    console.print(
+        f"Records: {folder / 'records'} ({plural(len(records), 'file')})", markup=False, highlight=False, soft_wrap=True
+    )
+    if picture is not None:
+        console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)

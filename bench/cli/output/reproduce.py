@@ -1,0 +1,137 @@
+"""What `bench reproduce` shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from fedarena.reproduce.page.gather import Gathered
+    from fedarena.reproduce.page.parts import Asked
+
+Compact = Callable[[Sequence[dict[str, Any]]], tuple[list[dict[str, Any]], list[str]]]
+"""All rows → the rows to be printed, and notes below them."""
+
+
+@contextmanager
+def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
+    """One bar on stderr."""
+    if quiet:
+        yield lambda share, text: None
+        return
+    columns = TextColumn("{task.percentage:3.0f} %"), BarColumn(bar_width=30), TextColumn("{task.description}")
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(file=sys.stderr)) as bars:
+        task = bars.add_task("", total=1.0)
+        yield lambda share, text: bars.update(task, completed=share, description=text)
+
+
+def laid_out(
+    result: Mapping[str, Any], measured: Sequence[str], compact: Compact | None = None
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """The heads of a table, its rows in the order of their keys, and notes below it; over several seeds means with
+    least and largest.
+
+    Args:
+        compact: how the table is laid out instead, where it says so itself.
+    """
+    notes: list[str] = []
+    if compact is not None:
+        rows, notes = compact(result["rows"])
+    else:
+        rows = over_seeds(result["rows"], measured) if measured else result["rows"]
+    heads = [str(name).replace("_", " ") for name in rows[0]]
+    return heads, [[_text(value) for value in row.values()] for row in rows], notes
+
+
+def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact: Compact | None = None) -> None:
+    """Print the table; arguments as of `laid_out`."""
+    heads, rows, notes = laid_out(result, measured, compact)
+    view = Table(box=box.SIMPLE_HEAD)
+    for head in heads:
+        view.add_column(head)
+    for row in rows:
+        view.add_row(*row)
+    # A pipe has no width to fit: rows stay whole there.
+    console = Console(width=None if sys.stdout.isatty() else max(160, Console(width=10_000).measure(view).maximum))
+    console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
+    console.print(view)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
+    console.print(f"Written to {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
+    """Print how many numbers of each table have which verdict, what is missing, and where the page is."""
+    from fedarena.reproduce.page.order import expected
+    from fedarena.reproduce.page.page import counts, missing
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    view = Table(box=box.SIMPLE_HEAD)
+    tallies = {table: counts(lines) for table, lines in found.lines.items()}
+    tallies["all"] = counts(found.all)
+    view.add_column("table")
+    view.add_column("lines", justify="right")
+    for verdict in tallies["all"]:
+        view.add_column(verdict, justify="right")
+    for table, tally in tallies.items():
+        view.add_row(table, str(sum(tally.values())), *(str(n or "") for n in tally.values()))
+    console.print(view)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for asked, reason in failed.items():
+        say(f"{asked.name}: {reason}")
+    for complaint in found.complaints:
+        say(complaint)
+    if found.missing:
+        times = [expected(one, found.times) for one in found.missing]
+        known = [t for t in times if t is not None]
+        say(f"{missing(len(times), known)} `bench reproduce --all --measure --within 30` measures for half an hour")
+    say(f"Written to {page}")
+
+
+def over_seeds(rows: Sequence[dict[str, Any]], measured: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per setting: a measured column becomes its mean, followed by [least, largest] where seeds are several.
+
+    A note belongs to one seed's row and sets none apart; of several seeds all are kept. Where there is none, the column
+    is left out.
+    """
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        setting = tuple((k, v) for k, v in row.items() if k not in (*measured, "seed", "note"))
+        groups.setdefault(setting, []).append(row)
+    found = []
+    for setting, members in groups.items():
+        one: dict[str, Any] = dict(setting) | {"seeds": len(members)}
+        for name in measured:
+            values = [m[name] for m in members if m.get(name) is not None]
+            one[name] = _spread(values)
+        if any(row.get("note") for row in rows):
+            one["note"] = "; ".join(dict.fromkeys(m["note"] for m in members if m.get("note")))
+        found.append(one)
+    return found
+
+
+def _spread(values: Sequence[float]) -> str | None:
+    if not values:
+        return None
+    text = _text(fmean(values))
+    return text if len(values) == 1 else f"{text} [{_text(min(values))}, {_text(max(values))}]"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)

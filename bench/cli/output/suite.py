@@ -1,0 +1,162 @@
+"""What `bench suite` prints."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fedarena.cli.output.suite_progress import span
+from fedarena.core.text.plural import plural
+from fedarena.records.record import Record
+from fedarena.records.store import Store
+from fedarena.runs.suite.forecast import Forecast
+from fedarena.runs.suite.plan import Plan, Planned
+from fedarena.runs.suite.run import Outcome
+from fedarena.runs.suite.suite import Suite
+
+
+def show_plan(
+    suite: Suite, plan: Plan, store: Store, expected: Forecast, folder: Path, doubts: Mapping[tuple[str, ...], str]
+) -> None:
+    """One line a problem and attack: against how many defenses, in which threats, and how much of it is there; then
+    what is n/a and why.
+
+    Args:
+        doubts: why trials that are not measured will most likely be n/a, by name.
+    """
+    console = _console()
+    seeds = ", ".join(map(str, plan.seeds))
+    several = "seed" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds:"
+    console.print(f"[bold]{suite.title}[/bold] ({several} {seeds})")
+    if suite.about:
+        console.print(suite.about, markup=False, highlight=False)
+    done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
+    view = Table(box=box.SIMPLE_HEAD)
+    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
+        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
+    reasons = {t.name: why for t in plan.trials if (why := _not_applicable(t, store, doubts))}
+    shown = ""
+    for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
+        mine = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
+        away = sum(t.name in reasons for t in mine)
+        view.add_row(
+            "" if problem == shown else problem,
+            "(nobody attacks)" if attack == "none" else attack,
+            str(len({t.defense for t in mine})),
+            _threats(mine),
+            str(len(mine)),
+            str(sum(t.key in done for t in mine)),
+            str(away) if away else "",
+        )
+        shown = problem
+    console.print(view)
+    if reasons:
+        _show_reasons(console, [t for t in plan.trials if t.name in reasons], reasons)
+    for note in store.notes():
+        console.print(note, markup=False, highlight=False)
+    console.print(
+        f"{plural(len(plan.trials), 'trial')}, {len(done)} of them in {folder}. {_rest(plan, expected)}",
+        highlight=False,
+    )
+
+
+def _threats(trials: Sequence[Planned]) -> str:
+    """Who attacks, and in which forms: "server, client × both forms", "corrupted (own) × paper"."""
+    trials = [t for t in trials if t.attack != "none"]
+    if not trials:
+        return ""
+    knows = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
+    who = f"corrupted ({knows})" if knows else ", ".join(dict.fromkeys(t.party for t in trials))
+    forms = dict.fromkeys(t.form for t in trials)
+    return f"{who} × {'both forms' if len(forms) > 1 else next(iter(forms))}"
+
+
+def _not_applicable(trial: Planned, store: Store, doubts: Mapping[tuple[str, ...], str]) -> tuple[str, str] | None:
+    """(how it is known, why) a trial is n/a; None for most."""
+    if trial.refused:
+        return "cannot be run", trial.refused
+    if trial.name in doubts:
+        return "expected", doubts[trial.name]
+    found = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
+    return ("measured", str(found[0]["reason"])) if found else None
+
+
+def _show_reasons(
+    console: Console, trials: Sequence[Planned], reasons: Mapping[tuple[str, ...], tuple[str, str]]
+) -> None:
+    """Each reason, and the attacks, defenses and threats that have it alike."""
+    threats: dict[tuple[str, str, str, str], dict[Planned, None]] = {}
+    for t in trials:
+        threats.setdefault((*reasons[t.name], t.attack, t.defense), {})[t] = None
+    defenses: dict[tuple[str, str, str, str], list[str]] = {}
+    for (source, why, attack, defense), found in threats.items():
+        defenses.setdefault((source, why, attack, _threats([*found])), []).append(defense)
+    attacks: dict[tuple[str, str, str, str], list[str]] = {}
+    for (source, why, attack, who), names in defenses.items():
+        attacks.setdefault((source, why, ", ".join(names), who), []).append(attack)
+    shown = ("", "")
+    for (source, why, on, who), names in sorted(attacks.items()):
+        if (source, why) != shown:
+            console.print(Text.assemble((f"n/a, {source}: ", "bold"), why))
+        shown = (source, why)
+        console.print(Padding(Text(f"{', '.join(names)} on {on}{f': {who}' if who else ''}"), (0, 0, 0, 4)))
+    console.print()
+
+
+def _rest(plan: Plan, expected: Forecast) -> str:
+    """What is left to do, and how long it may take."""
+    refused = sum(bool(t.refused) for t in plan.trials)
+    if refused == len(plan.trials):
+        return "None of them can be run, for the reasons above."
+    if not expected.missing:
+        return f"{f'{refused} cannot be run; nothing else' if refused else 'Nothing'} is left to do."
+    others = "other one" if expected.missing == 1 else f"{expected.missing} others"
+    if expected.seconds is None:
+        return f"Time for the {others}: not known before some are measured."
+    told = f"The {others} may take {span(expected.seconds)} of one core"
+    if not expected.own:
+        return f"{told} ({expected.source})."
+    known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
+    return f"{told}, without loading and training that they share (judged by {expected.source}{known})."
+
+
+def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> None:
+    """What was done, what is missing and why, and what to do next."""
+    console = _console()
+    counts = Counter(r["status"] for r in records)
+    told = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
+    console.print(
+        f"{plural(outcome.done, 'trial')} measured, {plural(outcome.there, 'was', 'were')} there. "
+        f"Records of the suite, one for each reading of a trial: {told or 'none'}.",
+        highlight=False,
+    )
+    failed: dict[str, list[str]] = {}
+    for r in records:
+        if r["status"] in ("failed", "diverged"):
+            who = f"{r['attack']} on {r['defense']}, seed {r['seed']}"
+            failed.setdefault(f"{r['status']}: {r['reason']}", []).append(who)
+    for why, where in failed.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        console.print(f"{where[0]}{more}: {why}", markup=False, highlight=False)
+    for where_, why in outcome.lost.items():
+        console.print(f"not measured: {where_}: {why}", markup=False, highlight=False)
+    if outcome.refused:
+        console.print(
+            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {asked}", highlight=False
+        )
+    for note in outcome.store.notes():
+        console.print(note, markup=False, highlight=False)
+    folder = outcome.store.folder
+    console.print(f"Records: {folder / 'records'}. Next: bench leaderboard {folder}", markup=False, highlight=False)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 120)

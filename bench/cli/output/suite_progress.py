@@ -1,0 +1,100 @@
+"""The bar of `bench suite`: how far it is, how long the rest may take, and what was done last.
+
+Time left is judged by what trials have cost, and not by their number: poisoned runs and readings of a run that is there
+already differ a hundredfold.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fedarena.runs.suite.run import Told
+
+PERIOD = 30.0
+"""Seconds between two lines where stderr is no terminal, such as a log of CI."""
+
+
+@contextmanager
+def progress(quiet: bool, what: str) -> Iterator[Told]:
+    """One bar on stderr, from the first word on; where stderr is no terminal, a line now and then, and at the end."""
+    if quiet:
+        yield lambda done, total, text, left: None
+    elif sys.stderr.isatty():
+        with _bar(what) as tell:
+            yield tell
+    else:
+        with _lines(what) as tell:
+            yield tell
+
+
+@contextmanager
+def _lines(what: str) -> Iterator[Told]:
+    said, last = time.monotonic(), ""
+
+    def tell(done: int, total: int, text: str, left: float | None) -> None:
+        nonlocal said, last
+        last = f"{what}: {done}/{total}"
+        if done < total and time.monotonic() - said >= PERIOD:
+            said = time.monotonic()
+            rest = [] if left is None else [_left(left)]
+            print(", ".join([last, *rest, text]), file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if last:
+            print(last, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Told]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """Time left, which goes on running between two trials."""
+
+        def render(self, task: Task) -> Text:
+            left, told = task.fields["left"], task.fields["told"]
+            if left is None or task.finished:
+                return Text("")
+            return Text(_left(left - (time.monotonic() - told)), style="progress.remaining")
+
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        Left(),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        console=Console(file=sys.stderr),
+        expand=True,
+    )
+    task = None
+
+    def tell(done: int, total: int, text: str, left: float | None) -> None:
+        nonlocal task
+        if task is None:
+            bar.start()
+            task = bar.add_task(text, total=total, completed=done, left=left, told=time.monotonic())
+        bar.update(task, completed=done, total=total, description=text, left=left, told=time.monotonic())
+
+    try:
+        yield tell
+    finally:
+        bar.stop()
+
+
+def _left(seconds: float) -> str:
+    return f"{span(seconds)} left" if seconds >= 0.5 else "longer than expected"
+
+
+def span(seconds: float) -> str:
+    """About how long, in words: "40 s", "12 min", "3.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,70 @@
+"""What a party has of the model in the end: its parameters, or its predictions.
+
+`WhiteBox` is the network itself. `BlackBox` answers queries with confidences, counts them, and lets no gradient
+through. Its parameters are in the object, as the harness has to carry it from process to process; an attack that would
+look there cheats, and no view can keep Python from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors
+from fedarena.problem.task import Task
+
+
+@dataclass(frozen=True)
+class WhiteBox:
+    """A model in clear.
+
+    Attributes:
+        task: the public facts, the architecture among them.
+        params: the model.
+    """
+
+    task: Task
+    params: Tensors
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """[n, *input_shape] → [n, outputs]; with cross-entropy the logits. Differentiable."""
+        return self.task.outputs(self.params, x)
+
+    def confidences(self, x: Tensor) -> Tensor:
+        """What the model says to who asks it, [n, outputs]: with cross-entropy softmax, else its outputs; float64."""
+        return confidences(self.task, self.outputs(x))
+
+
+@dataclass(frozen=True)
+class BlackBox:
+    """A model that can only be asked.
+
+    Attributes:
+        task: the public facts. Whoever asks may know the architecture, but not the parameters.
+    """
+
+    task: Task
+    _params: Tensors
+    _asked: list[int] = field(default_factory=lambda: [0])
+
+    @torch.no_grad()
+    def confidences(self, x: Tensor) -> Tensor:
+        """As the white box's, a thousand samples at a time; each counts as one query."""
+        self._asked[0] += len(x)
+        return confidences(self.task, torch.cat([self.task.outputs(self._params, part) for part in x.split(1000)]))
+
+    @property
+    def queries(self) -> int:
+        """How many samples were asked about so far."""
+        return self._asked[0]
+
+
+Predictor = WhiteBox | BlackBox
+
+
+def confidences(task: Task, outputs: Tensor) -> Tensor:
+    """softmax of logits, in double precision; outputs of other losses as they are."""
+    wide = outputs.double()
+    return wide.softmax(-1) if task.schedule.loss == "cross-entropy" else wide

@@ -1,0 +1,224 @@
+"""What an attack is: a function of its view that returns a guess. It never judges itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+from torch import Tensor
+
+from fedarena.contracts.view import Observation, View, seal
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+
+GoalName = Literal[
+    "reconstruction",
+    "membership",
+    "labels",
+    "extraction",
+    "property",
+    "inversion",
+    "training-membership",
+    "estimate",
+]
+"""What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
+them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
+looks like to the model, whether a sample was in the training set, or the gradient itself."""
+
+Progress = Callable[[float, str], None]
+"""Called with the share done in [0, 1] and a short text."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Which rounds an attack wants to be written down.
+
+    Attributes:
+        first: first round.
+        last: last round, inclusive.
+        victims: the rounds within them that it will attack.
+        before: how many rounds before each victim are written down; None: all of them from first to last.
+    """
+
+    first: int
+    last: int
+    victims: tuple[int, ...]
+    before: int | None = None
+
+    @property
+    def written(self) -> Sequence[int]:
+        """The rounds to be written down, ascending."""
+        every = range(self.first, self.last + 1)
+        if self.before is None:
+            return every
+        near = {s for t in self.victims for s in range(t - self.before, t + 1)}
+        return [t for t in every if t in near]
+
+    @classmethod
+    def opening(cls, rounds: int, schedule: Schedule) -> Watch:
+        """The first `rounds` rounds are attacked, and one more is written down, by whose broadcast a client learns
+        the last one's update; a schedule that is shorter leaves fewer."""
+        last = min(rounds, schedule.rounds - 1)
+        return cls(0, last, tuple(range(max(1, last))))
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """A guess at the samples behind one observation.
+
+    Attributes:
+        images: [n, *input_shape]; the harness clips them to the valid range before it scores.
+        labels: [n] (int64); where the labels are numbers [n], in [0, 1].
+        match: the attacker's own distance, by which it chose among restarts (not a score).
+        evaluations: gradient evaluations spent.
+        blind: how many of the images are guesses for want of anything read.
+    """
+
+    images: Tensor
+    labels: Tensor
+    match: float
+    evaluations: int
+    blind: int = 0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How likely each candidate of one observation is to be behind it.
+
+    Attributes:
+        values: [m], in the order of the candidates; higher: more likely. Only their order counts, within and across
+            observations. NaN counts as the least likely.
+    """
+
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A guess at the classes behind one observation.
+
+    Attributes:
+        values: [n] (int64), one a sample, in any order.
+    """
+
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A guess at the server's model in one round.
+
+    Attributes:
+        params: the plain model's parameters.
+    """
+
+    params: Tensors
+
+
+@dataclass(frozen=True)
+class GradientEstimate:
+    """A guess at what an observation's `estimate` estimates (`fedarena.contracts.view.Observation`).
+
+    Attributes:
+        values: by the plain model's names, the ones that `estimate` has.
+    """
+
+    values: Tensors
+
+
+@dataclass(frozen=True)
+class Portraits:
+    """A guess at what every class looks like to a model.
+
+    Attributes:
+        images: [classes, *input_shape], in the order of the classes; the harness clips them to the valid range.
+        steps: how many steps were taken for each class, [classes] (int64).
+        queries: predictions that were asked of the model, of one sample each; 0: it was in clear.
+    """
+
+    images: Tensor
+    steps: Tensor
+    queries: int
+
+
+@dataclass(frozen=True)
+class PropertyScores:
+    """How likely the samples behind each observation are to have the property.
+
+    Attributes:
+        values: [observations], in order; higher: more likely. Only their order counts.
+        own_auc: the AUC that the attacker reaches on batches of its own which its classifier was not trained on; None:
+            it did not try.
+        by_round: whether it classifies within each round; else by one classifier for all rounds.
+        by_slopes: whether by how large each layer's inputs were; else by more of an update.
+    """
+
+    values: Tensor
+    own_auc: float | None
+    by_round: bool
+    by_slopes: bool = False
+
+
+Guess = list[Reconstruction]
+"""One entry per observation of the view, in order."""
+
+Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits | PropertyScores
+"""What an attack returns after its goal: `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`, one per
+observation, or `Extraction`, one per disclosure; in order. Of a whole model, `Portraits`; of all observations at
+once, `PropertyScores`."""
+
+
+class Inference(ABC):
+    """An attack that reads a view and guesses something private.
+
+    Subclasses write `run`, and `watch` if the first rounds are not what they want. A complete one:
+
+        class MeanImage(Inference):
+            def run(self, view, rng, progress):
+                grey = torch.full(view.input_shape, 0.5)
+                return [
+                    Reconstruction(grey.expand(o.images, *grey.shape), torch.zeros(o.images, dtype=torch.long), 0.0, 0)
+                    for o in view.observations
+                ]
+    """
+
+    goal: ClassVar[GoalName] = "reconstruction"
+    """What it is after, by which the harness furnishes its view and judges what it returns."""
+
+    knows_labels: bool = False
+    """Whether the attack is told the victims' labels; shown wherever its results are."""
+
+    knows_population: bool = False
+    """Whether it has samples of its own, `View.population`; shown wherever its results are."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    def watch(self, schedule: Schedule) -> Watch:
+        """The rounds to be written down; by default the first one."""
+        return Watch(0, 0, (0,))
+
+    def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
+        """Refuse options that this model or its inputs leave no room for, before anything is trained. Raises
+        UserError."""
+
+    def unreadable(self, seen: Observation) -> str:
+        """Why nothing can be made of what was seen, whatever its numbers; empty where something can.
+
+        `bench explain` asks it of the first round; `run` returns `NotApplicable` for the same.
+        """
+        return ""
+
+    @final
+    def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
+        """Run on a sealed copy of the view."""
+        return self.run(seal(view), rng, progress)
+
+    @abstractmethod
+    def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
+        """The attack itself."""

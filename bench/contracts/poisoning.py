@@ -1,0 +1,204 @@
+"""What a poisoning attack is: corrupted clients that do not do as the protocol says.
+
+The harness trains the federation, hands the corrupted clients exactly what their knowledge allows, and puts
+what they send in the place of their uploads. The defense never learns who they are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import Knowledge, NotApplicable
+from fedarena.problem.batch import Batch
+from fedarena.problem.task import Task
+
+if TYPE_CHECKING:
+    from fedarena.contracts.defense import Defense
+
+PERMUTED = 10_000
+"""Pools of more samples than this are drawn from without being permuted: many attackers draw every round."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Data at rest.
+
+    Attributes:
+        x: inputs as stored [N, *input_shape]. y: classes [N]. scale: the stored value that means 1.0.
+    """
+
+    x: Tensor
+    y: Tensor
+    scale: float
+
+    def inputs(self, index: Tensor) -> Tensor:
+        """Inputs in [0, 1]."""
+        return self.x[index].float() / self.scale
+
+    def draw(self, n: int, rng: Rng) -> tuple[Tensor, Tensor]:
+        """min(n, N) samples without replacement: inputs in [0, 1], classes."""
+        if len(self.y) > PERMUTED:
+            index = torch.from_numpy(rng.numpy().choice(len(self.y), min(n, len(self.y)), replace=False))
+        else:
+            index = torch.randperm(len(self.y), generator=rng.torch())[:n]
+        index = index.to(self.y.device)
+        return self.inputs(index), self.y[index]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the corrupted clients know before the first round. They collude.
+
+    Attributes:
+        task: public facts.
+        defense: the rule and the client step, which are public; it holds no data and no state of the server.
+        clients: n, all clients. corrupted: f, how many are corrupted.
+        data: the corrupted clients' own samples, pooled.
+        knows: `own` or `omniscient`.
+        init: the initial parameters, which every client is sent.
+    """
+
+    task: Task
+    defense: Defense
+    clients: int
+    corrupted: int
+    data: Samples
+    knows: Knowledge
+    init: Tensors = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the corrupted clients that take part in a round see of it; copies.
+
+    Attributes:
+        round: t.
+        participants: n_t, uploads that the server will get. size: f_t ≥ 1, those that are the attacker's.
+        down: the broadcast.
+        own: uploads [f_t, ...] that these clients would send if they followed the protocol on the batches that
+            `batches` left them; {} unless the attack `follows`.
+        honest: the honest uploads of the round [n_t − f_t, ...]; {} unless the attacker is omniscient.
+        honest_clients: whose they are, in their order; () likewise.
+        clients: the attacker's own that take part [f_t], in the order of `own` and of what `craft` returns.
+    """
+
+    round: int
+    participants: int
+    size: int
+    down: Tensors
+    own: Tensors
+    honest: Tensors
+    honest_clients: tuple[int, ...] = ()
+    clients: tuple[int, ...] = ()
+
+
+class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or both)
+    """Corrupted clients. A subclass writes `batch` (what they train on), `craft` (what they send), or both.
+
+    A complete one:
+
+        class SignFlip(Poisoning):
+            def craft(self, sight, memory, rng):
+                return {name: -t for name, t in sight.own.items()}, memory
+    """
+
+    knowledge: ClassVar[tuple[Knowledge, ...]] = ("own",)
+    """What it can be run with; the first is the default."""
+    follows: ClassVar[bool] = True
+    """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
+    tunes: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+    """Option → candidate values, for attacks that can choose their strength on a run that they simulate."""
+    tunes_begin: ClassVar[bool] = False
+    """Whether `tunes` say when it begins."""
+    only_length: ClassVar[tuple[str, ...]] = ()
+    """Those of `tunes` that change the length of an upload and nothing else about it."""
+
+    def __init__(self, options: Any, ground: Ground) -> None:
+        self.options = options
+        self.ground = ground
+
+    def applies(self) -> NotApplicable | None:
+        """Why the attack cannot start against this defense, if so."""
+        return None
+
+    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+        """What one corrupted client trains on in place of its batch; in an honest one's place by default."""
+        return batch
+
+    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
+        return sight.own, memory
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        """By option, what the attack's own formula gives where the option leaves a strength open."""
+        return {}
+
+    @property
+    def chooses_when(self) -> bool:
+        """Whether it is still to choose when it begins."""
+        return self.tunes_begin and self.options.tune > 1
+
+    @property
+    def begins(self) -> int:
+        """The first round, counted from 0, in which the attack may do harm: until then it behaves, or watches."""
+        return self.begins_after(0)
+
+    def begins_after(self, first: int) -> int:
+        """`begins`, where it sees no round before `first`."""
+        return first
+
+    def culminates(self, round: int) -> bool:
+        """Whether a harmful phase ends with this round, and the model may recover: it is looked at then, too."""
+        return False
+
+    def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
+        """For backdoors: inputs [n, ...] in [0, 1] with the trigger, and the class that they are to become."""
+        return None
+
+    @property
+    def sends(self) -> bool:
+        """Whether it overrides `craft`."""
+        return type(self).craft is not Poisoning.craft
+
+
+class Around(Poisoning):
+    """An attack that wraps another one."""
+
+    keeps_length: ClassVar[bool] = True
+    """Whether anything depends on the length of what the attack inside sends."""
+
+    def __init__(self, options: Any, ground: Ground, inner: Poisoning) -> None:
+        super().__init__(options, ground)
+        self.inner = inner
+
+    @property
+    def chooses_when(self) -> bool:
+        return super().chooses_when or self.inner.chooses_when
+
+    def begins_after(self, first: int) -> int:
+        return self.inner.begins_after(first)
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        return self.inner.strengths
+
+    def culminates(self, round: int) -> bool:
+        return self.inner.culminates(round)
+
+    def applies(self) -> NotApplicable | None:
+        return self.inner.applies()
+
+    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+        return self.inner.batch(batch, round, rng)
+
+    def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
+        return self.inner.trigger(x)

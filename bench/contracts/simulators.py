@@ -1,0 +1,168 @@
+"""Pieces from which defenses build their readings: simulators, and who is whose victim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from fedarena.contracts.transcript import Seen
+from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
+from fedarena.core.threat import Threat
+from fedarena.problem.batch import Batch
+from fedarena.problem.task import Task
+
+if TYPE_CHECKING:
+    from fedarena.contracts.defense import Defense
+
+
+@dataclass(frozen=True)
+class PlainGradient:
+    """Simulator of the paper form: the gradient that a candidate batch gives in the plain model.
+
+    Several clients' losses are averaged by N_c, as the server averages their uploads.
+
+    Attributes:
+        task: public facts.
+        params: the parameters that the party knows or estimates.
+        clients: whose samples the candidates stand for.
+    """
+
+    task: Task
+    params: Tensors
+    clients: tuple[int, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        gradient: Tensors = grad(self.loss)(self.params, x, y)
+        return gradient
+
+    def loss(self, params: Tensors, x: Tensor, y: Tensor) -> Tensor:
+        """The clients' mean loss at any parameters."""
+        total = sum(self.task.sizes[c] for c in self.clients)
+        counts = [images_behind(self.task, c) for c in self.clients]
+        parts = zip(self.clients, x.split(counts), y.split(counts), strict=True)
+        losses = [self.task.sizes[c] / total * self.task.loss(params, xc, yc) for c, xc, yc in parts]
+        return torch.stack(losses).sum()
+
+
+@dataclass(frozen=True)
+class WithOwn:
+    """Simulator: the mean gradient of all clients when the others hold a candidate batch and the party its own.
+
+    Attributes:
+        others: the others' plain gradient. own: the party's, at the same parameters. share: its part N_a/N of the mean.
+    """
+
+    others: PlainGradient
+    own: Tensors
+    share: float
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return combine(1 - self.share, self.others(x, y), self.share, self.own)
+
+
+@dataclass(frozen=True)
+class ThroughProtocol:
+    """Simulator of the adaptive form: the upload that a candidate batch gives through the client step.
+
+    Several clients' uploads are averaged by N_c, as the server does. With several local epochs the
+    candidate is replayed in one order, since the clients' shuffles are unknown.
+
+    Attributes:
+        defense: the protocol (its options and the public facts).
+        down: the broadcast that the party saw.
+        clients: whose upload it is.
+    """
+
+    defense: Defense
+    down: Tensors
+    clients: tuple[int, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        task = self.defense.task
+        counts = [images_behind(task, c) for c in self.clients]
+        ups = [
+            self.defense.client(self.down, as_batch(task, xc, yc), {}, {})[0]
+            for xc, yc in zip(x.split(counts), y.split(counts), strict=True)
+        ]
+        if len(ups) == 1:
+            return ups[0]
+        sizes = torch.tensor([task.sizes[c] for c in self.clients], dtype=x.dtype, device=x.device)
+        return weighted_mean(stack(ups), sizes)
+
+
+def images_behind(task: Task, client: int) -> int:
+    """How many samples one epoch of a client's local work (FedSGD: its one batch) takes."""
+    return task.schedule.taken(task.sizes[client])
+
+
+def as_batch(task: Task, x: Tensor, y: Tensor) -> Batch:
+    """Samples [n, ...] → the local work that visits them in this order in every local epoch."""
+    schedule = task.schedule
+    steps, epochs = x.shape[0] // schedule.batch_size, max(1, schedule.local_epochs)
+
+    def shape(t: Tensor) -> Tensor:
+        once = t.reshape(steps, schedule.batch_size, *t.shape[1:])
+        return torch.cat([once] * epochs)
+
+    return Batch(shape(x), shape(y))
+
+
+def victim(seen: Seen, threat: Threat) -> int:
+    """The client whose upload server and eavesdropper attack: the first one that is not `threat.client`.
+
+    The same client is among a malicious client's victims, so that parties are compared on the same data.
+    Where only `threat.client` took part, it is the victim.
+    """
+    return next((c for c in seen.participants if c != threat.client), seen.participants[0])
+
+
+def upload_of(seen: Seen, client: int) -> Tensors:
+    """One client's upload, for a party that sees uploads."""
+    assert seen.ups is not None
+    return row(seen.ups, seen.participants.index(client))
+
+
+def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors]:
+    """What a party that reads uploads attacks: one client's, or with secure aggregation the mean of a cohort's.
+
+    Returns:
+        Whose it is, and the upload.
+    """
+    if seen.mean is not None:
+        return seen.averaged, seen.mean
+    one = victim(seen, threat)
+    return (one,), upload_of(seen, one)
+
+
+def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
+    """Those whose uploads were averaged, other than the malicious client."""
+    return tuple(c for c in seen.averaged or seen.participants if c != threat.client)
+
+
+def why_no_difference(task: Task) -> str:
+    """Why a client learns of no other's upload: that takes two consecutive broadcasts, and somebody else between."""
+    if len(task.sizes) == 1:
+        return "the malicious client is the only one: there is no other client's upload to be learned"
+    return "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
+
+
+def own_share(sizes: Sequence[int], seen: Seen, threat: Threat) -> float:
+    """N_a/N of the malicious client in the mean; 0 where it dropped out of a secure sum, or a rule picked another."""
+    averaged = seen.averaged or seen.participants
+    return sizes[threat.client] / sum(sizes[c] for c in averaged) if threat.client in averaged else 0.0
+
+
+def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, threat: Threat) -> Tensors:
+    """The others' weighted mean upload, from everybody's and one's own: (N·total − N_a·own)/(N − N_a).
+
+    DBCL's Eq. (1), for unequal weights. N sums over those whose uploads were averaged.
+    """
+    if not own_share(sizes, seen, threat):
+        return total
+    n, mine = sum(sizes[c] for c in seen.averaged or seen.participants), sizes[threat.client]
+    return combine(n / (n - mine), total, -mine / (n - mine), own)

@@ -1,0 +1,113 @@
+"""What happened in the rounds that were written down, and what of it each party saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors, row
+from fedarena.core.threat import Threat
+from fedarena.problem.batch import Batch
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round, seen from everywhere. Only the harness and its judge hold these.
+
+    Attributes:
+        index: the round's number t.
+        participants: the sampled clients.
+        params: the server's parameters W_t at the round's start.
+        after: W_{t+1}.
+        secret: what the server drew for this round and did not send.
+        down: the broadcast.
+        ups: uploads, stacked in the order of `participants`.
+        batches: the samples behind each upload, in the same order.
+        wire: with secure aggregation, what each client sent in place of its upload [participants, d].
+        mean: likewise, the mean that the server learned.
+        averaged: whose uploads the server's step is made of, where that is known not to be all `participants`: those of
+            a secure sum, or the one whose upload a rule picked.
+    """
+
+    index: int
+    participants: tuple[int, ...]
+    params: Tensors
+    after: Tensors
+    secret: Tensors
+    down: Tensors
+    ups: Tensors
+    batches: tuple[Batch, ...]
+    wire: Tensor | None = None
+    mean: Tensors | None = None
+    averaged: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one party saw of one round; a field that its sight excludes is None.
+
+    Attributes:
+        index: the round's number.
+        participants: the sampled clients (public).
+        down: the broadcast.
+        ups: every upload, stacked in the order of `participants`; None too where they are masked.
+        params, secret: the server's own.
+        own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
+        averaged: whose uploads the server's step is made of; () is all `participants`. Where a rule picked one, a
+            client can tell whether it was its own; of another's index the defenses use no more than how many samples it
+            stands for, which is public.
+        mean: with secure aggregation, what the messages amount to for whoever reads all of them, the server or an
+            eavesdropper: the mean of the uploads of `averaged`. wire: each message, in the order of `participants`.
+    """
+
+    index: int
+    participants: tuple[int, ...]
+    down: Tensors
+    ups: Tensors | None = None
+    params: Tensors | None = None
+    secret: Tensors | None = None
+    own_up: Tensors | None = None
+    own_batch: Batch | None = None
+    own_data: Batch | None = None
+    mean: Tensors | None = None
+    averaged: tuple[int, ...] = ()
+    wire: Tensor | None = None
+
+
+def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
+    """The rounds that a party saw, by round number, each with the fields that its sight includes.
+
+    A client sees the rounds in which it was sampled, and no others; whoever is not sent the broadcast sees none.
+
+    Args:
+        own_data: the samples of client `threat.client`.
+    """
+    sight = threat.sight
+    seen: dict[int, Seen] = {}
+    for r in rounds:
+        own = r.participants.index(threat.client) if threat.client in r.participants else None
+        if not sight.down or (sight.own and own is None):
+            continue
+        seen[r.index] = Seen(
+            index=r.index,
+            participants=r.participants,
+            down=r.down,
+            ups=r.ups if sight.ups and r.wire is None else None,
+            params=r.params if sight.state else None,
+            secret=r.secret if sight.state else None,
+            own_up=row(r.ups, own) if sight.own and own is not None else None,
+            own_batch=r.batches[own] if sight.own and own is not None else None,
+            own_data=own_data if sight.own else None,
+            mean=r.mean if sight.ups else None,
+            averaged=r.averaged,
+            wire=r.wire if sight.ups else None,
+        )
+    return seen
+
+
+def weights(sizes: Sequence[int], participants: Sequence[int]) -> Tensor:
+    """N_c of the participants, as a float tensor (averages divide by their sum)."""
+    return torch.tensor([sizes[c] for c in participants], dtype=torch.float32)

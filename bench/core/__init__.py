@@ -1,0 +1,1 @@
+"""Values and tools that know nothing of federated learning."""

@@ -1,0 +1,101 @@
+"""Method cards: what `bench list` and `bench show` print.
+
+A card is light: it imports neither torch nor scikit-learn, so that listing a hundred methods stays
+instant. The implementation is named by `target` ("package.module:attribute") and imported on use.
+
+    CARD = Card(name="dbcl", kind="defense", target="fedarena.defenses.dbcl.protocol:DBCL", options=Options, ...)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+from fedarena.core.errors import UserError
+from fedarena.core.options import NoOptions, check_declaration, parse_options
+
+Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
+KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a method is, where it comes from, and what it departs from.
+
+    Attributes:
+        name: registry name, lower case with hyphens.
+        kind: one of `KINDS`.
+        title: one line for tables.
+        target: the implementation, as "module:attribute" (imported on first use) or the object itself.
+        options: frozen dataclass whose fields were made with `option`.
+        version: raised whenever behaviour changes; part of every record's key.
+        paper: title of the source.
+        authors, year, url: the rest of the citation.
+        equations: which equations or algorithms of the paper are implemented.
+        departures: where this implementation differs from its paper, and why.
+        check: one number of the paper, and the test or command that compares it with ours.
+        facts: any further lines (who sees what, shapes, licences), as (label, text).
+        form: of attacks: `adaptive` when it has read the defense's paper, `paper` otherwise; `both` for those
+            that are run in either form.
+        usual: the problem that it is run on when nothing else is said, as (flag or schedule option, value): of
+            attacks, of protocols that need such a one, and of data sets that do. Later ones of these come first.
+        aliases: what else the field calls it, lower case with hyphens: whoever asks for one is told the name.
+
+    Raises:
+        ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.
+    """
+
+    name: str
+    kind: Kind
+    title: str
+    target: str | Any
+    options: type[Any] = NoOptions
+    version: int = 1
+    paper: str = ""
+    authors: str = ""
+    year: int | None = None
+    url: str = ""
+    equations: str = ""
+    departures: tuple[str, ...] = ()
+    check: str = ""
+    facts: tuple[tuple[str, str], ...] = field(default=())
+    form: Literal["both", "paper", "adaptive"] = "both"
+    usual: tuple[tuple[str, str], ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"name is {self.name!r}, allowed: lower-case words joined by hyphens")
+        for alias in self.aliases:
+            if not NAME.fullmatch(alias):
+                raise ValueError(f"an alias is {alias!r}, allowed: lower-case words joined by hyphens")
+        if self.version < 1:
+            raise ValueError(f"version is {self.version}, allowed: 1 or more")
+        check_declaration(self.options)
+
+    def load(self) -> Any:
+        """Import and return the implementation. Raises UserError when it cannot be imported."""
+        if not isinstance(self.target, str):
+            return self.target
+        return import_target(self.target, f"{self.kind} '{self.name}' ({self.target})")
+
+    def parse(self, given: Mapping[str, str]) -> Any:
+        """Options from text, as on the command line; see `parse_options`."""
+        return parse_options(self.options, given, f"{self.kind} {self.name}")
+
+
+def import_target(target: str, owner: str) -> Any:
+    """Import "module:attribute". Raises UserError, in one line, whatever goes wrong in there."""
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # foreign code may fail in any way while it is imported
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"{owner} cannot be loaded: {why}") from error

@@ -1,0 +1,229 @@
+"""Options of methods.
+
+They are the fields of a frozen dataclass made with `option`, so that one declaration gives the type, the default, the
+allowed range, the help text and typed access. Types are `int`, `float`, `str`, `bool`, and of these `T | None` and
+`tuple[T, ...]`:
+
+    @dataclass(frozen=True)
+    class Options:
+        ratio: float = option(0.5, "sketch size s as a share of d_in", above=0, high=1)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+from fedarena.core.option_values import allowed, convert, is_a, scalar, to_text, type_name, within
+from fedarena.core.threat import EVERYONE, FORMS, Form, Party
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a method that has none."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: Sequence[Any] | None = None,
+    acts_with: tuple[str, *tuple[Any, ...]] | None = None,
+    idle_with: tuple[str, *tuple[Any, ...]] | None = None,
+    party: Party | None = None,
+    form: Form | None = None,
+) -> Any:
+    """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`).
+
+    Where an option would do nothing, nothing but its default is allowed.
+
+    Args:
+        acts_with: another option and the values of it with which alone this one does something.
+        idle_with: another option and the values of it with which this one does nothing; one of the two at most.
+        party, form: of an attack that reads: the party as which, and the form in which alone it does something.
+    """
+    given = [Needs(*needs[:1], needs[1:], acts) for needs, acts in ((acts_with, True), (idle_with, False)) if needs]
+    metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
+    return field(default=default, metadata=metadata | {"needs": given, "party": party, "form": form})
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What another option has to be for one to do something.
+
+    Attributes:
+        other: its name.
+        values: those of it with which this one acts, or is idle.
+        acts: which of the two.
+    """
+
+    other: str
+    values: tuple[Any, ...]
+    acts: bool
+
+    def met(self, value: Any) -> bool:
+        """Whether the option acts beside this value of the other."""
+        return (value in self.values) == self.acts
+
+    def __str__(self) -> str:
+        """prior=population, or "tune other than 0"."""
+        texts = [to_text(value) for value in self.values]
+        if self.acts:
+            return " or ".join(f"{self.other}={text}" for text in texts)
+        return f"{self.other} other than {' and '.join(texts)}"
+
+
+def check_declaration(options: type[Any]) -> None:
+    """Hold an options class to what command line and records rely on.
+
+    Raises:
+        TypeError: not a frozen dataclass, a field not made with `option`, a type that text cannot give, or a
+            default of another type (records would tell 1 from 1.0).
+        UserError: a default outside its own range.
+        ValueError: an option that acts with another one that there is not, or with a value that that one cannot have,
+            or for a party or in a form that there is not.
+    """
+    if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
+        raise TypeError(f"options must be a frozen dataclass, not {options!r}")
+    hints = typing.get_type_hints(options)
+    for f in dataclasses.fields(options):
+        where = f"{options.__qualname__}.{f.name}"
+        if "help" not in f.metadata:
+            raise TypeError(f"{where} is not made with fedarena.core.options.option")
+        if scalar(hints[f.name]) not in (int, float, str, bool):
+            raise TypeError(
+                f"{where} is of type {hints[f.name]}, allowed: int, float, str, bool, T | None, tuple[T, ...]"
+            )
+        if not is_a(f.default, hints[f.name]):
+            raise TypeError(f"{where} has the default {f.default!r}, which is not of type {type_name(hints[f.name])}")
+        for what, words in (("party", EVERYONE), ("form", FORMS)):
+            if f.metadata[what] not in (None, *words):
+                raise ValueError(f"{where} is for {what} {f.metadata[what]!r}, allowed: {', '.join(words)}")
+        if len(f.metadata["needs"]) > 1:
+            raise ValueError(f"{where} has acts_with and idle_with, allowed: one of them")
+        for needs in f.metadata["needs"]:
+            if not needs.values:
+                raise ValueError(f"{where} names {needs.other!r} without a value, allowed: the name and values")
+            if needs.other not in hints or not all(is_a(value, hints[needs.other]) for value in needs.values):
+                named = ", ".join(map(repr, (needs.other, *needs.values)))
+                raise ValueError(f"{where} acts with {named}, which the class does not have")
+    check_options(options(), options.__qualname__)
+
+
+@dataclass(frozen=True)
+class OptionInfo:
+    """One row of `bench show`."""
+
+    name: str
+    type: str
+    default: Any
+    allowed: str
+    help: str
+
+
+def describe_options(options: type[Any]) -> list[OptionInfo]:
+    """Name, type, default, allowed values and meaning of every option."""
+    hints = typing.get_type_hints(options)
+
+    def info(f: dataclasses.Field[Any]) -> OptionInfo:
+        hint, meta = hints[f.name], f.metadata
+        where = [f"with {needs}" for needs in meta["needs"]]
+        where += [f"{how} {meta[what]}" for what, how in HOW.items() if meta[what] is not None]
+        told = "".join(f" (acts {one} alone)" for one in where)
+        return OptionInfo(f.name, type_name(hint), f.default, allowed(hint, meta), meta["help"] + told)
+
+    return [info(f) for f in dataclasses.fields(options)]
+
+
+def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> Any:
+    """Build an options object from text values.
+
+    Raises:
+        UserError: an option that does not exist, does not parse, lies outside its range, or would do nothing.
+    """
+    hints = typing.get_type_hints(options)
+    fields = {f.name: f for f in dataclasses.fields(options)}
+    values: dict[str, Any] = {}
+    for name, text in given.items():
+        key = name.replace("-", "_")
+        if key not in fields:
+            raise UserError(f"{owner} has no option {name!r}{did_you_mean(key, fields)}")
+        if key in values:
+            raise UserError(f"{owner}: option '{key}' is given twice, allowed: once")
+        try:
+            values[key] = convert(text, hints[key])
+        except ValueError:
+            may = allowed(hints[key], fields[key].metadata)
+            raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: {may}") from None
+    made = options(**values)
+    check_options(made, owner)
+    return made
+
+
+def check_options(made: Any, owner: str) -> None:
+    """Hold an options object to its declared ranges, and to options that do something as some party in some form.
+    Raises UserError."""
+    hints = typing.get_type_hints(type(made))
+    check_acting(made, owner, EVERYONE, FORMS)
+    for f in dataclasses.fields(made):
+        value, meta = getattr(made, f.name), f.metadata
+        if value is None:
+            continue
+        for item in value if isinstance(value, tuple) else (value,):
+            if not within(item, meta):
+                may = allowed(hints[f.name], meta)
+                raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {may}")
+
+
+HOW = {"party": "for party", "form": "in form"}
+"""How one says as whom, and in which form, an option acts."""
+
+
+def check_acting(made: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
+    """Hold options to doing something when an attack is run as these parties and in these forms.
+
+    An option that acts for one party or in one form alone stands at its default elsewhere, whatever was said, and what
+    others need of it is asked of that. Raises UserError.
+    """
+    fields = {f.name: f for f in dataclasses.fields(made)}
+    run = {"party": frozenset[str](parties), "form": frozenset[str](forms)}
+    for f in fields.values():
+        if (value := getattr(made, f.name)) == f.default:
+            continue
+        said, least = to_text(value), to_text(f.default)
+        acts = _where(f, run)
+        for what, how in HOW.items():
+            if not acts[what]:
+                asked = ", ".join(parties if what == "party" else forms)
+                raise UserError(
+                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {asked}: {least}, for it acts {how} "
+                    f"{f.metadata[what]} alone"
+                )
+        for needs in f.metadata["needs"]:
+            other = fields[needs.other]
+            there = _values(other, getattr(made, other.name), acts)
+            if not any(needs.met(one) for one in there):
+                raise UserError(
+                    f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={to_text(there[0])}: {least}, "
+                    f"for it does nothing there; it acts with {needs}"
+                )
+
+
+def _where(f: dataclasses.Field[Any], run: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """As which of the parties and in which of the forms of a run an option acts."""
+    return {what: asked if f.metadata[what] is None else asked & {f.metadata[what]} for what, asked in run.items()}
+
+
+def _values(f: dataclasses.Field[Any], value: Any, run: Mapping[str, frozenset[str]]) -> list[Any]:
+    """What an option stands at in a run: what was said, where it acts, and its default where it does not."""
+    acts = _where(f, run)
+    return [value] * all(acts.values()) + [f.default] * (acts != run)

@@ -1,0 +1,158 @@
+"""Names → method cards: built-in ones, and third parties' through entry points.
+
+A third party's package declares, in its pyproject.toml,
+
+    [project.entry-points."fedarena.defenses"]
+    mine = "my_package.card:CARD"
+
+and `bench run --defense mine` finds it. The groups are `fedarena.defenses`, `fedarena.aggregators`,
+`fedarena.secures`, `fedarena.attacks`, `fedarena.datasets`, `fedarena.models` and `fedarena.partitions`.
+Two claims on one name are an error that names both; an unknown name is an error with the closest matches;
+a plug-in whose card cannot be imported is listed as broken, and using it says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from fedarena.core.card import KINDS, Card, Kind, import_target
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim on a name.
+
+    Attributes:
+        name: the registry name.
+        target: "module:attribute" of the card.
+        origin: who claims it: "fedarena", or the distribution of a plug-in.
+    """
+
+    name: str
+    target: str
+    origin: str
+
+    def card(self, kind: Kind) -> Card:
+        """Import the card. Raises UserError when the plug-in is broken or its card does not fit its claim."""
+        where = f"{kind} '{self.name}' of {self.origin} ({self.target})"
+        card = import_target(self.target, where)
+        if not isinstance(card, Card):
+            raise UserError(f"{where} is a {type(card).__name__}, not a fedarena.core.card.Card")
+        if (card.kind, card.name) != (kind, self.name):
+            raise UserError(f"{where} holds the card of {card.kind} '{card.name}'")
+        return card
+
+
+class Registry:
+    """The methods of one kind."""
+
+    def __init__(self, kind: Kind, entries: Iterable[Entry]) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+        self._collisions: dict[str, list[Entry]] = {}
+        for entry in entries:
+            first = self._entries.setdefault(entry.name, entry)
+            if first != entry:
+                self._collisions.setdefault(entry.name, [first]).append(entry)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._entries)
+
+    def entry(self, name: str) -> Entry:
+        """The claim on a name. Raises UserError for unknown and for contested names."""
+        if name in self._collisions:
+            claims = " and ".join(f"{e.origin} ({e.target})" for e in self._collisions[name])
+            raise UserError(f"{self.kind} '{name}' is claimed by {claims}: uninstall one of them")
+        if name not in self._entries:
+            raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries, self.aliases())}")
+        return self._entries[name]
+
+    def aliases(self) -> dict[str, str]:
+        """What else the field calls methods → their names. Cards that cannot be read have none."""
+        found: dict[str, str] = {}
+        for name in self.names():
+            with suppress(UserError):
+                found |= dict.fromkeys(self.card(name).aliases, name)
+        return found
+
+    def card(self, name: str) -> Card:
+        """The card of a method. Raises UserError."""
+        return self.entry(name).card(self.kind)
+
+    def claims(self, name: str) -> list[Entry]:
+        """Everybody who claims a name; more than one means that nobody can use it."""
+        return self._collisions.get(name) or [e for e in self._entries.values() if e.name == name]
+
+
+Plugins = Callable[[str], Iterable[Entry]]
+
+
+def installed_plugins(group: str) -> list[Entry]:
+    """The entry points of one group in this environment."""
+    found = entry_points(group=group)
+    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in found]
+
+
+def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
+    """One registry a kind: the built-in methods, then the plug-ins."""
+    registries: dict[Kind, Registry] = {}
+    for kind in KINDS:
+        builtin = import_module(f"fedarena.{_PACKAGES[kind]}").CARDS
+        entries = [Entry(name, target, "fedarena") for name, target in builtin.items()]
+        registries[kind] = Registry(kind, [*entries, *plugins(f"fedarena.{kind}s")])
+    return registries
+
+
+@cache
+def registries() -> Mapping[Kind, Registry]:
+    """The registries of this environment, read once a process."""
+    return build()
+
+
+def find(kind: Kind, name: str) -> Card:
+    """The card of a method by kind and name. Raises UserError."""
+    return registries()[kind].card(name)
+
+
+def find_part(name: str) -> Card:
+    """The card of what may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
+    known = {n: kind for kind in PARTS for n in registries()[kind].names()}
+    if name not in known:
+        raise UserError(f"unknown aggregator {name!r}{did_you_mean(name, known)}")
+    return find(known[name], name)
+
+
+def find_any(name: str) -> list[Card]:
+    """All cards of that name, whatever their kind. Raises UserError when there is none."""
+    cards = [r.card(name) for r in registries().values() if name in r.names()]
+    if not cards:
+        known = [n for r in registries().values() for n in r.names()]
+        raise UserError(f"unknown method {name!r}{did_you_mean(name, known, all_aliases())}")
+    return cards
+
+
+def all_aliases() -> dict[str, str]:
+    """`Registry.aliases` of every kind."""
+    return {alias: name for r in registries().values() for alias, name in r.aliases().items()}
+
+
+PARTS: tuple[Kind, ...] = ("aggregator", "secure")
+"""What may follow a protocol in a defense's name."""
+
+_PACKAGES: Mapping[Kind, str] = {
+    "defense": "defenses",
+    "aggregator": "defenses.aggregators",
+    "secure": "defenses.secure",
+    "attack": "attacks",
+    "dataset": "datasets",
+    "model": "models",
+    "partition": "datasets.partitions",
+}

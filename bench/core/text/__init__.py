@@ -1,0 +1,1 @@
+"""Formatting of numbers, tables and figures as text."""

@@ -1,0 +1,160 @@
+"""Pictures. Figures are drawn without pyplot, so that nothing global is touched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor
+
+from fedarena.records.record import write_atomically
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One row of pictures.
+
+    Attributes:
+        title: what stands left of it.
+        images: [n, channels, height, width] in [0, 1], or None for a row without pictures.
+        note: what stands in place of pictures.
+        gap: whether a new block begins here.
+    """
+
+    title: str
+    images: Tensor | None
+    note: str = ""
+    gap: bool = False
+
+
+def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10) -> None:
+    """Rows of images, grey as grey and colour as colour, written as a PNG."""
+    from matplotlib.figure import Figure
+
+    heights = [0.25 if s.gap else 0.0 for s in strips]
+    figure = Figure(figsize=(2.4 + 0.72 * columns, 0.78 * len(strips) + sum(heights) + 0.65), dpi=110)
+    width, height = figure.get_size_inches()
+    top = height - 0.5
+    figure.text(0.12 / width, 1 - 0.25 / height, heading, fontsize=10, va="center")
+    for strip, gap in zip(strips, heights, strict=True):
+        top -= gap
+        middle = top - 0.36
+        figure.text(2.3 / width, middle / height, strip.title, ha="right", va="center", fontsize=8)
+        if strip.images is None:
+            figure.text(2.45 / width, middle / height, strip.note, ha="left", va="center", fontsize=7, wrap=True)
+        for i, image in enumerate(strip.images[:columns] if strip.images is not None else []):
+            axes = figure.add_axes(((2.4 + 0.72 * i) / width, (top - 0.7) / height, 0.68 / width, 0.68 / height))
+            picture = image.clamp(0, 1).permute(1, 2, 0).numpy()
+            axes.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=1)
+            axes.set_axis_off()
+        top -= 0.78
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: its name, x and y, and whether it is drawn boldly.
+
+    Attributes:
+        error: half the length of the bar at each point; none at all: no bars.
+    """
+
+    title: str
+    x: Sequence[float]
+    y: Sequence[float]
+    bold: bool = False
+    error: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves over common axes.
+
+    Attributes:
+        x, y: what stands at the axes.
+        log: whether y is logarithmic.
+        unit: whether y is drawn from 0 to 1.
+        ticks: names of places on x, in place of numbers.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    x: str
+    y: str
+    log: bool = False
+    unit: bool = False
+    ticks: Mapping[float, str] = field(default_factory=dict)
+
+
+STYLES = ("-", "--", ":", "-.")
+SHADES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+"""Okabe and Ito's colours, told apart by the colour-blind; line styles tell curves apart without colour."""
+
+
+def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> None:
+    """Curves over a common axis, written as a PNG."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.2), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    for i, line in enumerate(lines):
+        style, shade = STYLES[i % len(STYLES)], SHADES[i % len(SHADES)]
+        axes.plot(line.x, line.y, style, color=shade, linewidth=2.2 if line.bold else 1.2, label=line.title)
+    axes.set(xlabel=x, ylabel=y, ylim=(0, 1))
+    axes.set_title(heading, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())
+
+
+MARKERS = ("o", "s", "^", "D", "v", "x")
+
+
+def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
+    """Panels in rows and columns with one legend, written as a PNG. A curve of one name looks alike in all of them."""
+    from matplotlib.figure import Figure
+
+    columns = max(len(row) for row in rows)
+    figure = Figure(figsize=(max(7.2, 3.6 * columns), 2.9 * len(rows) + 1.1), dpi=110, layout="constrained")
+    grid = figure.subplots(len(rows), columns, squeeze=False)
+    names = list(dict.fromkeys(line.title for row in rows for panel in row for line in panel.lines))
+    handles = {}
+    for row, places in zip(rows, grid, strict=True):
+        for axes in places[len(row) :]:
+            axes.set_axis_off()
+        for panel, axes in zip(row, places, strict=False):
+            for line in panel.lines:
+                i = names.index(line.title)
+                look = {
+                    "linestyle": STYLES[i % len(STYLES)],
+                    "color": SHADES[i % len(SHADES)],
+                    "linewidth": 2.2 if line.bold else 1.2,
+                }
+                if line.error:
+                    look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4, "capsize": 3, "yerr": line.error}
+                    handles[line.title] = axes.errorbar(line.x, line.y, **look)
+                else:
+                    (handles[line.title],) = axes.plot(line.x, line.y, **look)
+            axes.set_title(panel.title, fontsize=9)
+            axes.set_xlabel(panel.x, fontsize=8)
+            axes.set_ylabel(panel.y, fontsize=8)
+            if panel.log:
+                axes.set_yscale("log")
+            if panel.unit:
+                axes.set_ylim(0, 1)
+            if panel.ticks:
+                axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+            axes.tick_params(labelsize=8)
+            axes.grid(alpha=0.3)
+    figure.suptitle(heading, fontsize=10)
+    legend = [handles[name] for name in names]
+    figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,1 @@
+"""The federation: composes a protocol from its parts and plays its rounds."""

@@ -1,0 +1,223 @@
+"""Methods made of parts: `dp-sgd+nnm+krum`, `delayed+label-flip`.
+
+A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol
+averages; without a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may
+be secure aggregation, which averages what nobody sees: PROTOCOL+SECURE. A poisoning attack is an attack that may be
+wrapped: WRAPPER+…+ATTACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedarena.contracts.aggregator import Aggregator, Wrapper
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.poisoning import Around, Ground, Poisoning
+from fedarena.contracts.secure_sum import SecureSum
+from fedarena.core import registry
+from fedarena.core.card import Card
+from fedarena.core.did_you_mean import did_you_mean
+from fedarena.core.errors import UserError
+from fedarena.core.options import parse_options
+from fedarena.core.threat import Knowledge
+from fedarena.federation.spec import MethodSpec
+from fedarena.problem.batch import Auxiliary
+from fedarena.problem.task import Task
+
+PLAIN = "fedavg"
+
+
+def defense_cards(text: str) -> tuple[Card, ...]:
+    """The protocol's card, then those of wrappers and rule, or of secure aggregation. Raises UserError."""
+    first, *rest = _split(text, "defense")
+    if first not in registry.registries()["defense"].names():
+        parts = {name for kind in registry.PARTS for name in registry.registries()[kind].names()}
+        if first not in parts:
+            known = [*registry.registries()["defense"].names(), *parts]
+            raise UserError(f"unknown defense {first!r}{did_you_mean(first, known)}")
+        first, rest = PLAIN, [first, *rest]
+    for name in rest:
+        if name in registry.registries()["defense"].names():
+            raise UserError(
+                f"option 'defense' is '{text}', but {name} is a protocol: a protocol comes first, and alone"
+            )
+    return (registry.find("defense", first), *(registry.find_part(name) for name in rest))
+
+
+def attack_cards(text: str) -> tuple[Card, ...]:
+    """The cards of wrappers and attack, outermost first. Raises UserError."""
+    return tuple(registry.find("attack", name) for name in _split(text, "attack"))
+
+
+def parse(cards: tuple[Card, ...], shared: Mapping[str, str], own: Mapping[str, Mapping[str, str]]) -> MethodSpec:
+    """Options for every part.
+
+    Args:
+        shared: options that go to every part that has them (`--set defense.NAME=…`, `--set attack.NAME=…`).
+        own: options by part (`--set krum.NAME=…`), which come first.
+
+    Raises:
+        UserError: an option that no part has.
+    """
+    fields = {card.name: set(card.options.__dataclass_fields__) for card in cards}
+    for name in shared:
+        if not any(name in known for known in fields.values()):
+            card = cards[0]
+            if len(cards) == 1:
+                parse_options(card.options, {name: shared[name]}, f"{card.kind} {card.name}")
+            known = sorted(set().union(*fields.values()))
+            raise UserError(f"no part of {'+'.join(fields)} has an option {name!r}{did_you_mean(name, known)}")
+    parts = []
+    for card in cards:
+        given = {name: value for name, value in shared.items() if name in fields[card.name]}
+        try:
+            options = card.parse(given | dict(own.get(card.name, {})))
+        except UserError as error:
+            raise UserError(f"{error}{_alone(given, fields)}") from None
+        parts.append(MethodSpec(card.name, options))
+    return MethodSpec(parts[0].name, parts[0].options, tuple(parts[1:]))
+
+
+def _alone(given: Mapping[str, str], fields: Mapping[str, set[str]]) -> str:
+    """How to set for one part what was given to all that have it, where these are several."""
+    ways = [
+        f"{name} goes to {' and '.join(having)}, {having[0]}.{name} to {having[0]} alone"
+        for name in given
+        if len(having := [part for part, known in fields.items() if name in known]) > 1
+    ]
+    return f" ({'; '.join(ways)})" if ways else ""
+
+
+def parse_defense(text: str, options: Mapping[str, str] | None = None) -> MethodSpec:
+    """A defense by name with options from text (NAME, or PART.NAME), for scripts and tests. Raises UserError."""
+    return _parse_text(defense_cards(text), options or {})
+
+
+def parse_attack(text: str, options: Mapping[str, str] | None = None) -> MethodSpec:
+    """An attack by name with options from text (NAME, or PART.NAME), for scripts and tests. Raises UserError."""
+    return _parse_text(attack_cards(text), options or {})
+
+
+def _parse_text(cards: tuple[Card, ...], options: Mapping[str, str]) -> MethodSpec:
+    own: dict[str, dict[str, str]] = {card.name: {} for card in cards}
+    shared: dict[str, str] = {}
+    for name, value in options.items():
+        part, dot, rest = name.partition(".")
+        if dot and part not in own:
+            raise UserError(f"option {name!r} is of {part!r}, which is none of {', '.join(own)}")
+        (own[part] if dot else shared)[rest or part] = value
+    return parse(cards, shared, own)
+
+
+def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:
+    """Wrappers around a rule; None without parts. Raises UserError for a chain that does not end in a rule."""
+    rule: Aggregator | None = None
+    for i, part in enumerate(reversed(parts)):
+        made: Any = registry.find("aggregator", part.name).load()
+        if issubclass(made, Wrapper):
+            if rule is None:
+                raise UserError(f"aggregator {part.name} wraps a rule: add one, such as {part.name}+krum")
+            rule = made(part.options, rule)
+        elif i:
+            raise UserError(f"aggregator {part.name} is a rule, which takes nothing after it: put it last")
+        else:
+            rule = made(part.options)
+    return rule
+
+
+def make_defense(spec: MethodSpec, task: Task) -> Defense:
+    """The protocol with its rule or secure aggregation. Raises UserError."""
+    rule, secure = _ends(spec)
+    made: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
+    return made.secured(secure)
+
+
+def auxiliary(spec: MethodSpec) -> Auxiliary | None:
+    """The samples that the server must hold for a defense: the protocol's own, or else its rule's."""
+    own: Auxiliary | None = registry.find("defense", spec.name).load().holds(spec.options)
+    if own is not None:
+        return own
+    rule, _ = _ends(spec)
+    return Auxiliary(rule.auxiliary, option=rule.auxiliary_option) if rule is not None and rule.auxiliary else None
+
+
+def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
+    """What becomes of the uploads: a rule, or a secure sum. Raises UserError for both."""
+    parts = [(part, registry.find_part(part.name)) for part in spec.rest]
+    secure = [(part, card) for part, card in parts if card.kind == "secure"]
+    if not secure:
+        return make_rule(spec.rest), None
+    (part, card), *_ = secure
+    if len(parts) > 1:
+        other = next(p.name for p, _ in parts if p is not part)
+        raise UserError(
+            f"option 'defense' is '{spec.label}', but {part.name} shows the server one sum, from which {other} "
+            "cannot choose: leave one of them out"
+        )
+    made: SecureSum = card.load()(part.options)
+    return None, made
+
+
+def attack_classes(spec: MethodSpec) -> list[Any]:
+    """The classes of an attack's parts, outermost first."""
+    return [registry.find("attack", part.name).load() for part in (spec, *spec.rest)]
+
+
+def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
+    """The class of the attack itself, the last part. Raises UserError for a chain that cannot be."""
+    parts, (*around, last) = (spec, *spec.rest), attack_classes(spec)
+    for part, made in zip(parts, around, strict=False):
+        if not issubclass(made, Around):
+            raise UserError(f"attack {part.name} wraps no other attack: put it last, or leave it out")
+    if issubclass(last, Around):
+        raise UserError(f"attack {parts[-1].name} wraps another attack: add one, such as {parts[-1].name}+label-flip")
+    if len(parts) > 1 and not issubclass(last, Poisoning):
+        raise UserError(f"attack {parts[-1].name} does not poison, so {parts[0].name} cannot wrap it")
+    for i, (part, made) in enumerate(zip(parts, (*around, last), strict=True)):
+        if getattr(part.options, "tune", 0) and issubclass(made, Poisoning):
+            _refuse_idle_tuning(part, made, {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)})
+    found: type[Inference] | type[Poisoning] = last
+    return found
+
+
+def _refuse_idle_tuning(part: MethodSpec, made: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
+    """Raise UserError where all that an attack tunes is the length of uploads, and a wrapper fixes that."""
+    fixing = [name for name, wrapper in around.items() if not wrapper.keeps_length]
+    if fixing and made.tunes and set(made.tunes) <= set(made.only_length):
+        raise UserError(
+            f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, for "
+            f"{', '.join(made.tunes)} only changes the length of uploads, which {fixing[0]} fixes"
+        )
+
+
+def knowledge(spec: MethodSpec) -> tuple[Knowledge, ...]:
+    """What a poisoning attack can be run with: its own; `omniscient` too where a wrapper makes use of it."""
+    *around, last = attack_classes(spec)
+    made: tuple[Knowledge, ...] = last.knowledge
+    more = any("omniscient" in wrapper.knowledge for wrapper in around)
+    return made if "omniscient" in made or not more else (*made, "omniscient")
+
+
+def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
+    """The attack, if it has a trigger that can be tried on a model that it has not poisoned."""
+    return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
+
+
+def make_poisoning(spec: MethodSpec, ground: Ground) -> Poisoning:
+    """The corrupted clients' attack with its wrappers."""
+    *around, (last, made) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
+    attack: Poisoning = made(last.options, ground)
+    for part, wrapper in reversed(around):
+        attack = wrapper(part.options, ground, attack)
+    return attack
+
+
+def _split(text: str, kind: str) -> list[str]:
+    names = [name.strip() for name in text.split("+")]
+    if not all(names):
+        raise UserError(f"option '{kind}' is '{text}', which is not NAME or NAME+NAME")
+    if len(set(names)) < len(names):
+        raise UserError(f"option '{kind}' is '{text}', which names a part twice")
+    return names

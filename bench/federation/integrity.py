@@ -1,0 +1,173 @@
+"""The harness's judgement of a poisoned run: what became of the model, and whose uploads the server used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fedarena.core.tensors import Tensors
+
+if TYPE_CHECKING:
+    from fedarena.contracts.poisoning import Poisoning
+    from fedarena.federation.rounds import Verdict
+    from fedarena.problem.problem import Problem
+
+Curve = Sequence[Sequence[Any]]
+"""[round, accuracy (R² of numbers), loss] of each evaluation."""
+
+LEARNED = 0.9
+"""A run has learned from the evaluation on at which it first has this share of the clean run's final accuracy."""
+RECOVERED = 0.95
+"""A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
+
+ABOVE_CHANCE = 0.05
+"""What a clean run's accuracy must be above chance to count as learned."""
+
+
+@torch.no_grad()
+def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
+    """`attack_success_rate`: the share of held-out inputs of other classes that the trigger turns into the target.
+
+    Empty for attacks without a trigger.
+    """
+    right = total = 0
+    for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
+        found = attack.trigger(x.float() / problem.scale)
+        if found is None:
+            return {}
+        triggered, target = found
+        others = y != target
+        found_classes = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
+        right += int((found_classes == target).sum())
+        total += int(others.sum())
+    return {"attack_success_rate": right / total}
+
+
+def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:
+    """What the server made of corrupted and of honest uploads, round by round.
+
+    Returns, for each round:
+        corrupted_weight: the corrupted clients' share of the aggregate's weights, Σ_corrupted used / Σ used (for
+        rules that select, the share of the selected that is corrupted); honest_rejected and corrupted_rejected:
+        shares of each with weight 0; and for every further name a protocol's own value, as honest_NAME and
+        corrupted_NAME. Rules without weights give none.
+    """
+    return [_split(v, corrupted) for v in verdicts]
+
+
+def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each of `shares` over the rounds that have it."""
+    return {name: fmean(r[name] for r in rounds if name in r) for name in _names(rounds)}
+
+
+def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
+    """Each of `shares` as a curve, rounded to four digits; None where a round has none that is finite."""
+    found = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
+    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in found.items()}
+
+
+def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for r in rounds for name in r))
+
+
+def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
+    bad = [i for i, c in enumerate(verdict.clients) if c in corrupted]
+    good = [i for i, c in enumerate(verdict.clients) if c not in corrupted]
+    found: dict[str, float] = {}
+    for name, values in verdict.values.items():
+        if name == "used":
+            total = sum(values)
+            if total > 0:
+                found["corrupted_weight"] = sum(values[i] for i in bad) / total
+            name, values = "rejected", tuple(float(v == 0) for v in values)
+        for who, members in (("honest", good), ("corrupted", bad)):
+            if members:
+                found[f"{who}_{name}"] = fmean(values[i] for i in members)
+    return found
+
+
+def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
+    """What the attack did to accuracy, against the same federation with nobody corrupted.
+
+    Args:
+        begins: the first round in which the attack may do harm, from 0. What happens before it is none of its doing.
+
+    Returns:
+        accuracy_drop: clean − attacked, after the last round.
+        largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
+        lowest: the attacked model's least accuracy at the evaluations that count: from the one on at which the clean
+            run has learned, since an untrained model is no damage, and before it those at which the attacked model has
+            fallen below 95 % of what it had when the attack began, or of its best if it had learned; none before the
+            attack begins.
+        rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
+            to the one from which it stays above; absent when it ends below, 0 when it never fell below.
+    """
+    looks = _together(attacked, clean)
+    last = len(looks) - 1
+    begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
+    enough = LEARNED * looks[-1][2]
+    learned_by = next((i for i, (_, _, c) in enumerate(looks) if c >= enough), last)
+    before = looks[begun - 1][1] if begun else -math.inf
+    best = [-math.inf, *accumulate((a for _, a, _ in looks), max)]  # until then
+    had = [max(before, b if b >= enough else -math.inf) for b in best]
+    counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had[i]]
+    found = {
+        "accuracy_drop": looks[-1][2] - looks[-1][1],
+        "largest_drop": max(c - a for _, a, c in looks[begun:]),
+        "lowest": min(looks[i][1] for i in counts),
+    }
+    below = [i for i in counts if looks[i][1] < RECOVERED * looks[i][2]]
+    if not below:
+        found["rounds_to_recover"] = 0.0
+    elif below[-1] < last:
+        found["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
+    return found
+
+
+def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
+    """(round, attacked, clean accuracy) of every round after which either model was looked at.
+
+    The attacked one is looked at out of turn where its attack culminates; the clean one is then as it was last seen. A
+    run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
+    """
+    bad: dict[int, float] = {a[0]: a[1] for a in attacked}
+    good: dict[int, float] = {c[0]: c[1] for c in clean}
+    found: list[tuple[int, float, float]] = []
+    seen, last = float(clean[0][1]), float(attacked[-1][1])
+    for t in sorted(bad.keys() | good.keys()):
+        seen = good.get(t, seen)
+        found.append((t, bad.get(t, last), seen))
+    return found
+
+
+def learned(clean: float, chance: float) -> bool:
+    """Whether a clean run has learned anything that an attack could break: accuracies nearer to chance are noise."""
+    return clean - chance >= ABOVE_CHANCE
+
+
+def score(
+    metrics: Mapping[str, float], clean: float, chance: float, base_success: float, plain: float | None
+) -> dict[str, float]:
+    """integrity in [0, 1]: what is left of what the clean run had learned; for backdoors what the trigger missed.
+
+        accuracy part = (accuracy under attack − chance) / (clean accuracy − chance), clipped to [0, 1]
+        backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
+        integrity     = the smaller of the two
+
+    Where the clean run has not `learned` it is 0 if FedAvg's has: nothing is left of what there was to learn, and a
+    defense must not look better for the seeds on which it fails. Empty where FedAvg has not, or is not known.
+
+    Args:
+        plain: FedAvg's accuracy with nobody corrupted.
+    """
+    if not learned(clean, chance):
+        return {"integrity": 0.0} if plain is not None and learned(plain, chance) else {}
+    parts = [(metrics["accuracy"] - chance) / (clean - chance)]
+    if "attack_success_rate" in metrics and base_success < 1:
+        parts.append(1 - (metrics["attack_success_rate"] - base_success) / (1 - base_success))
+    return {"integrity": min(1.0, max(0.0, min(parts)))}

@@ -1,0 +1,69 @@
+"""What the server is given of a round's uploads: every one of them, or by secure aggregation their mean alone."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedarena.contracts.defense import Cohort
+from fedarena.contracts.secure_sum import SecureSum
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, row, rows, shaped
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A round of secure aggregation.
+
+    Attributes:
+        wire: [participants, d], what each participant sent in place of its upload.
+        mean: the mean of the survivors' uploads, weighted by N_c; all that the server learns.
+        clients: the survivors.
+        weight: Σ N_c over them.
+        bytes_up, bytes_down: of the whole round, keys, shares and unmasking included, the broadcast not.
+    """
+
+    wire: Tensor
+    mean: Tensors
+    clients: tuple[int, ...]
+    weight: Tensor
+    bytes_up: float
+    bytes_down: float
+
+    def received(self) -> tuple[Tensors, Cohort]:
+        """The mean as one upload of all survivors together."""
+        return {name: t[None] for name, t in self.mean.items()}, Cohort(self.clients, self.weight.reshape(1))
+
+
+def sum_up(
+    secure: SecureSum, ups: Tensors, cohort: Cohort, rng: Rng, corrupted: Container[int] = frozenset()
+) -> Summed:
+    """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
+
+    A corrupted client sends what it likes, but nothing that no encoding stands for: its values end at the limit.
+
+    Raises:
+        UserError: uploads with integers in them (a client's own seed), whose sum means nothing; too few survivors.
+    """
+    counts = [name for name, t in ups.items() if not t.is_floating_point()]
+    if counts:
+        raise UserError(f"secure aggregation sums uploads, but '{counts[0]}' in them is no number to be summed")
+    share = cohort.weights / cohort.weights.sum()
+    vectors = rows(ups) * share[:, None]
+    for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
+        vectors[i].clamp_(-secure.limit, secure.limit)
+    exchange = secure(vectors, rng)
+    kept = list(exchange.survivors)
+    n, wire = len(cohort.clients), exchange.wire
+    sent = int((wire != 0).any(1).sum())  # a client that dropped out before it sent anything left zeros
+    return Summed(
+        wire=wire,
+        mean=shaped((exchange.total / share[kept].sum()).to(vectors), row(ups, 0)),
+        clients=tuple(cohort.clients[i] for i in kept),
+        weight=cohort.weights[kept].sum(),
+        bytes_up=sent * wire.shape[1] * wire.element_size() + n * exchange.extra_up,
+        bytes_down=n * exchange.extra_down,
+    )

@@ -1,0 +1,62 @@
+"""What is to be run: a training run and the cells that read it, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedarena.core.options import NoOptions
+from fedarena.core.threat import Form, Party, Threat
+from fedarena.problem.problem import ProblemSpec
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """A defense or an attack with its options.
+
+    Attributes:
+        name, options: a protocol; or an attack, the outermost one.
+        rest: the further parts, outermost first: a protocol's aggregation rule with its wrappers, or what an
+            attack is wrapped around (`fedarena.federation.compose`).
+    """
+
+    name: str
+    options: Any = field(default_factory=NoOptions)
+    rest: tuple[MethodSpec, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How it is called in tables and records; FedAvg with a rule by the rule alone."""
+        names = [self.name, *(part.name for part in self.rest)]
+        return "+".join(names[1:] if names[0] == "fedavg" and len(names) > 1 else names)
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """One training run and the cells that read it.
+
+    Attributes:
+        problem, defense: what trains.
+        attack: an inference attack, which reads the run as every threat; a poisoning attack, which takes part in
+            it as the one threat given; None: a run without an attack.
+        threats: whom to attack as.
+        seed: everything random follows from it.
+        device: cpu or cuda.
+        data_dir: where data files are looked for (not part of a record's key; their checksum is).
+        probe: for a run without an attack, the backdoor whose trigger is tried on its model for comparison.
+    """
+
+    problem: ProblemSpec
+    defense: MethodSpec
+    attack: MethodSpec | None
+    threats: tuple[Threat, ...]
+    seed: int
+    device: str = "cpu"
+    data_dir: Path | None = None
+    probe: MethodSpec | None = None
+
+
+def threats(parties: tuple[Party, ...], forms: tuple[Form, ...]) -> tuple[Threat, ...]:
+    """Every party in every form, parties first."""
+    return tuple(Threat(party, form) for party in parties for form in forms)

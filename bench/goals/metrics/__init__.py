@@ -1,0 +1,1 @@
+"""Metrics: each compares the answer of an attack with the truth."""

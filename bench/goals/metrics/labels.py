@@ -1,0 +1,67 @@
+"""The harness's judgement of guessed labels, beside a guess that knows how frequent each class is and nothing else.
+
+Samples of a batch have no order, so a guess is right for as many samples as it has labels in common with the truth,
+counted with multiplicity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.inference import Labels
+
+
+def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Sequence[int]) -> dict[str, float]:
+    """How many labels were read.
+
+    Args:
+        truths: the classes behind each observation.
+        sizes: how many labels were to be guessed for each; a client that draws its samples by chance has fewer.
+
+    Returns:
+        label_accuracy, the share of all true labels that were named; labels, how many there were.
+
+    Raises:
+        ValueError: not one answer per observation, or not as many labels as were to be guessed.
+    """
+    if len(answers) != len(truths):
+        raise ValueError(f"labels for {len(answers)} of {len(truths)} observations")
+    for answer, size in zip(answers, sizes, strict=True):
+        if answer.values.shape != (size,):
+            raise ValueError(f"labels of shape {tuple(answer.values.shape)} for {size} samples")
+    return {"label_accuracy": _in_common([a.values for a in answers], truths), "labels": float(sum(map(len, truths)))}
+
+
+def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Tensor) -> dict[str, float]:
+    """What knowing only how frequent each class is would have given, as `prior_label_accuracy`.
+
+    Args:
+        pool: the classes of all training samples.
+    """
+    shares = pool.bincount().double() / len(pool)
+    return {"prior_label_accuracy": _in_common([best_prior(n, shares) for n in sizes], truths)}
+
+
+def best_prior(n: int, shares: Tensor) -> Tensor:
+    """The n labels that have the most in common, on average, with n that are drawn by these shares: [n] (int64).
+
+    A class that is named k times scores min(k, N_c) with N_c binomial, and the k-th naming adds P(N_c ≥ k), less
+    each time; so the n largest of these are taken. For n = 1 it is the most frequent class.
+    """
+    from scipy.stats import binom
+
+    gains = torch.from_numpy(binom.sf(torch.arange(n)[:, None].numpy(), n, shares.cpu().numpy()[None]))
+    return gains.flatten().argsort(descending=True, stable=True)[:n] % len(shares)
+
+
+def _in_common(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> float:
+    """The share of all true labels that were named; 0 where there are none."""
+    shared = sum(
+        min(int((guess == c).sum()), int((truth == c).sum()))
+        for guess, truth in zip(guesses, truths, strict=True)
+        for c in truth.unique().tolist()
+    )
+    return shared / max(1, sum(map(len, truths)))

@@ -1,0 +1,127 @@
+"""The harness's judgement of membership scores: how well they rank members above outsiders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.inference import Scores
+from fedarena.core.text.mean import t_quantile
+
+RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
+"""False positive rates at which the share of members found is measured."""
+
+TOGETHER = "_together"
+"""Ends the name of an interval's end that holds for all of a party's readings at once."""
+
+
+def membership_metrics(
+    answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
+) -> dict[str, float]:
+    """How well members were told from outsiders, over all candidates of all observations at once.
+
+    Args:
+        answers: scores [m] per observation, taken as they are.
+        members: which candidates of each observation are members, [m] (bool).
+        grouped: whether candidates of one observation are alike, so that the interval counts observations; else it
+            counts candidates.
+        readings: how many rankings are judged beside each other, of which the best is shown.
+
+    Returns:
+        auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
+        auc_high, its 95 % interval, where there are several to count, and of several readings auc_low_together and
+        auc_high_together, which hold for all of them at once (Bonferroni); advantage = 2·auc − 1; the share of
+        members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that, and if not
+        grouped its 95 % interval (`binomial_interval`), as NAME_low and NAME_high: over the members at the threshold
+        that these outsiders set, of which few decide, so that its own uncertainty is not in it; candidates, how many
+        were judged.
+
+    Raises:
+        ValueError: not one answer per observation, not one score per candidate, or no candidates.
+    """
+    if len(answers) != len(members):
+        raise ValueError(f"scores for {len(answers)} of {len(members)} observations")
+    for answer, truth in zip(answers, members, strict=True):
+        if answer.values.shape != truth.shape:
+            raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} candidates")
+    pairs = [(a.values.double().cpu(), m.cpu()) for a, m in zip(answers, members, strict=True)]
+    inside = [ranked(v[m]) for v, m in pairs]
+    outside = [ranked(v[~m]) for v, m in pairs]
+    positives, negatives = torch.cat(inside), torch.cat(outside)
+    if not len(positives) or not len(negatives):
+        raise ValueError("no candidates to judge")
+    above = [_share_below(v, negatives) for v in inside]
+    below = [1 - _share_below(v, positives) for v in outside]
+    auc = float(torch.cat(above).mean())
+    metrics = {"auc": auc, "advantage": 2 * auc - 1, "candidates": float(len(positives) + len(negatives))}
+    shares = [(v - auc) / len(positives) for v in above], [(u - auc) / len(negatives) for u in below]
+    sums = torch.cat([*shares[0], *shares[1]])
+    if grouped:
+        sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
+    if len(sums) > 1:
+        for kind, together in kinds_of_interval(readings):
+            half = t_quantile(len(sums) - 1, together) * _standard_error(sums)
+            metrics |= {f"auc_low{kind}": max(0.0, auc - half), f"auc_high{kind}": min(1.0, auc + half)}
+    for name, rate in RATES.items():
+        allowed = false_positives(rate, len(negatives))
+        if not allowed:
+            continue
+        above_line = positives > negatives.sort(descending=True).values[allowed]
+        metrics[name] = float(above_line.double().mean())
+        if not grouped:
+            low, high = binomial_interval(int(above_line.sum()), len(positives))
+            metrics |= {f"{name}_low": low, f"{name}_high": high}
+    return metrics
+
+
+def kinds_of_interval(readings: int) -> list[tuple[str, int]]:
+    """How the names of an interval's ends end → for how many readings it holds at once: the one, and all of several."""
+    return [("", 1)] if readings == 1 else [("", 1), (TOGETHER, readings)]
+
+
+def false_positives(rate: float, outsiders: int) -> int:
+    """How many of the outsiders a false positive rate is, rounded down."""
+    return math.floor(rate * outsiders + 1e-9)
+
+
+def binomial_interval(k: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share of which k of n were found, by Clopper and Pearson (Biometrika 26, 1934): it holds
+    the truth no less often than 95 %, for few as well."""
+    from scipy.stats import binomtest
+
+    low, high = binomtest(k, n).proportion_ci(0.95, "exact")
+    return float(low), float(high)
+
+
+def ranked(values: Tensor) -> Tensor:
+    """Scores as they are compared: NaN as the least likely."""
+    return values.nan_to_num(-torch.inf, torch.inf, -torch.inf)
+
+
+def _share_below(values: Tensor, others: Tensor) -> Tensor:
+    """For each value the share of `others` below it, equal ones counted half."""
+    line = others.sort().values
+    twice = torch.searchsorted(line, values) + torch.searchsorted(line, values, right=True)
+    return twice.double() / (2 * len(others))
+
+
+def _standard_error(sums: Tensor) -> float:
+    """Of an AUC whose candidates come in groups that are alike: Obuchowski (Biometrics 53, 1997), which is DeLong's
+    where every group is one candidate.
+
+    With V(i), the share of all outsiders below member i, and V(j), of all members above outsider j, their sums less
+    their expectation per group g of m_g and n_g candidates
+
+        v_g = Σ_{i in g} (V(i) − AUC),   u_g = Σ_{j in g} (V(j) − AUC)
+
+    give the variance I/(I − 1)·Σ_g (v_g/M + u_g/N)², with I groups, M members and N outsiders; the number of groups
+    with members and that with outsiders are taken to be the same. Where every group is one candidate they are not, and
+    DeLong's has M/(M − 1) and N/(N − 1) in the place of I/(I − 1).
+
+    Args:
+        sums: v_g/M + u_g/N of each group.
+    """
+    return math.sqrt(len(sums) / (len(sums) - 1) * float(sums.square().sum()))

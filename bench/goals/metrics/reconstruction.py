@@ -1,0 +1,202 @@
+"""The harness's judgement of what an attack guessed. Attacks never judge themselves.
+
+Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
+squared error is least. Metrics are means over all images of all observations; none is left out. Where a client drew its
+samples by chance, there may be fewer than were guessed, and guesses are left over, or more: then what is not guessed is
+mid-grey, and its label wrong.
+
+Rows of a table, inputs [N, D], are judged like images, but for SSIM, which compares neighbouring pixels: it is left
+out, and a row counts as recovered by its squared error alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.inference import Guess
+from fedarena.goals.metrics import image_similarity as images
+
+RECOVERED = 0.9
+"""An image counts as recovered when its SSIM is at least this."""
+
+CLOSE = 1e-3
+"""A row of a table counts as recovered when its MSE is at most this, for values in [0, 1]: 30 dB."""
+
+Truth = tuple[Tensor, Tensor]
+"""The samples behind one observation: images [n, *input_shape] in [0, 1], classes [n] (int64) or numbers [n]."""
+
+
+class Pool(Protocol):
+    """Training images as stored; `fedarena.problem.problem.Problem` is one."""
+
+    @property
+    def x(self) -> Tensor:
+        """[N, *input_shape]."""
+
+    @property
+    def y(self) -> Tensor:
+        """Labels [N]."""
+
+    @property
+    def scale(self) -> float:
+        """The stored value that means 1.0."""
+
+
+def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
+    """How much was read.
+
+    Args:
+        sizes: how many images were to be guessed for each observation; as many as there are, where not given.
+
+    Returns:
+        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9; of rows
+        of a table no ssim, and recovered with MSE ≤ 0.001; of labels that are numbers label_error, the mean absolute
+        error, in place of label_accuracy; images, how many were scored; match, the median of the attacker's own
+        distances: where it is tiny and the images are wrong, what was observed does not determine them; blind, the
+        share of guesses for which the attack had read nothing, where there are any.
+
+    Raises:
+        ValueError: a guess that has not one reconstruction per observation, or not as many images as were to be
+            guessed.
+    """
+    if len(guess) != len(truths):
+        raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
+    originals = torch.cat([x for x, _ in truths])
+    images_, labels = [], []
+    for one, (x, y), size in zip(guess, truths, sizes or [len(x) for x, _ in truths], strict=True):
+        if len(one.images) != size or len(one.labels) != size:
+            raise ValueError(f"{len(one.images)} images and {len(one.labels)} labels for {size} samples")
+        order = assign(one.images, x)
+        images_.append(_picked(one.images.to(x.device), order, 0.5))
+        labels.append(_picked(one.labels.to(x.device), order, 0.5 if y.is_floating_point() else -1))
+    metrics = _likeness(torch.cat(images_), originals)
+    metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
+    metrics["images"] = float(len(originals))
+    metrics["match"] = median(one.match for one in guess)
+    if any(one.blind for one in guess):
+        metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
+    return metrics
+
+
+def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
+    """What knowing only the data would have given: two guesses that see nothing of the victim.
+
+    Returns:
+        mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
+        training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
+        exact copies of the truth excluded; of labels that are numbers prior_label_error, that of the training median.
+    """
+    originals = torch.cat([x for x, _ in truths])
+    priors = {"mean": mean_image(pool).expand_as(originals), "nearest": nearest_images(originals, pool)}
+    metrics = {
+        f"prior_{name}_{key}": value
+        for name, prior in priors.items()
+        for key, value in _likeness(prior, originals).items()
+    }
+    labels = torch.cat([y for _, y in truths])
+    if labels.is_floating_point():
+        metrics |= {f"prior_{key}": value for key, value in _labels(pool.y.median().expand_as(labels), labels).items()}
+    return metrics
+
+
+def matched(guess: Tensor, originals: Tensor) -> Tensor:
+    """Guessed images as they are scored: clipped, in the order of the originals."""
+    return _picked(images.valid(guess).to(originals.device), assign(guess, originals), 0.5).to(originals)
+
+
+def assign(guess: Tensor, originals: Tensor) -> Tensor:
+    """Which guessed image belongs to each original: the assignment with the least total MSE, [n] (int64).
+
+    On the originals' device; −1 for originals that are left over where more than were guessed.
+
+    Raises:
+        ValueError: shapes of images that differ.
+    """
+    if guess.shape[1:] != originals.shape[1:]:
+        raise ValueError(f"guessed images of shape {tuple(guess.shape)} for originals of {tuple(originals.shape)}")
+    from scipy.optimize import linear_sum_assignment
+
+    found = torch.full((len(originals),), -1)
+    if len(guess) and len(originals):
+        a, b = originals.double().flatten(1), images.valid(guess).to(originals.device).flatten(1)
+        cost = (a[:, None] - b[None]).square().mean(-1)
+        rows, columns = linear_sum_assignment(cost.cpu().numpy())
+        found[torch.from_numpy(rows)] = torch.from_numpy(columns)
+    return found.to(originals.device)
+
+
+def _picked(guess: Tensor, order: Tensor, missing: float) -> Tensor:
+    """guess[order], and `missing` where the order says −1."""
+    return torch.cat([guess, guess.new_full((1, *guess.shape[1:]), missing)])[order]
+
+
+def mean_image(pool: Pool) -> Tensor:
+    """The mean training image, [*input_shape] in [0, 1]."""
+    total = sum(part.double().sum(0) for part in torch.split(pool.x, 4096))
+    assert isinstance(total, Tensor)
+    return total / len(pool.x) / pool.scale
+
+
+def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
+    """For each original the training image with the least MSE that is not an exact copy of it: [n, *input_shape]."""
+    found = []
+    for original in originals.float() * pool.scale:
+        distances = torch.cat(
+            [(part.float() - original).square().flatten(1).sum(1) for part in torch.split(pool.x, 4096)]
+        )
+        found.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
+    return torch.stack(found).double() / pool.scale
+
+
+def _copies(distances: Tensor, scale: float) -> Tensor:
+    """Zero up to the rounding of x/scale·scale in float32."""
+    return distances <= 1e-6 * scale * scale
+
+
+def _likeness(guess: Tensor, originals: Tensor) -> dict[str, float]:
+    guess = images.valid(guess)
+    errors = images.mse(guess, originals)
+    metrics = {"mse": float(errors.mean()), "psnr": float(images.psnr(guess, originals).mean())}
+    if originals.dim() == 2:
+        return {**metrics, "recovered": float((errors <= CLOSE).double().mean())}
+    ssim = images.ssim(guess, originals)
+    return {**metrics, "ssim": float(ssim.mean()), "recovered": float((ssim >= RECOVERED).double().mean())}
+
+
+def _labels(guess: Tensor, truth: Tensor) -> dict[str, float]:
+    """Accuracy of classes; mean absolute error of numbers, guesses clipped to [0, 1] as images are."""
+    if truth.is_floating_point():
+        return {"label_error": float((images.valid(guess).to(truth.device) - truth.double()).abs().mean())}
+    return {"label_accuracy": float((guess.to(truth) == truth).double().mean())}
+
+
+def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]) -> dict[str, float]:
+    """How good an estimate of a gradient or an update is, over the named tensors taken as one vector.
+
+    cosine = ⟨e, t⟩/(‖e‖·‖t‖), 0 where either is zero; relative_l2 = ‖e − t‖/‖t‖, for t = 0 measured absolutely.
+    Entries of the estimate that are not finite count as 0, no estimate.
+
+    Raises:
+        ValueError: names that differ.
+    """
+    if set(estimate) != set(truth):
+        raise ValueError(f"the estimate names {sorted(estimate)}, the truth {sorted(truth)}")
+    e = torch.cat([estimate[name].double().flatten() for name in truth]).nan_to_num(0.0, 0.0, 0.0)
+    t = torch.cat([truth[name].double().flatten() for name in truth])
+    lengths = e.norm() * t.norm()
+    error = (e - t).norm()
+    return {
+        "cosine": float((e @ t) / lengths) if lengths > 0 else 0.0,
+        "relative_l2": float(error / t.norm()) if t.norm() > 0 else float(error),
+    }
+
+
+def only_finite(metrics: dict[str, float]) -> dict[str, float]:
+    """What JSON can hold: a measurement that is not finite is left out."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -1,0 +1,42 @@
+"""Which model each party has in the end.
+
+    server         what it deploys (`Defense.deployed`), in clear
+    client         what it is given (`Defense.release`), in clear
+    eavesdropper   the same, since it crosses the wire
+    outsider       answers of the model that clients are given, to its queries
+
+Neither depends on the form of an attack: nothing hides a model that is given away. What a protocol hides while it
+trains is a matter of extraction (`fedarena.goals.extraction`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedarena.contracts.final_model import BlackBox, Predictor, WhiteBox
+from fedarena.core.tensors import finite
+from fedarena.core.threat import NotApplicable, Threat
+
+if TYPE_CHECKING:
+    from fedarena.federation.finished_run import Book
+
+
+@dataclass(frozen=True)
+class Held:
+    """A model and the reading that it makes."""
+
+    reading: str
+    model: Predictor
+
+
+def model_of(book: Book, threat: Threat) -> Held | NotApplicable:
+    """The model that a party has after the last round; none if the training ended with one that is not finite."""
+    task, run = book.problem.task, book.run
+    if not finite(run.params if threat.party == "server" else run.release):
+        return NotApplicable("the training ended with a model that is not finite")
+    if threat.party == "server":
+        return Held("deployed", WhiteBox(task, run.params))
+    if threat.party == "outsider":
+        return Held("queries", BlackBox(task, run.release))
+    return Held("release", WhiteBox(task, run.release))

@@ -1,0 +1,1 @@
+"""Positive scalings of hidden units: the symmetry of networks with ReLU units."""

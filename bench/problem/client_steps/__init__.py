@@ -1,0 +1,10 @@
+"""Forms of computation: the same client step for many clients at once.
+
+Each form is chosen by the model's structure, never by its name, and a test holds it to
+`fedarena.problem.local_training.upload` run alone.
+"""
+
+from fedarena.problem.client_steps.choose import run_general, uploads
+from fedarena.problem.client_steps.inputs import InputMap
+
+__all__ = ["InputMap", "run_general", "uploads"]

@@ -1,0 +1,123 @@
+"""Which form computes the clients' uploads: chosen by structure, never by name, with no fallback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from fedarena.core.tensors import Tensors, stack
+from fedarena.problem.batch import Batch
+from fedarena.problem.client_steps import loop, stacked, vmapped
+from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
+from fedarena.problem.client_steps.inputs import InputMap
+from fedarena.problem.client_steps.vmapped import ClientStep
+from fedarena.problem.local_training import Loss
+from fedarena.problem.task import Task
+
+T = TypeVar("T")
+
+
+def uploads(
+    task: Task,
+    loss: Loss,
+    start: Tensors,
+    batches: Sequence[Batch],
+    metric: Mapping[str, Tensor] | None = None,
+    inputs: Mapping[str, InputMap] | None = None,
+) -> Tensors:
+    """`fedarena.problem.local_training.upload` of every client, stacked in the order of `batches`.
+
+    A chain of dense layers under the task's own loss goes to `fedarena.problem.client_steps.stacked`, everything else
+    to
+    `fedarena.problem.client_steps.loop`.
+
+    Args:
+        task: gives the model and the schedule.
+        loss, start, metric: as for `upload`.
+        batches: one a client; clients with different numbers of steps are computed in groups.
+        inputs: given when `loss` is the task's loss with these maps on the inputs of its layers, by weight name:
+            z = map(h) Wᵀ + b. The faster form then computes exactly that and does not call `loss`.
+    """
+    metric = metric or {}
+    chain = _chain(task, start, batches, metric) if inputs is not None or loss == task.loss else None
+
+    def train(group: Sequence[Batch]) -> Tensors:
+        if chain is not None:
+            return stacked.train(
+                chain, task.schedule, task.criterion, start, _prepared(task, group), metric, inputs or {}
+            )
+        objective = loop.of_task(task, start) if loss == task.loss else loop.of_loss(loss, start)
+        return loop.train(objective, task.schedule, start, group, metric)
+
+    steps = (lambda b: b.x.shape[1:]) if task.schedule.fedsgd else (lambda b: b.x.shape)
+    return _in_groups(batches, steps, train)
+
+
+def run_general(
+    client: ClientStep,
+    task: Task,
+    down: Tensors,
+    batches: Sequence[Batch],
+    memories: Sequence[Tensors],
+    noises: Sequence[Tensors],
+) -> tuple[Tensors, list[Tensors]]:
+    """Any pure client step for many clients: uploads stacked over clients, and their memories.
+
+    Models without convolutions run under `torch.func.vmap`; those with convolutions one client after the other,
+    which is faster for them.
+    """
+    given = list(zip(batches, memories, noises, strict=True))
+    if any(isinstance(layer, nn.Conv2d) for _, layer in task.layers):
+        done = [client(down, *one) for one in given]
+    else:
+        done = [({}, {})] * len(given)
+        for members in _groups([vmapped.shape_of(*one) for one in given]):
+            b, m, n = zip(*(given[i] for i in members), strict=True)
+            for i, result in zip(members, vmapped.run(client, down, b, m, n), strict=True):
+                done[i] = result
+    return stack([up for up, _ in done]), [memory for _, memory in done]
+
+
+def _prepared(task: Task, batches: Sequence[Batch]) -> Sequence[Batch]:
+    """The batches as the chain's first layer gets them."""
+    front = front_of(task.model)
+    if front is None:
+        return batches
+    return [Batch(front(b.x.flatten(0, 1)).unflatten(0, b.x.shape[:2]), b.y) for b in batches]
+
+
+def _chain(
+    task: Task, start: Tensors, batches: Sequence[Batch], metric: Mapping[str, Tensor]
+) -> tuple[Dense, ...] | None:
+    """The model's dense layers if the stacked form covers this case."""
+    chain = chain_of(task.model, len(task.input_shape))
+    if chain is None:
+        return None
+    weights = {layer.weight for layer in chain}
+    by_column = all(name in weights and d.dim() == 1 for name, d in metric.items())
+    plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
+    same = set(start) == {name for layer in chain for name in (layer.weight, layer.bias) if name}
+    return chain if by_column and plain and same else None
+
+
+def _in_groups(
+    batches: Sequence[Batch], key: Callable[[Batch], Hashable], train: Callable[[Sequence[Batch]], Tensors]
+) -> Tensors:
+    """Run `train` on the clients of each key, and put the results in the clients' order."""
+    groups = _groups([key(batch) for batch in batches])
+    parts = [train([batches[i] for i in members]) for members in groups]
+    if len(parts) == 1:
+        return parts[0]
+    order = torch.argsort(torch.tensor([i for members in groups for i in members]))
+    return {name: torch.cat([part[name] for part in parts])[order.to(t.device)] for name, t in parts[0].items()}
+
+
+def _groups(keys: Sequence[Hashable]) -> list[list[int]]:
+    """Positions with equal keys, in order of first appearance."""
+    groups: dict[Hashable, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())

@@ -1,0 +1,78 @@
+"""The tight loop: one client after the other, without optimiser objects; for any loss and any model.
+
+Convolutions are bound by arithmetic, so that stacking clients gains nothing there; what can be saved is overhead.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors
+from fedarena.problem.batch import Batch
+from fedarena.problem.local_training import Loss, local_step
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss at parameters that are held in place.
+
+    Attributes:
+        params: leaf tensors, overwritten as training goes.
+        value: (x [b, ...], y) → mean loss of the batch at the present `params`.
+    """
+
+    params: Tensors
+    value: Callable[[Tensor, Tensor], Tensor]
+
+    def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        """∂L/∂params in their order; zero for a parameter that the loss does not use."""
+        with torch.enable_grad():
+            value = self.value(x, y)
+        return list(torch.autograd.grad(value, list(self.params.values()), materialize_grads=True))
+
+
+def of_loss(loss: Loss, start: Tensors) -> Objective:
+    """Any loss, as a function of its parameters."""
+    params = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
+    return Objective(params, lambda x, y: loss(params, x, y))
+
+
+def of_task(task: Task, start: Tensors) -> Objective:
+    """The task's own loss in a private copy of its model, which spares handing the parameters over at every call."""
+    model = copy.deepcopy(task.model).to(next(iter(start.values())))
+    own = dict(model.named_parameters())
+    return Objective({name: own[name] for name in start}, lambda x, y: task.criterion.mean(model(x), y))
+
+
+def train(
+    objective: Objective, schedule: Schedule, start: Tensors, batches: Sequence[Batch], metric: Mapping[str, Tensor]
+) -> Tensors:
+    """`fedarena.problem.local_training.upload` of every client, stacked; arguments as there."""
+    names, params = list(start), list(objective.params.values())
+    ups = {name: p.new_zeros(len(batches), *p.shape) for name, p in start.items()}
+    for client, batch in enumerate(batches):
+        taken = [ups[name][client] for name in names]
+        with torch.no_grad():
+            torch._foreach_copy_(params, list(start.values()))
+        if schedule.fedsgd:
+            torch._foreach_copy_(taken, objective.gradient(batch.x[0], batch.y[0]))
+            continue
+        memory: list[tuple[Tensor, ...] | None] = [None] * len(names)
+        for t in range(batch.x.shape[0]):
+            steps, rate = objective.gradient(batch.x[t], batch.y[t]), schedule.lr
+            if schedule.client_optimizer != "sgd":
+                rate = 1.0
+                for i, g in enumerate(steps):
+                    steps[i], memory[i] = local_step(g, memory[i], t + 1, schedule)
+            torch._foreach_add_(taken, steps, alpha=rate)
+            moves = [s * metric[name] if name in metric else s for name, s in zip(names, steps, strict=True)]
+            with torch.no_grad():
+                torch._foreach_add_(params, moves, alpha=-rate)
+    return ups

@@ -1,0 +1,31 @@
+"""A chain of dense layers, forward and backward by hand, at parameters that all samples share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors
+from fedarena.problem.client_steps.chain import Dense
+
+
+def forward(chain: Sequence[Dense], params: Tensors, x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """[n, d] → the input h of every layer [n, d_in], and the output [n, d_out]."""
+    inputs, h = [], x
+    for dense in chain:
+        inputs.append(h)
+        h = F.linear(h, params[dense.weight], params[dense.bias] if dense.bias else None)
+        if dense.activation:
+            h = dense.activation.forward(h)
+    return inputs, h
+
+
+def backward(chain: Sequence[Dense], params: Tensors, inputs: Sequence[Tensor], q: Tensor) -> list[Tensor]:
+    """q = ∂L/∂z of every layer [..., n, d_out], from the last one's; further leading axes go along."""
+    qs = [q]
+    for below, dense, a in zip(reversed(chain[:-1]), reversed(chain[1:]), reversed(inputs[1:]), strict=True):
+        back = qs[0] @ params[dense.weight]
+        qs.insert(0, below.activation.backward(back, a.expand_as(back)) if below.activation else back)
+    return qs

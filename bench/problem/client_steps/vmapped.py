@@ -1,0 +1,42 @@
+"""The general form: `torch.func.vmap` of any pure client step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from fedarena.core.tensors import Tensors, row, stack
+from fedarena.problem.batch import Batch
+
+ClientStep = Callable[[Tensors, Batch, Tensors, Tensors], tuple[Tensors, Tensors]]
+"""(down, batch, memory, noise) → (upload, memory) of one client."""
+
+CHUNK = 5
+
+
+def run(
+    client: ClientStep, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+) -> list[tuple[Tensors, Tensors]]:
+    """`client` of several clients whose arguments have one shape, a chunk at a time.
+
+    Randomness must come through `noises`: drawing inside `client` is an error, as is a branch on a client's data.
+    """
+    done: list[tuple[Tensors, Tensors]] = []
+    for first in range(0, len(batches), CHUNK):
+        some = slice(first, first + CHUNK)
+        x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
+        ups, kept = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
+            x, y, stack(memories[some]), stack(noises[some])
+        )
+        done += [(row(ups, i), row(kept, i)) for i in range(x.shape[0])]
+    return done
+
+
+def shape_of(batch: Batch, memory: Tensors, noise: Tensors) -> tuple[object, ...]:
+    """What must agree between clients that run together: names, shapes and types of all arguments."""
+
+    def of(tensors: Tensors) -> tuple[tuple[str, torch.Size, torch.dtype], ...]:
+        return tuple((name, t.shape, t.dtype) for name, t in tensors.items())
+
+    return (batch.x.shape, batch.y.shape, batch.y.dtype, of(memory), of(noise))

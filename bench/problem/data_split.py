@@ -1,0 +1,107 @@
+"""Who holds which data: clients' shards, corrupted clients among them, and the server's own samples."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.datasets.dataset import Dataset
+from fedarena.problem.batch import Auxiliary, Batch
+
+if TYPE_CHECKING:
+    from fedarena.problem.problem import ProblemSpec
+
+Index = npt.NDArray[np.int64]
+
+
+def choose_corrupted(spec: ProblemSpec, rng: Rng) -> tuple[int, ...]:
+    """Which clients are corrupted: uniformly at random, so that a client's number says nothing."""
+    return tuple(sorted(rng.numpy().permutation(spec.clients)[: spec.corrupted].tolist()))
+
+
+def divide(data: Dataset, spec: ProblemSpec, corrupted: tuple[int, ...], rng: Rng) -> list[Index]:
+    """One shard of the training samples a client; see `ProblemSpec.corrupted_data`. Raises UserError."""
+    split = registry.find("partition", spec.partition).load()
+    labels = _domains(data, spec) if getattr(split, "by", "classes") == "domains" else data.y_train
+    if spec.corrupted_data == "shard" or not corrupted:
+        return list(split(labels, spec.clients, rng.child("partition").numpy(), spec.partition_options))
+    honest = spec.clients - len(corrupted)
+    first = split(labels, honest, rng.child("partition").numpy(), spec.partition_options)
+    others: list[Index] = []
+    while len(others) < len(corrupted):
+        again = rng.child("partition", "corrupted", len(others)).numpy()
+        others += split(labels, honest, again, spec.partition_options)
+    sources = {True: iter(others), False: iter(first)}
+    return [next(sources[client in corrupted]) for client in range(spec.clients)]
+
+
+def _domains(data: Dataset, spec: ProblemSpec) -> Index:
+    """The domain of each training sample. Raises UserError for data that have none."""
+    if data.domains is not None:
+        return data.domains
+    known = []
+    for name in registry.registries()["dataset"].names():
+        with contextlib.suppress(UserError):  # somebody's broken plug-in is no reason to be silent about the others
+            known += [name] if "domains" in dict(registry.find("dataset", name).facts) else []
+    raise UserError(
+        f"option 'partition' is {spec.partition}, which divides by domain, but data set {data.name} has no domains, "
+        f"allowed: a data set that has ({', '.join(known)}), or another partition"
+    )
+
+
+def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | None) -> tuple[Batch | None, Index]:
+    """The server's samples [1, n, ...], and which training samples of `data` they are (none of a foreign data set).
+
+    A foreign data set's images are brought to the shape of `data` (bilinear; colour averaged to grey or grey
+    repeated), and its labels are taken as they are.
+
+    Raises:
+        UserError: too few samples of a class, or a foreign data set with other classes or no images.
+    """
+    none = np.empty(0, np.int64)
+    if wanted is None:
+        return None, none
+    if not data.n_classes:
+        raise UserError(
+            f"the server is to hold {wanted.per_class} samples a class, but the labels of {data.name} are numbers, "
+            "allowed: a data set with classes"
+        )
+    foreign = wanted.dataset not in ("", data.name)
+    source: Dataset = registry.find("dataset", wanted.dataset).load()(data_dir) if foreign else data
+    if source.n_classes != data.n_classes:
+        raise UserError(
+            f"option 'aux_dataset' is {wanted.dataset}, which has {source.n_classes} classes, allowed: a data set "
+            f"with {data.n_classes}, as {data.name} has"
+        )
+    shapes = source.x_train.shape[1:], data.x_train.shape[1:]
+    if shapes[0] != shapes[1] and {len(s) for s in shapes} != {3}:
+        raise UserError(
+            f"option 'aux_dataset' is {wanted.dataset}, whose inputs have shape {list(shapes[0])}, allowed: images "
+            f"for images, tables of the columns of {data.name} for {data.name}"
+        )
+    generator, chosen = rng.numpy(), []
+    counts = np.bincount(source.y_train, minlength=source.n_classes)
+    if counts.min() < wanted.per_class:
+        number = f"{wanted.per_class}, samples of each class that the server is to hold"
+        asked = f"option '{wanted.option}' is {number}" if wanted.option else f"the rule asks for {number}"
+        raise UserError(f"{asked}, allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has")
+    for k in range(source.n_classes):
+        members = np.flatnonzero(source.y_train == k)
+        chosen.append(generator.permutation(members)[: wanted.per_class])
+    index = np.concatenate(chosen)
+    x = torch.from_numpy(source.x_train[index]).float() / source.scale
+    channels, *size = shapes[1]
+    if x.shape[1] != channels:
+        x = x.mean(1, keepdim=True).expand(-1, channels, -1, -1)
+    if list(x.shape[2:]) != size:
+        x = F.interpolate(x, size=size, mode="bilinear", align_corners=False)
+    return Batch(x[None], torch.from_numpy(source.y_train[index])[None]), none if foreign else index

@@ -1,0 +1,78 @@
+"""Local work of one client, written plainly: the truth that every faster form is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from fedarena.core.tensors import Tensors
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+
+Loss = Callable[[Tensors, Tensor, Tensor], Tensor]
+"""(params, x [b, ...], y) → mean loss of the batch."""
+
+ADAM_BETA1, ADAM_EPS = 0.9, 1e-8
+
+
+def upload(
+    loss: Loss, start: Tensors, batch: Batch, schedule: Schedule, metric: Mapping[str, Tensor] | None = None
+) -> Tensors:
+    """What a client sends: the gradient of one batch (FedSGD), or start − end of its local steps (FedAvg).
+
+    Pure and differentiable in `batch`; runs under `vmap` and nested `grad`.
+
+    Args:
+        loss: the loss that the client descends.
+        start: parameters at the round's start; their names are the upload's.
+        batch: the samples, [steps, b, ...].
+        schedule: optimiser and learning rate.
+        metric: D for parameters that are a linear image of others, p = p₀ − u·D with the steps taken in
+            u (broadcast against p; absent: D = 1). The upload is then Σ of the steps u.
+
+    Returns:
+        Tensors named and shaped like `start`.
+    """
+    gradient = grad(loss)
+    if schedule.fedsgd:
+        one: Tensors = gradient(start, batch.x[0], batch.y[0])
+        return one
+    params = dict(start)
+    taken = {name: torch.zeros_like(p) for name, p in start.items()}
+    memory: dict[str, tuple[Tensor, ...]] = {}
+    for t in range(batch.x.shape[0]):
+        for name, g in gradient(params, batch.x[t], batch.y[t]).items():
+            step, memory[name] = local_step(g, memory.get(name), t + 1, schedule)
+            taken[name] = taken[name] + step
+            params[name] = params[name] - (step * metric[name] if metric and name in metric else step)
+    return taken
+
+
+def local_step(
+    g: Tensor, memory: tuple[Tensor, ...] | None, t: int, schedule: Schedule
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """One optimiser step for gradient `g`: (what to subtract, new memory). Elementwise; `t` counts from 1.
+
+    SGD: lr·g. Momentum (heavy ball, as torch.optim.SGD): v ← μv + g, lr·v. Adam (Kingma & Ba 2015,
+    Algorithm 1): lr·m̂/(√v̂ + ε).
+    """
+    lr = schedule.lr
+    if schedule.client_optimizer == "sgd":
+        return lr * g, ()
+    if schedule.client_optimizer == "momentum":
+        v = g if memory is None else schedule.momentum * memory[0] + g
+        return lr * v, (v,)
+    return adam_step(g, memory, t, lr, schedule.adam_beta2)
+
+
+def adam_step(
+    g: Tensor, memory: tuple[Tensor, ...] | None, t: int, lr: float, b2: float = 0.999
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """One step of Adam (Kingma & Ba 2015, Algorithm 1): (what to subtract, (m, v)); `t` counts from 1."""
+    b1 = ADAM_BETA1
+    m, v = memory if memory else (torch.zeros_like(g), torch.zeros_like(g))
+    m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+    return lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + ADAM_EPS), (m, v)

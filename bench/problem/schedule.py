@@ -1,0 +1,94 @@
+"""How a federation trains: rounds, batches, local work and optimisers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedarena.core.errors import UserError
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The training schedule; each field is an option `--set training.NAME=VALUE`.
+
+    FedSGD (`local_epochs=0`): each sampled client sends the gradient of one batch, and the server
+    steps with learning rate `lr`·`server_lr`. FedAvg (`local_epochs≥1`): each sampled client takes
+    local steps with learning rate `lr` and sends start − end; the server steps along the average
+    with learning rate `server_lr` (McMahan et al. 2017). Averages are weighted by N_c/N.
+    """
+
+    rounds: int = option(1000, "communication rounds", low=1)
+    loss: str = option(
+        "cross-entropy",
+        "cross-entropy; mse: half the squared error to one-hot labels; regression: one output, half its squared error",
+        choices=("cross-entropy", "mse", "regression"),
+    )
+    batch_size: int = option(1, "samples per local step and client", low=1)
+    local_epochs: int = option(0, "0: FedSGD, one gradient a round; else FedAvg with that many local epochs", low=0)
+    local_samples: int | None = option(
+        None, "samples that a client works on in a round of local epochs, at most; none: all that it holds", low=1
+    )
+    participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
+    lr: float = option(0.3, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
+    client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
+    momentum: float = option(0.9, "momentum of local steps", low=0, below=1, acts_with=("client_optimizer", "momentum"))
+    server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
+    server_lr: float = option(1.0, "factor on the server's step", above=0)
+    adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)
+    client_memory: float | None = option(
+        None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
+    )
+    eval_every: int = option(0, "evaluate every k rounds; 0: at the end only", low=0)
+
+    @property
+    def fedsgd(self) -> bool:
+        """One gradient a round instead of local training."""
+        return self.local_epochs == 0
+
+    def at(self, share: float) -> float:
+        """When a share of the rounds is over; rounded, for .07·100 is a little more than 7 in binary fractions."""
+        return round(share * self.rounds, 9)
+
+    @property
+    def step_size(self) -> float:
+        """The server's learning rate on the averaged upload."""
+        return self.lr * self.server_lr if self.fedsgd else self.server_lr
+
+    def taken(self, size: int) -> int:
+        """How many of its `size` samples a client's local work takes in a round: b, or an epoch's full batches."""
+        if self.fedsgd:
+            return self.batch_size
+        return min(size, self.local_samples or size) // self.batch_size * self.batch_size
+
+    def steps(self, size: int) -> int:
+        """Local steps of a client with `size` samples: full batches only, ⌊N_c/b⌋ an epoch."""
+        return 1 if self.fedsgd else self.local_epochs * (self.taken(size) // self.batch_size)
+
+    def check(self, sizes: tuple[int, ...]) -> None:
+        """Refuse settings that cannot run or would do nothing. Raises UserError."""
+        smallest = min(sizes)
+        if self.batch_size > smallest:
+            client = sizes.index(smallest)
+            raise UserError(
+                f"option 'batch-size' is {self.batch_size}, but client {client} holds only {smallest} samples: "
+                f"at most {smallest} is possible with this partition"
+            )
+        if self.adam_beta2 != 0.999 and "adam" not in (self.client_optimizer, self.server_optimizer):
+            raise UserError(
+                f"option 'adam_beta2' is {self.adam_beta2}, but neither client_optimizer nor server_optimizer is adam"
+            )
+        if self.local_samples is not None and self.fedsgd:
+            raise UserError(
+                f"option 'local_samples' is {self.local_samples}, but with local-epochs 0 a client takes one batch: "
+                "set --local-epochs to 1 or more, or --batch-size"
+            )
+        if self.local_samples is not None and self.local_samples < self.batch_size:
+            raise UserError(
+                f"option 'local_samples' is {self.local_samples}, allowed: at least batch-size, {self.batch_size}"
+            )
+        if self.fedsgd and self.client_optimizer != "sgd":
+            raise UserError(
+                f"option 'client_optimizer' is {self.client_optimizer}, but with local-epochs 0 clients take no step "
+                "of their own: set --local-epochs to 1 or more, or use server_optimizer"
+            )

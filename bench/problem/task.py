@@ -1,0 +1,98 @@
+"""What every party knows before training: the architecture, the loss, the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fedarena.problem.loss import Criterion
+from fedarena.problem.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Task:
+    """Public facts of a federation; defenses and attacks may read all of it.
+
+    Attributes:
+        model: the architecture. Its own parameter values are never used.
+        input_shape: shape of one input, for images [channels, height, width].
+        n_classes: number of classes; 0: the labels are numbers.
+        sizes: N_c, samples held by each client (public: they weight the average).
+        schedule: rounds, batch size, optimisers.
+        belief: how many of the clients the server expects to be corrupted. Not the truth about a run.
+    """
+
+    model: nn.Module
+    input_shape: tuple[int, ...]
+    n_classes: int
+    sizes: tuple[int, ...]
+    schedule: Schedule
+    belief: int = 0
+
+    @property
+    def participants(self) -> int:
+        """How many clients take part in a round: ⌈c·C⌋, at least one."""
+        return max(1, round(self.schedule.participation * len(self.sizes)))
+
+    @property
+    def expected(self) -> int:
+        """f, how many corrupted ones the server expects among a round's participants: ⌈belief·n_t/C⌉."""
+        return -(-self.belief * self.participants // len(self.sizes))
+
+    @property
+    def criterion(self) -> Criterion:
+        """What the model is trained for."""
+        return Criterion(self.schedule.loss, self.n_classes)
+
+    @cached_property
+    def layers(self) -> tuple[tuple[str, nn.Linear | nn.Conv2d], ...]:
+        """The dense and convolutional layers, by module name, in the order in which they are computed; the last is the
+        output. The order in which a model registers them is its author's."""
+        kinds = (nn.Linear, nn.Conv2d)
+        found = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        # A copy that is evaluated draws no dropout and moves no running mean.
+        copy, called = deepcopy(self.model).eval(), dict.fromkeys(found, -1)
+        for name in found:
+            copy.get_submodule(name).register_forward_hook(partial(_note, called, name))
+        like = next(copy.parameters())
+        with torch.no_grad():
+            copy(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
+        return tuple(sorted(found.items(), key=lambda item: called[item[0]]))
+
+    @property
+    def output_bias(self) -> str | None:
+        """The name of the output layer's bias, if it has one."""
+        name, layer = self.layers[-1]
+        return f"{name}.bias" if layer.bias is not None else None
+
+    def outputs(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """f(x; params): [n, *input_shape] → [n, outputs]; with cross-entropy the logits."""
+        out: Tensor = functional_call(self.model, dict(params), (x,))
+        return out
+
+    def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        """The mean loss; `y` holds classes [n] (int64), probabilities [n, n_classes], or of numbers [n] themselves."""
+        return self.criterion.mean(self.outputs(params, x), y)
+
+    @torch.no_grad()
+    def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
+        """Outputs for inputs as stored [N, *input_shape], whose value `scale` means 1.0; some samples at a time.
+
+        In the precision of the parameters.
+        """
+        # Convolutions' activations of more samples fall out of the cache; dense layers gain by fewer calls.
+        at_once = 128 if any(isinstance(layer, nn.Conv2d) for _, layer in self.layers) else 1000
+        kind = next(iter(params.values())).dtype
+        return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])
+
+
+def _note(called: dict[str, int], name: str, *_: Any) -> None:
+    """As a forward hook: the layer was computed after all others so far."""
+    called[name] = max(called.values()) + 1

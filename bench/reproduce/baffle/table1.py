@@ -1,0 +1,57 @@
+"""BAFFLE, Table 1: iid, 10 clients, one local epoch a round; the ablations at the smallest K, and backpropagation.
+
+All but the rows that say so are simulated in law: the estimate is drawn from its exact distribution, which K forward
+passes would sample (`fedarena.defenses.baffle.stein_law`). Two rounds are run with real forward passes beside the
+simulation of them; LeNet on MNIST has rows with nothing but real ones, too, for which a CPU takes hours. `central` has
+half of the directions, which is the same number of forward passes. CIFAR-10 is run for the paper's 40 epochs and, since
+a folder may hold a part of its images, for the paper's number of steps, too."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fedarena.reproduce.baffle.common import FORM, MEASURED, Cell, cut, longer, one, published, real
+
+SETTING = f"test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10; {FORM}"
+
+DIRECTIONS = {"mnist": (100, 200, 500), "cifar10": (200, 500, 1000)}
+PAPER = {
+    ("mnist", "lenet-baffle"): (0.8727, 0.8948, 0.9218, 0.8506, 0.8155, 0.8618, 0.7602, 0.9431),
+    ("cifar10", "lenet-baffle"): (0.4878, 0.5182, 0.5362, 0.4797, 0.4499, 0.4865, 0.4597, 0.5875),
+    ("mnist", "wrn-10-2"): (0.8835, 0.8957, 0.9517, 0.8589, 0.7908, 0.7644, 0.7745, 0.9711),
+    ("cifar10", "wrn-10-2"): (0.5227, 0.5559, 0.5863, 0.5001, 0.4976, 0.4337, 0.4289, 0.6229),
+}
+"""(data, model) → the three K; without average, ReLU, SELU, central at the first K; backpropagation."""
+
+
+def _cells(data: str, model: str, paper: tuple[float, ...]) -> list[Cell]:
+    low, middle, high = DIRECTIONS[data]
+    plain = [
+        Cell(data, model, f"K = {k}, the paper's setting", p, k)
+        for k, p in zip((low, middle, high), paper, strict=False)
+    ]
+    changed = [
+        Cell(data, model, f"K = {low}, without average", paper[3], low, (("ema", "none"),)),
+        Cell(data, model, f"K = {low}, ReLU", paper[4], low, (), (("activation", "relu"),)),
+        Cell(data, model, f"K = {low}, SELU", paper[5], low, (), (("activation", "selu"),)),
+        Cell(data, model, f"K = {low // 2}, central", paper[6], low // 2),
+        Cell(data, model, f"K = {low}, decay 0.995 from the start", None, low, (("ema_warmup", "false"),)),
+        Cell(data, model, "backpropagation", paper[7]),
+    ]
+    return [*plain, *changed]
+
+
+CELLS = [cell for (data, model), paper in PAPER.items() for cell in _cells(data, model, paper)]
+CELLS += [
+    longer(cell, cell.title.removesuffix(", the paper's setting"))
+    for cell in CELLS
+    if cell.data == "cifar10" and (cell.k is None or cell.title.endswith("the paper's setting"))
+]
+CELLS += cut(CELLS[0], rounds=2)
+CELLS += [real(cell) for cell in CELLS[:3]]
+
+PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
+rows = partial(one, CELLS)
+
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

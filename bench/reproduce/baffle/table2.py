@@ -1,0 +1,34 @@
+"""BAFFLE, Table 2: 100 clients with classes by Dirichlet's law (α = 0.3), 40 rounds of one local epoch, CIFAR-10.
+
+Simulated in law (`fedarena.defenses.baffle.stein_law`)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fedarena.reproduce.baffle.common import FORM, MEASURED, Cell, longer, one, published
+
+SETTING = f"test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch; {FORM}"
+
+PAPER = {
+    "lenet-baffle": {200: 0.3521, 500: 0.3814, 1000: 0.3971, None: 0.4441},
+    "wrn-10-2": {200: 0.3953, 500: 0.4169, 1000: 0.4342, None: 0.5118},
+}
+"""Model → K (None: backpropagation) → accuracy."""
+
+CELLS = [
+    Cell(
+        *("cifar10", model, "backpropagation" if k is None else f"K = {k}", accuracy, k),
+        clients=100,
+        partition="dirichlet",
+    )
+    for model, by_k in PAPER.items()
+    for k, accuracy in by_k.items()
+]
+CELLS += [longer(cell, cell.title) for cell in CELLS]
+
+PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
+rows = partial(one, CELLS)
+
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]

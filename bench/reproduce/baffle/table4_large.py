@@ -1,0 +1,34 @@
+"""BAFFLE, Table 4, images of ImageNet's size: as `baffle_table4` otherwise.
+
+The paper's column is called OfficeHome/ImageNet, the text gives 224×224 for OfficeHome. The number of classes, which it
+does not say, is taken to be ImageNet's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fedarena.reproduce.baffle.table4 import BATCH, CPU_ALONE, Numbers, published, round_of, row
+from fedarena.reproduce.place import Where
+
+SHAPE, CLASSES = (3, 224, 224), 1000
+
+SETTING = (
+    f"as baffle/table4, with 3×224×224 images of {CLASSES} classes, batch {BATCH}: MB (10⁶ bytes) of a client's round"
+)
+
+PAPER: dict[str, Numbers] = {
+    "LeNet": (2527, 86, 201, 7.95),
+    "WRN-10-2": (3425, 94, 251, 7.32),
+    "MobileNet": (5271, 121, 289, 5.48),
+}
+"""Backpropagation, least, most; the ratio in per cent, as printed."""
+
+PIECES, MEASURED = tuple(PAPER), ()
+PUBLISHED = published(PAPER)
+__all__ = ["CPU_ALONE", "MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+
+
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+    """One network's row; the figures do not depend on the seed."""
+    return [row(piece, round_of(piece, seed, SHAPE, CLASSES), PAPER[piece])]

@@ -1,0 +1,174 @@
+"""DBCL, Figure 3: how well a client estimates W_t − W_{t+1} from what it receives, and what a smoother makes of it.
+
+Paper (Section 6.3): with options I (Δ̂ from W̃ Sᵀ) and II (from W̃ S†), the error ‖Δ̂ − Δ‖/‖Δ‖ is far
+above 1 and the cosine about 0, "which means our defense works". Setting: MNIST, 784-200-200-10, 100 clients
+IID, c = 10 %, one local epoch, batch 10, s = d_in/2. A figure without numbers; the smoother is not in it.
+
+Here every client that was sampled in two consecutive rounds is an attacker in turn, with the rounds in
+which it was sampled and no others. Medians are over all such pairs (client, round), over the sketched
+parameters taken as one vector. Clients are alike here (IID), so that one's own upload tells much of the
+others': the control `own upload` shows how much, and only what exceeds it is read off the sketches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
+
+from fedarena.contracts.transcript import Round, Seen, cut
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, scale
+from fedarena.core.threat import Threat
+from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, SMOOTHER, TRANSPOSE, difference, hidden_update, smoothed
+from fedarena.federation import rounds as federation
+from fedarena.goals.metrics.reconstruction import estimate_metrics
+from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.schedule import Schedule
+from fedarena.reproduce.place import Where
+from fedarena.reproduce.published import Published
+
+SETTING = (
+    "median cosine and relative L2 error of the client's estimate of the hidden layers' update; "
+    "s = d_in/2, iid; attackers see only the rounds in which they were sampled"
+)
+OWN = "own upload"
+"""The control: an attacker that takes everybody for its like, and guesses step·Γ_own Sᵀ."""
+PAPER = {
+    TRANSPOSE: ("about 0", "far above 1"),
+    PSEUDO_INVERSE: ("about 0", "far above 1"),
+    OWN: (None, None),
+    SMOOTHER: (None, None),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One federation to attack."""
+
+    title: str
+    dataset: str
+    widths: str
+    clients: int
+    schedule: Schedule
+    law: str = "countsketch"
+
+
+_SGD = Schedule(rounds=60, batch_size=64, lr=0.1)
+_LOCAL = Schedule(rounds=60, batch_size=10, lr=0.1, local_epochs=1, participation=0.1)
+
+CASES = (
+    Case("digits, FedSGD, 2 clients", "digits", "64", 2, replace(_SGD, batch_size=32)),
+    Case("MNIST, FedSGD, 2 clients", "mnist", "200", 2, _SGD),
+    Case("MNIST, FedSGD, 2 clients, 20 rounds", "mnist", "200", 2, replace(_SGD, rounds=20)),
+    Case("MNIST, FedSGD, 2 clients, balanced hash", "mnist", "200", 2, _SGD, "balanced"),
+    Case("MNIST, FedSGD, 2 clients, server Adam", "mnist", "200", 2, replace(_SGD, lr=0.001, server_optimizer="adam")),
+    Case("MNIST, FedSGD, 20 clients, c = 50 %", "mnist", "200", 20, replace(_SGD, participation=0.5)),
+    Case("MNIST, FedAvg, 100 clients, c = 10 % (the paper's)", "mnist", "200,200", 100, _LOCAL),
+    Case(
+        "MNIST, FedAvg, 100 clients, c = 10 %, local Adam, balanced hash (the authors' code)",
+        "mnist",
+        "200,200",
+        100,
+        replace(_LOCAL, lr=0.001, client_optimizer="adam"),
+        "balanced",
+    ),
+)
+
+
+PIECES, MEASURED = tuple(case.title for case in CASES), ()
+
+ABOUT_0, FAR_ABOVE_1 = (-0.05, 0.05), (2.0, float("inf"))
+"""What the figure's words are taken to mean."""
+PUBLISHED = tuple(
+    published
+    for case in CASES[-2:]  # the paper's federation
+    for name, (cosine, error) in PAPER.items()
+    if cosine and error
+    for published in (
+        Published(case.title, cosine, "cosine", (("estimator", name),), better="", within=ABOUT_0),
+        Published(case.title, error, "error", (("estimator", name),), share=False, better="", within=FAR_ABOVE_1),
+    )
+)
+
+
+def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+    """One row for each estimator on one federation."""
+    (case,) = (case for case in CASES if case.title == piece)
+    return measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))
+
+
+def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+    """Train one federation, then estimate every update that a client can try for."""
+    model = registry.find("model", "mlp").parse({"widths": case.widths})
+    partition = registry.find("partition", "iid").parse({})
+    spec = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
+    problem = build(spec, seed, where.data_dir, where.device)
+    defense: DBCL = registry.find("defense", "dbcl").load()(
+        registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
+    )
+    run = federation.run(
+        defense,
+        problem,
+        Rng(seed).child("federation"),
+        watch=range(case.schedule.rounds),
+        progress=lambda share: progress(0.5 * share, "training"),
+    )
+    scores: dict[str, list[dict[str, float]]] = {name: [] for name in PAPER}
+    seconds = dict.fromkeys(PAPER, 0.0)
+    for client in range(case.clients):
+        progress(0.5 + 0.5 * client / case.clients, "estimating")
+        _attack(defense, run.rounds, Threat("client", "adaptive", client), scores, seconds)
+    return [
+        {
+            "federation": case.title,
+            "estimator": name,
+            "paper_cosine": PAPER[name][0],
+            "cosine": median(s["cosine"] for s in scores[name]) if scores[name] else None,
+            "paper_error": PAPER[name][1],
+            "error": median(s["relative_l2"] for s in scores[name]) if scores[name] else None,
+            "estimates": len(scores[name]),
+            "accuracy": run.accuracy,
+            "cpu_seconds": seconds[name],
+        }
+        for name in PAPER
+    ]
+
+
+def _own(defense: DBCL, now: Seen) -> Tensors:
+    assert now.own_up is not None
+    return scale(defense.task.schedule.step_size, defense.expand(now.own_up, defense.open(now.down)[1]))
+
+
+def _attack(
+    defense: DBCL,
+    rounds: tuple[Round, ...],
+    threat: Threat,
+    scores: dict[str, list[dict[str, float]]],
+    seconds: dict[str, float],
+) -> None:
+    """One client's estimates of all the updates between its consecutive rounds, scored by the truth."""
+    seen, written = cut(rounds, threat), {r.index: r for r in rounds}
+    pairs = [t for t in seen if t + 1 in seen]
+    if not pairs:
+        return
+
+    def estimates(name: str) -> list[Tensors]:
+        if name == SMOOTHER:
+            moves = smoothed(defense, threat, seen, pairs)
+            return [hidden_update(defense, seen[t], moves[t]) for t in pairs]
+        if name == OWN:
+            return [_own(defense, seen[t]) for t in pairs]
+        return [difference(defense, seen[t], seen[t + 1], name) for t in pairs]
+
+    for name in scores:
+        began = time.process_time()
+        found = estimates(name)
+        seconds[name] += time.process_time() - began
+        for t, estimate in zip(pairs, found, strict=True):
+            hidden = {n: estimate[n] for n in defense.shapes}
+            truth = {n: written[t].params[n] - written[t].after[n] for n in defense.shapes}
+            scores[name].append(estimate_metrics(hidden, truth))

@@ -1,0 +1,1 @@
+"""Tables of inference attacks across defenses."""

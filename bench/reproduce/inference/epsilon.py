@@ -1,0 +1,160 @@
+"""What differential privacy leaves of each kind of inference, against ε: dp-sgd on digits at ε = ∞, 8, 2 and 0.5.
+
+    membership, uploads    `joint-membership`: who was in the batch behind an upload
+    membership, model      `membership-inference`: who was in the training set, by the model in the end
+    property               `property-inference`: which uploads hold samples with a property
+    samples                `dlg`: the images behind an upload
+
+All as the server, who sees every noisy upload, in the adaptive form. ε is what the whole training of that line promises
+for one sample more or less, at the δ of the defense (N^-1.1); each attack trains on its usual problem, so that lines
+share ε and not σ. At ε = ∞ uploads are clipped and not noised. Bars are 95 % intervals over seeds (Student's t).
+
+ε promises nothing of a property that many samples share, and the membership that it speaks of is that of one sample in
+the whole training: a line may fall slower or faster than another without contradicting it. Of an upload it is asked for
+the very batch, whose sampling by chance is part of what ε promises. Uploads are attacked from the first round on, and
+their trainings are too short for a good model: what ε costs is told by the other lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedarena.cli.output.pairing_table import cell
+from fedarena.core.text.figures import Line, Panel, panels
+from fedarena.core.text.mean import Mean, mean
+from fedarena.core.threat import Threat
+from fedarena.federation import compose
+from fedarena.records.record import Record
+from fedarena.reproduce.inference.common import Progress, Settings, pairing
+from fedarena.reproduce.place import Where
+
+EPSILONS = {"∞": "none", "8": "8", "2": "2", "0.5": "0.5"}
+"""As shown, and as the option of dp-sgd is given."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the curve: an attack, and what of its options and schedule is not the usual."""
+
+    title: str
+    attack: str
+    settings: Settings = field(default_factory=dict)
+
+
+CASES = (
+    Case("membership, uploads", "joint-membership", {"training": {"rounds": "100"}, "attack": {"rounds": "100"}}),
+    Case("membership, model", "membership-inference", {"model": {"widths": "32"}, "attack": {"shadows": "8"}}),
+    Case(
+        "property",
+        "property-inference",
+        {"model": {"widths": "32"}, "attack": {"rounds": "100"}, "training": {"rounds": "111"}},
+    ),
+    Case(
+        "samples",
+        "dlg",
+        {"attack": {"victims": "5", "iterations": "600", "restarts": "4"}, "training": {"rounds": "61"}},
+    ),
+)
+PIECES = tuple(f"{case.title}, ε = {shown}" for case in CASES for shown in EPSILONS)
+METRICS = ("auc", "recovered", "ssim", "prior_mean_ssim", "psnr", "prior_mean_psnr")
+MEASURED = (*METRICS, "accuracy", "sigma", "cpu_seconds")
+SETTING = "dp-sgd on digits: what inference attacks reach as the server, adaptive form, against ε; 95 % intervals"
+
+MEAN = "the mean training image"
+"""What images are held beside in the picture: a guess that sees nothing."""
+
+
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One attack at one ε."""
+    title, _, shown = piece.partition(", ε = ")
+    (case,) = (case for case in CASES if case.title == title)
+    return [measure(case, shown, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))]
+
+
+def measure(case: Case, shown: str, where: Where, seed: int, progress: Progress) -> dict[str, Any]:
+    """One attack at one ε (a key of `EPSILONS`)."""
+    began = time.process_time()
+    defense = compose.parse_defense("dp-sgd", {"epsilon": EPSILONS[shown]})
+    threat = Threat("server", "adaptive")
+    records = pairing(case.attack, defense, (threat,), case.settings, where, seed, progress)
+    return row(case, shown, records, time.process_time() - began)
+
+
+def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> dict[str, Any]:
+    """What the records of one pairing say, by the reading that leaks most."""
+    worst = cell(records)
+    assert worst is not None
+    return {
+        "inference": case.title,
+        "attack": case.attack,
+        "epsilon": shown,
+        "status": worst.status,
+        "reason": worst.reason,
+        **{name: worst.value(name) for name in METRICS},
+        "accuracy": records[0]["utility"]["clean_accuracy"],
+        "sigma": records[0]["guarantees"]["sigma"],
+        "cpu_seconds": seconds,
+    }
+
+
+def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """A line an attack and ε: means over seeds with their intervals."""
+    lines, notes = [], []
+    for (title, shown), own in grouped(rows).items():
+        told = {name.replace("prior_mean_", "mean image, "): _text(over_seeds(own, name)) for name in MEASURED}
+        lines.append({"inference": title, "ε": shown, "seeds": len(own), **told})
+        notes += [f"{title}, ε = {shown}, seed {r['seed']}: {r['status']}, {r['reason']}" for r in own if r["reason"]]
+    return lines, notes
+
+
+def grouped(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """(inference, ε) → its rows, one a seed."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in rows:
+        found.setdefault((one["inference"], one["epsilon"]), []).append(one)
+    return found
+
+
+def over_seeds(rows: Sequence[Mapping[str, Any]], name: str) -> Mean | None:
+    """Mean and 95 % half-width of a measurement, over the rows that have it."""
+    values = [r[name] for r in rows if r[name] is not None]
+    return mean(values) if values else None
+
+
+def _text(m: Mean | None) -> str:
+    if m is None:
+        return "-"
+    return f"{m.value:.3g}" + (f" ± {m.half:.2g}" if m.half is not None else "")
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """AUC, images that came back, accuracy, and how like the images are, over ε from ∞ on the left."""
+    found, titles = grouped(rows), list(dict.fromkeys(r["inference"] for r in rows))
+    places = {float(i): shown for i, shown in enumerate(EPSILONS)}
+
+    def lines(name: str, called: str = "") -> list[Line]:
+        """A measurement of every kind of inference that has it, under its own name unless told otherwise."""
+        drawn = []
+        for title in titles:
+            means = [(i, over_seeds(found.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
+            points = [(float(i), m) for i, m in means if m is not None]
+            bars = [m.half or 0.0 for _, m in points]
+            if points:
+                drawn.append(Line(called or title, [i for i, _ in points], [m.value for _, m in points], error=bars))
+        return drawn
+
+    def panel(title: str, y: str, drawn: Sequence[Line], unit: bool = True) -> list[Panel]:
+        return [Panel(title, drawn, "ε", y, unit=unit, ticks=places)] if drawn else []
+
+    auc = lines("auc")
+    chance = [Line("chance", list(places), [0.5] * len(places))] if auc else []
+    upper = panel("members and properties", "AUC", [*auc, *chance]) + panel("images", "recovered", lines("recovered"))
+    upper += panel("what it costs", "accuracy", lines("accuracy"))
+    likeness = panel("images", "SSIM", lines("ssim") + lines("prior_mean_ssim", MEAN))
+    likeness += panel("images", "PSNR in dB", lines("psnr") + lines("prior_mean_psnr", MEAN), unit=False)
+    heading = "dp-sgd on digits, server, adaptive form; bars: 95 % intervals over seeds"
+    panels([row for row in (upper, likeness) if row], heading, path)

@@ -1,0 +1,247 @@
+"""Model inversion of what federations give away: faces and digits.
+
+Fredrikson et al. (2015, Section 5) invert models of AT&T's faces, and ask people whether they know who it is. Here the
+same faces (39 of the 40 people, 112×92) train federations, and a classifier that was trained apart is asked
+(`fedarena.goals.inversion`).
+
+The model is attacked that each party has in the end: a client's in clear, the server's own where it is another, and by
+an outsider's queries. Rows `as published` take the paper's cost, start and step.
+
+PBPFL trains for squared errors and hands out a model with masked units, which computes the same function: it is set
+beside FedAvg with the same loss and the same network, and a note says in words how far they are apart.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedarena.core import registry
+from fedarena.core.text.figures import Strip, gallery
+from fedarena.core.threat import Party, Threat
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec
+from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.reproduce.place import Where
+from fedarena.runs import trial
+
+Progress = Callable[[float, str], None]
+
+SETTING = (
+    "model inversion of the released model; recognised: by a classifier trained apart, top-1; SSIM to the class's mean "
+    "training image and to the likest single one; one picture for all classes is recognised in 1/classes"
+)
+MEASURED = ("accuracy", "recognised", "among_five", "ssim", "nearest_ssim", "confidence", "steps", "queries")
+SHOWN = 8
+"""Classes in the picture."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One federation, and how its model is attacked.
+
+    Attributes:
+        title: what `--only` picks it by. dataset, widths: of a fully connected network, none for softmax regression.
+        clients, schedule: the federation. defenses: under each of which it is trained.
+        settings: by name, the attack's options and the parties that use them.
+    """
+
+    title: str
+    dataset: str
+    widths: str
+    clients: int
+    schedule: Schedule
+    defenses: tuple[str, ...]
+    settings: tuple[tuple[str, tuple[tuple[str, str], ...], tuple[Party, ...]], ...]
+
+
+_PAPER = (("cost", "confidence"), ("start", "zeros"))
+_SMOOTH = (("lr", "10"), ("denoise", "0.1"))
+_ASKED = (("lr", "10"), ("block", "8"))
+_SQUARED = (("lr", "1"), ("denoise", "0.1"), ("iterations", "1000"))
+_DIGITS: tuple[tuple[str, tuple[tuple[str, str], ...], tuple[Party, ...]], ...] = (
+    ("usual", (), ("server", "client", "outsider")),
+)
+
+CASES = (
+    Case(
+        "faces, softmax",
+        "olivetti",
+        "",
+        2,
+        Schedule(rounds=500, batch_size=32, lr=0.03),
+        ("fedavg",),
+        (
+            ("as published", _PAPER, ("client",)),
+            ("lr 1", (("lr", "1"),), ("client",)),
+            ("lr 10, smoothed", _SMOOTH, ("client",)),
+            ("lr 10, blocks of 8", _ASKED, ("outsider",)),
+        ),
+    ),
+    Case(
+        "faces, 64 units",
+        "olivetti",
+        "64",
+        2,
+        Schedule(rounds=500, batch_size=32, lr=0.05),
+        ("fedavg", "dbcl"),
+        (("lr 1", (("lr", "1"),), ("client",)), ("lr 10, smoothed", _SMOOTH, ("client",))),
+    ),
+    Case(
+        "faces, 64 units, squared error",
+        "olivetti",
+        "64",
+        2,
+        Schedule(rounds=2000, batch_size=32, lr=0.003, loss="mse"),
+        ("fedavg", "pbpfl"),
+        (("lr 1, smoothed", _SQUARED, ("server", "client")),),
+    ),
+    Case(
+        "digits, 32 units",
+        "digits",
+        "32",
+        20,
+        Schedule(rounds=200, batch_size=16, lr=0.2),
+        ("fedavg", "dbcl", "two-stage", "baffle"),
+        _DIGITS,
+    ),
+    Case(
+        "digits, 32 units, squared error",
+        "digits",
+        "32",
+        20,
+        Schedule(rounds=500, batch_size=16, lr=0.2, loss="mse"),
+        ("fedavg", "pbpfl"),
+        _DIGITS,
+    ),
+)
+
+PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in case.defenses)
+
+
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One row for each way in which a party attacks one federation."""
+    (case, defense), *_ = [(c, d) for c in CASES for d in c.defenses if piece == f"{c.title}: {d}"]
+    return measure(case, defense, where, seed, progress)
+
+
+def measure(case: Case, defense: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One row for each way in which a party attacks the model of one federation. It is trained for each anew."""
+    model = registry.find("model", "mlp").parse({"widths": case.widths})
+    partition = registry.find("partition", "iid").parse({})
+    problem = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
+    found = []
+    for i, (name, options, parties) in enumerate(case.settings):
+
+        def tell(share: float, text: str, i: int = i) -> None:
+            progress((i + share) / len(case.settings), f"{case.title}, {defense}: {text}")
+
+        whom = tuple(Threat(party, "paper") for party in parties)
+        attack = compose.parse_attack("model-inversion", dict(options))
+        spec = GroupSpec(problem, compose.parse_defense(defense), attack, whom, seed, where.device, where.data_dir)
+        for cell in trial.prepare(spec, tell):
+            record, pictures = trial.attack(cell, tell)
+            m = record["metrics"]
+            row = {
+                "federation": case.title,
+                "defense": defense,
+                "attack": name,
+                "party": record["party"],
+                "accuracy": record["utility"]["clean_accuracy"],
+                "recognised": m.get("top1"),
+                "among_five": m.get("top5"),
+                "ssim": m.get("ssim"),
+                "nearest_ssim": m.get("nearest_ssim"),
+                "confidence": m.get("confidence"),
+                "steps": m.get("steps"),
+                "queries": m.get("queries"),
+                "reason": record["reason"],
+                "known": {key: m[key] for key in m if key.startswith(("prior_", "evaluator_", "ceiling_", "classes"))},
+            }
+            if pictures is not None:
+                row |= {"originals": packed(pictures.originals), "portraits": packed(pictures.guesses)}
+            found.append(row)
+    return found
+
+
+def compact(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows without pictures, and what they say."""
+    hidden = ("known", "originals", "portraits", "seed", "reason")
+    shown = [{k: v for k, v in row.items() if k not in hidden} for row in rows]
+    several = len({row["seed"] for row in rows}) > 1
+    shown = [({"seed": row["seed"]} if several else {}) | one for row, one in zip(rows, shown, strict=True)]
+    notes = [
+        f"{row['defense']} on {row['federation']}, {row['party']}: {row['reason']}" for row in rows if row["reason"]
+    ]
+    for dataset in dict.fromkeys(row["federation"].partition(",")[0] for row in rows):
+        known = next((r["known"] for r in rows if r["federation"].startswith(dataset) and r["known"]), None)
+        if known is not None:
+            notes.append(
+                f"{dataset}: the classifier is right for {known['evaluator_accuracy']:.1%} of held-out images and "
+                f"{known['ceiling_top1']:.1%} of the class means; one picture for all is recognised in "
+                f"{known['prior_top1']:.1%}; SSIM to the class mean of grey {known['prior_grey_ssim']:.2f}, of the "
+                f"mean training image {known['prior_mean_ssim']:.2f}."
+            )
+    return shown, notes + [same for same in masked(rows) if same]
+
+
+def masked(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """In words, how what clients are given under PBPFL compares with its server's own model, and with FedAvg's."""
+    told = []
+    for row in rows:
+        if row["defense"] != "pbpfl" or row["party"] != "client" or row["recognised"] is None:
+            continue
+        like = [r for r in rows if all(r[k] == row[k] for k in ("seed", "federation", "attack")) and r["recognised"]]
+        own = [r for r in like if (r["defense"], r["party"]) == ("pbpfl", "server")]
+        plain = [r for r in like if (r["defense"], r["party"]) == ("fedavg", "client")]
+        told.append(f"{row['federation']}, seed {row['seed']}: {against(row, own, 'the server has without masks')}")
+        told[-1] += f"; {against(row, plain, 'FedAvg trains')}."
+    return told
+
+
+def against(row: Mapping[str, Any], others: Sequence[Mapping[str, Any]], whose: str) -> str:
+    """The model that PBPFL's clients are given beside another, in words."""
+    if not others:
+        return f"nothing to set beside it of the model that {whose}"
+    other = others[0]
+    apart = float((unpacked(row["portraits"]) - unpacked(other["portraits"])).abs().mean())
+    equal = "the same" if row["recognised"] == other["recognised"] else "not quite the same"
+    return (
+        f"PBPFL's release gives {equal} as the model that {whose}, {row['recognised']:.0%} recognised against "
+        f"{other['recognised']:.0%}, SSIM {row['ssim']:.3f} against {other['ssim']:.3f}, pixels apart by {apart:.1g}"
+    )
+
+
+def packed(images: Tensor) -> dict[str, Any]:
+    """The first `SHOWN` images in 256 greys, as text."""
+    grey = (images[:SHOWN].clamp(0, 1) * 255).round().to(torch.uint8)
+    return {"shape": list(grey.shape), "bytes": base64.b64encode(grey.numpy().tobytes()).decode()}
+
+
+def unpacked(text: Mapping[str, Any]) -> Tensor:
+    """The images that were packed, in [0, 1]."""
+    flat = np.frombuffer(base64.b64decode(text["bytes"]), dtype=np.uint8).reshape(text["shape"])
+    return torch.from_numpy(flat.copy()).float() / 255
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Rows of pictures, of the first seed's clients and outsiders, below the mean images of the classes."""
+    strips: list[Strip] = []
+    before = ""
+    for row in rows:
+        if row["seed"] != rows[0]["seed"] or "portraits" not in row or row["party"] == "server":
+            continue
+        if row["federation"] != before:
+            before = row["federation"]
+            strips.append(Strip(f"{before}\nclass means", unpacked(row["originals"]), gap=bool(strips)))
+        title = f"{row['defense']}, {row['party']}\n{row['attack']}: {row['recognised']:.0%} recognised"
+        strips.append(Strip(title, unpacked(row["portraits"])))
+    gallery(strips, f"model inversion, seed {rows[0]['seed']}", path, SHOWN)

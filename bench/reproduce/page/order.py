@@ -1,0 +1,49 @@
+"""How long parts are expected to take, and in which order to measure them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from fedarena.reproduce.page.parts import Asked
+
+
+def expected(asked: Asked, times: Mapping[Asked, float]) -> float | None:
+    """CPU seconds: the median of the parts of the same paper whose names begin most alike; None where none does.
+
+    Names are told apart word by word, as in "usps, ε = 2, RA": the whole name is the same part with another seed.
+    """
+    alike: dict[int, list[float]] = defaultdict(list)
+    for other, seconds in times.items():
+        if _paper(other) == _paper(asked):
+            alike[_common(other, asked)].append(seconds)
+    most = max(alike, default=0)
+    return median(alike[most]) if most else None
+
+
+def cheapest_first(asked: Sequence[Asked], times: Mapping[Asked, float]) -> list[Asked]:
+    """Those with a known time, the shortest first; then the others, one of each table in turn."""
+    turns: dict[str, int] = defaultdict(int)
+    keys: dict[Asked, tuple[float, int]] = {}
+    for one in asked:
+        known = expected(one, times)
+        keys[one] = (known, 0) if known is not None else (float("inf"), turns[one.table])
+        turns[one.table] += known is None
+    return sorted(asked, key=lambda one: keys[one])
+
+
+def _paper(asked: Asked) -> str:
+    return asked.table.partition("/")[0]
+
+
+def _common(a: Asked, b: Asked) -> int:
+    """Leading words in common; a name that is wholly the same, in the same table, counts most."""
+    if (a.table, a.piece) == (b.table, b.piece):
+        return 1000
+    count = 0
+    for x, y in zip(a.piece.split(", "), b.piece.split(", "), strict=False):
+        if x != y:
+            break
+        count += 1
+    return count

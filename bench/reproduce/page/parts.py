@@ -1,0 +1,208 @@
+"""What was measured of a table, kept part by part: one file a (piece, seed), written when it is done.
+
+    OUT/parts/<table>/<piece>-<hash>-seed<N>.json
+    OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
+    REPORT/parts.jsonl                                 those that a page was made of, a line each, published beside it
+
+A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
+measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedarena import __version__
+from fedarena.core.errors import UserError
+from fedarena.records.record import write_atomically
+
+SCHEMA = 1
+GUESS = ".guess"
+PUBLISHED = "parts.jsonl"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A part that somebody wants."""
+
+    table: str
+    piece: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """In one line."""
+        return f"{self.table}: {self.piece}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that is done.
+
+    Attributes:
+        setting: the table's.
+        rows: as the table's module gives them.
+        cpu_seconds: of the process that measured it.
+        environment: of the machine and the package, as in records.
+        run_of: name of the part of another table whose run it is (`fedarena.reproduce.page.shared`), "" where it is its
+        own.
+    """
+
+    asked: Asked
+    setting: str
+    rows: Sequence[dict[str, Any]]
+    cpu_seconds: float
+    environment: dict[str, Any]
+    run_of: str = ""
+
+    @property
+    def device(self) -> str:
+        """Where it was computed."""
+        return str(self.environment.get("device", "cpu"))
+
+    def holds(self, setting: str) -> bool:
+        """Whether it was measured by this version of the package, with this setting."""
+        return self.environment["fedarena"] == __version__ and self.setting == setting
+
+
+def path_of(out: Path, asked: Asked) -> Path:
+    """Where a part is kept."""
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", asked.piece).strip("-")[:60]
+    mark = hashlib.sha256(asked.piece.encode()).hexdigest()[:8]
+    return folder_of(out, asked.table) / f"{name}-{mark}-seed{asked.seed}.json"
+
+
+def folder_of(out: Path, table: str) -> Path:
+    """Where a table's parts are kept."""
+    return out / "parts" / table.replace("/", "-")
+
+
+def save(out: Path, part: Part) -> None:
+    """Write a part, atomically. Raises UserError for a folder that cannot be written, ValueError for NaN."""
+    path = path_of(out, part.asked)
+    write_atomically(path, json.dumps(_content(part), indent=2, allow_nan=False) + "\n")
+    path.with_suffix(GUESS).unlink(missing_ok=True)
+
+
+def publish(report: Path, parts: Iterable[Part]) -> None:
+    """Put parts among those beside a page, in place of former ones of the same names.
+
+    Raises:
+        UserError: a folder that cannot be written, or a file that cannot be read: it is not replaced, for what it
+            holds would be lost.
+    """
+    former = _published(report / PUBLISHED)[0]
+    every = {part.asked: part for part in (*former, *parts)}
+    if every:
+        in_order = sorted(every.values(), key=lambda p: (p.asked.table, p.asked.piece, p.asked.seed))
+        lines = [json.dumps(_content(part), ensure_ascii=False, allow_nan=False) + "\n" for part in in_order]
+        write_atomically(report / PUBLISHED, "".join(lines))
+
+
+def published(report: Path) -> tuple[list[Part], list[str]]:
+    """The parts beside a page, and one line for each that is damaged."""
+    try:
+        return _published(report / PUBLISHED)
+    except UserError as error:
+        return [], [str(error)]
+
+
+def _published(path: Path) -> tuple[list[Part], list[str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read ({error}); what it holds counts as not measured") from None
+    found, complaints = [], []
+    for i, line in enumerate(lines):
+        try:
+            found.append(_parse(line, f"{path}, line {i + 1},"))
+        except UserError as error:
+            complaints.append(str(error))
+    return found, complaints
+
+
+def save_guess(out: Path, asked: Asked, cpu_seconds: float) -> None:
+    """Keep how long a part that was given up is expected to take. Raises UserError."""
+    content = {"table": asked.table, "piece": asked.piece, "seed": asked.seed, "cpu_seconds": cpu_seconds}
+    write_atomically(path_of(out, asked).with_suffix(GUESS), json.dumps(content, indent=2) + "\n")
+
+
+def guesses(out: Path, table: str) -> dict[Asked, float]:
+    """Expected CPU seconds of a table's parts that were given up; a guess that cannot be read is none."""
+    found = {}
+    for path in sorted(folder_of(out, table).glob(f"*{GUESS}")):
+        try:
+            content = json.loads(path.read_text())
+            asked = Asked(content["table"], content["piece"], int(content["seed"]))
+            found[asked] = float(content["cpu_seconds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def load(out: Path, table: str) -> tuple[list[Part], list[str]]:
+    """A table's parts that are whole, by name of the file, and one line for each file that is not."""
+    found, complaints = [], []
+    for path in sorted(folder_of(out, table).glob("*.json")):
+        try:
+            found.append(_read(path))
+        except UserError as error:
+            complaints.append(str(error))
+    return found, complaints
+
+
+def _content(part: Part) -> dict[str, Any]:
+    return {
+        "part": SCHEMA,
+        "table": part.asked.table,
+        "piece": part.asked.piece,
+        "seed": part.asked.seed,
+        "setting": part.setting,
+        "cpu_seconds": part.cpu_seconds,
+        "rows": list(part.rows),
+        "environment": part.environment,
+    }
+
+
+def _read(path: Path) -> Part:
+    try:
+        text = path.read_text()
+    except (OSError, ValueError) as error:
+        raise _damaged(str(path), error) from None
+    part = _parse(text, str(path))
+    if path_of(path.parent.parent.parent, part.asked) != path:
+        raise UserError(f"{path} holds another part ({part.asked.name}); it counts as not measured")
+    return part
+
+
+def _parse(text: str, where: str) -> Part:
+    try:
+        content = json.loads(text, parse_constant=_no_number)
+        if content["part"] != SCHEMA:
+            raise UserError(f"{where} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+        if not content["rows"] or not all(content["rows"]):
+            raise ValueError("rows without a column")
+        return Part(
+            Asked(content["table"], content["piece"], int(content["seed"])),
+            content["setting"],
+            [dict(row) for row in content["rows"]],
+            float(content["cpu_seconds"]),
+            {"fedarena": content["environment"]["fedarena"], **content["environment"]},
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(where, error) from None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _damaged(where: str, error: Exception) -> UserError:
+    reason = " ".join(str(error).split())
+    return UserError(f"{where} is damaged ({type(error).__name__}: {reason}); it counts as not measured")

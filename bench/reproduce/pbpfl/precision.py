@@ -1,0 +1,188 @@
+"""PBPFL in float32: how far the recovered gradient is from the true one, by the masks' spread and by γ.
+
+The paper (Section 5.2.1) says that masks "may cause precision errors" of "little impact", and gives no number. Here a
+client's gradient is recovered in float32 (Eq. 19) and held against the plain gradient in float64 at the same
+parameters. Three series turn one knob each:
+
+    spread of r, γ ≈ 0      r over 0 to 12 decades; the terms with γ vanish, so that this is what r costs by itself
+    spread of r, γ ~ U(0, 1)      α, the sum of the masked features, grows with r
+    γ, r over 2 decades           γ ~ U(0, scale), scale 1 to 10⁶
+
+and three more go through the laws of r, of r_a and of γ, each with the others at their defaults.
+
+Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
+(`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
+(`predicted`) and end at 7.2, where nothing is left to lose. At `digits` lost, 5 unless told otherwise, a run is marked.
+
+Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
+but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from torch.func import grad
+
+from fedarena.contracts.defense import State
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, row
+from fedarena.defenses.cards.pbpfl import Options
+from fedarena.defenses.pbpfl.protocol import PBPFL
+from fedarena.federation.compose import make_defense, parse_defense
+from fedarena.problem.batch import Batch
+from fedarena.problem.problem import build
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+from fedarena.reproduce.pbpfl.common import FEDAVG, Progress, spec, train
+from fedarena.reproduce.pbpfl.picture import Line, Panel, draw_panels
+from fedarena.reproduce.place import Where
+
+ROUNDING = 2.0**-24
+"""Largest relative error of one float32 rounding."""
+GUARD = Options().digits
+DRAWS = 5
+
+SETTING = (
+    "relative L2 error of the recovered gradient in float32 against float64; digits, 8×8 images, batch 64; medians "
+    f"over {DRAWS} draws of the masks; runs are marked from {GUARD:g} digits lost on, a predicted error of "
+    f"{ROUNDING * 10**GUARD:.1g}"
+)
+MEASURED = ("error", "worst_layer", "plain", "digits_lost", "predicted", "marked")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network whose gradient is recovered.
+
+    Attributes:
+        title: what `--only` picks it by. model, options: from the registry. rounds: of FedAvg before, at rate `lr`.
+    """
+
+    title: str
+    model: str
+    options: tuple[tuple[str, str], ...]
+    rounds: int = 0
+    lr: float = 0.1
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of one option, with the others fixed or at their defaults."""
+
+    title: str
+    knob: str
+    values: tuple[float | str, ...]
+    fixed: tuple[tuple[str, str], ...] = ()
+
+
+_MLP = (("widths", "50,50"), ("bias", "false"))
+CELLS = (
+    Cell("mlp 64-50-50-10, at the start", "mlp", _MLP),
+    Cell("mlp 64-50-50-10, after 1000 rounds", "mlp", _MLP, 1000),
+    Cell("ResNet-20, at the start", "resnet", ()),
+    Cell("ResNet-20, after 200 rounds", "resnet", (), 200, 0.02),
+)
+PIECES = tuple(cell.title for cell in CELLS)
+
+SERIES = (
+    Series("spread of r, γ ≈ 0", "decades", tuple(float(d) for d in range(13)), (("gamma_scale", "1e-12"),)),
+    Series("spread of r, γ ~ U(0, 1)", "decades", tuple(float(d) for d in range(13)), ()),
+    Series("γ, r over 2 decades", "gamma_scale", tuple(10.0**e for e in range(7)), ()),
+)
+
+LAWS = (
+    Series("law of r", "r", ("log-uniform", "uniform", "constant")),
+    Series("law of r_a", "r_a", ("uniform", "normal")),
+    Series("law of γ", "gamma", ("uniform", "normal", "cancelling")),
+)
+
+
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One network's rows."""
+    (cell,) = (cell for cell in CELLS if cell.title == piece)
+    return measure(cell, where, seed, progress, SERIES + LAWS)
+
+
+def measure(
+    cell: Cell, where: Where, seed: int, progress: Progress, series: Sequence[Series] = SERIES
+) -> list[dict[str, Any]]:
+    """One row for every value of every series."""
+    schedule = Schedule(rounds=max(1, cell.rounds), batch_size=64, loss="mse", lr=cell.lr)
+    problem = build(
+        spec("digits", cell.model, dict(cell.options), "whole", 1, schedule), seed, where.data_dir, where.device
+    )
+    params = problem.init
+    if cell.rounds:
+        params = train(FEDAVG, problem, seed, lambda share: progress(0.5 * share, f"{cell.title}: training")).params
+    batch = problem.batch(0, Rng(seed).child("precision"))
+    precise = Batch(batch.x.double(), batch.y)
+    exact = plain_gradient(problem.task, {n: p.double() for n, p in params.items()}, precise)
+    own = relative(plain_gradient(problem.task, params, batch), exact)
+    steps = [(s, value) for s in series for value in s.values]
+    found = []
+    for i, (s, value) in enumerate(steps):
+        progress(0.5 + 0.5 * i / len(steps), f"{cell.title}: {s.title}")
+        options = dict(s.fixed) | {s.knob: value if isinstance(value, str) else f"{value:g}"}
+        draws = list(recoveries(problem.task, params, batch, exact, options, seed))
+        errors, worst, lost = (median(column) for column in zip(*draws, strict=True))
+        found.append(
+            {
+                "network": cell.title,
+                "series": s.title,
+                "value": value,
+                "error": errors,
+                "worst_layer": worst,
+                "plain": own,
+                "digits_lost": lost,
+                "predicted": ROUNDING * 10.0**lost,
+                "marked": sum(not draw[2] <= GUARD for draw in draws) / len(draws),
+            }
+        )
+    return found
+
+
+def plain_gradient(task: Task, params: Tensors, batch: Batch) -> Tensors:
+    """∂L/∂W without masks, in the number format of the parameters."""
+    found: Tensors = grad(task.loss)(params, *batch.images())
+    return found
+
+
+def relative(found: Tensors, exact: Tensors) -> float:
+    """‖found − exact‖/‖exact‖ over all tensors as one vector."""
+    truth = flatten(exact)
+    return float((flatten(found).double() - truth).norm() / truth.norm())
+
+
+def recoveries(
+    task: Task, params: Tensors, batch: Batch, exact: Tensors, options: Mapping[str, str], seed: int
+) -> Iterator[tuple[float, float, float]]:
+    """(error of the whole gradient, largest error of a layer, digits that the defense says it lost), draw by draw."""
+    defense = make_defense(parse_defense("pbpfl", options), task)
+    assert isinstance(defense, PBPFL)
+    for draw in range(DRAWS):
+        sent = defense.broadcast(State(params), Rng(seed).child("masks", draw))
+        ups, _ = defense.clients(sent.down, [batch], [{}], [{}])
+        gradients, lost = defense.recover(sent, ups)
+        found = row(gradients, 0)
+        yield relative(found, exact), max(relative({n: found[n]}, {n: exact[n]}) for n in exact), float(lost)
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """A panel a network: errors over the knobs, measured and predicted, and where runs are marked."""
+    seed = rows[0]["seed"]
+    panels = []
+    for network in dict.fromkeys(r["network"] for r in rows):
+        lines = {}
+        for s in SERIES:
+            own = [r for r in rows if (r["network"], r["series"], r["seed"]) == (network, s.title, seed)]
+            # Both knobs on one axis: the power of ten by which they spread or scale.
+            powers = [r["value"] if s.knob == "decades" else log10(r["value"]) for r in own]
+            lines[s.title] = Line(powers, [r["error"] for r in own], [r["predicted"] for r in own])
+        panels.append(Panel(network, lines))
+    draw_panels(panels, ROUNDING * 10**GUARD, path)

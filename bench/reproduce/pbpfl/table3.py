@@ -1,0 +1,214 @@
+"""PBPFL, Table 3: what a round costs a client and the server, beside FedAvg in the same process.
+
+The paper: ResNet-56 on 224×224 images, batch 32, 250 iterations on a GPU; seconds of perturbing the parameters, forward
+and backward propagation, and updating the model. Client 91.08 (FedAvg) and 228.06 (PBPFL), server 89.11 and 96.05,
+0.85 and 2.55 "MB" up, which are millions of parameters.
+
+Here one client's step on a CPU, one thread: CPU milliseconds, medians over repetitions in which all parts take their
+turn, and ratios of these medians. Inputs are random; time does not depend on what they are. Of the arithmetic of
+convolutions FedAvg has three parts (forward; backward by inputs and by parameters) and PBPFL seven, so that their ratio
+is 7/3 where nothing else counts. PBPFL's client computes with channels last, FedAvg's does not; FedAvg in
+plain PyTorch with channels last has a row of its own, for what the layout alone wins is no merit of the protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, nbytes
+from fedarena.defenses.pbpfl.protocol import PBPFL
+from fedarena.defenses.pbpfl.three_gradients import channels_last
+from fedarena.federation.compose import make_defense, parse_defense
+from fedarena.problem.batch import Batch
+from fedarena.problem.loss import Criterion
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED, Progress
+from fedarena.reproduce.place import Where
+from fedarena.reproduce.published import Published
+
+SETTING = (
+    "one client's round: CPU ms on one thread, medians, and bytes on the wire; ratios are PBPFL's to FedAvg's. "
+    "The paper: 224×224, batch 32, a GPU; its client's ratio is of forward and backward together"
+)
+MEASURED = ("fedavg", "pbpfl", "ratio")
+CPU_ALONE = "it counts CPU time"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network on inputs of some shape.
+
+    Attributes:
+        title: what `--only` picks it by. model, options: from the registry. shape: of an input.
+        classes: 0 for a regression. batch: samples of the client. repetitions: turns of each part.
+    """
+
+    title: str
+    model: str
+    options: tuple[tuple[str, str], ...]
+    shape: tuple[int, ...]
+    classes: int = 7
+    batch: int = 32
+    repetitions: int = 15
+
+
+_MLP = (("widths", "50,50"), ("bias", "false"))
+CELLS = (
+    Cell("mlp 51-50-50-1, batch 512", "mlp", _MLP, (51,), 0, 512, 101),
+    Cell("ResNet-20, 32×32", "resnet", (("depth", "20"),), (3, 32, 32)),
+    Cell("ResNet-56, 32×32", "resnet", (("depth", "56"),), (3, 32, 32)),
+    Cell("ResNet-56, 64×64", "resnet", (("depth", "56"),), (3, 64, 64), repetitions=5),
+    Cell("ResNet-56, 224×224 (the paper's)", "resnet", (("depth", "56"),), (3, 224, 224), repetitions=3),
+)
+PIECES = tuple(cell.title for cell in CELLS)
+
+FORWARD, STEP, PLAIN = "client: forward", "client: forward, backward", "the same, FedAvg in plain PyTorch"
+MASKS, UPDATE, SERVER = "server: masks", "server: recovery, update", "server: both"
+DOWN, UP = "bytes down", "bytes up"
+PRINTED = {
+    FORWARD: ("2.20", "2.19"),
+    STEP: ("228.06", "91.08"),
+    SERVER: ("96.05", "89.11"),
+    DOWN: ("0.85", "0.85"),
+    UP: ("2.55", "0.85"),
+}
+"""The paper's numbers of PBPFL and of FedAvg: seconds, and MB."""
+DECIMALS = {FORWARD: 3, STEP: 3, SERVER: 3, DOWN: 2, UP: 2}
+PAPER = {what: round(float(ours) / float(plain), DECIMALS[what]) for what, (ours, plain) in PRINTED.items()}
+"""Their ratios, which the paper does not print."""
+PUBLISHED = tuple(
+    Published(
+        *(cell.title, ratio, "ratio", (("what", what),), DECIMALS[what]),
+        share=False,
+        better="lower",
+        # Bytes do not depend on the network; what is computed does.
+        apart="" if what in (DOWN, UP) or cell is CELLS[-1] else "another network or smaller images than the paper's",
+        derived="/".join(PRINTED[what]),
+    )
+    for cell in CELLS
+    for what, ratio in PAPER.items()
+)
+
+
+def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """One network's rows."""
+    (cell,) = (cell for cell in CELLS if cell.title == piece)
+    return measure(cell, seed, lambda share: progress(share, cell.title))
+
+
+def measure(cell: Cell, seed: int, report: Callable[[float], None] = lambda share: None) -> list[dict[str, Any]]:
+    """One row a part: FedAvg, PBPFL, and their ratio."""
+    step = Round(cell, seed)
+    spent = in_turn(step.parts(), cell.repetitions, report)
+    spent[SERVER] = {name: spent[MASKS][name] + spent[UPDATE][name] for name in (FEDAVG, MASKED)}
+    found = spent | step.wire()
+    return [
+        {
+            "network": cell.title,
+            "batch": cell.batch,
+            "what": what,
+            "unit": "bytes" if what in (DOWN, UP) else "CPU ms",
+            "fedavg": values[FEDAVG],
+            "pbpfl": values[MASKED],
+            "paper_ratio": PAPER.get(what),
+            "ratio": None if what == MASKS else values[MASKED] / values[FEDAVG],  # FedAvg has none to draw
+        }
+        for what in (FORWARD, STEP, PLAIN, MASKS, UPDATE, SERVER, DOWN, UP)
+        for values in (found[what],)
+    ]
+
+
+class Round:
+    """One client's round under both protocols, from the same parameters and on the same samples."""
+
+    def __init__(self, cell: Cell, seed: int) -> None:
+        card, g = registry.find("model", cell.model), Rng(seed).torch()
+        architecture = card.load()(card.parse(dict(cell.options)))
+        loss = "mse" if cell.classes else "regression"
+        module = architecture.module(cell.shape, Criterion(loss, cell.classes).outputs)
+        n = cell.batch
+        self.state = State(architecture.init(module, g))
+        x = torch.rand(1, n, *cell.shape, generator=g)
+        y = torch.randint(0, cell.classes, (1, n), generator=g) if cell.classes else torch.rand(1, n, generator=g)
+        self.batch = Batch(x, y)
+        self.task = Task(module, cell.shape, cell.classes, (n,), Schedule(batch_size=n, loss=loss))
+        self.defenses: dict[str, Defense] = {
+            name: make_defense(parse_defense(name), self.task) for name in (FEDAVG, MASKED)
+        }
+        self.sent = {name: d.broadcast(self.state, Rng(seed)) for name, d in self.defenses.items()}
+        self.ups = {name: self.client(name) for name in self.defenses}
+
+    def client(self, name: str) -> Tensors:
+        """The client's upload, as the harness computes it."""
+        return self.defenses[name].clients(self.sent[name].down, [self.batch], [{}], [{}])[0]
+
+    def server(self, name: str) -> State:
+        """The server's update from that upload."""
+        cohort = Cohort((0,), torch.ones(1))
+        return self.defenses[name].aggregate(self.state, self.sent[name], self.ups[name], cohort, Rng(0))
+
+    def masks(self, name: str) -> Broadcast:
+        """What the server sends."""
+        return self.defenses[name].broadcast(self.state, Rng(0))
+
+    def forward(self, name: str) -> Tensor:
+        """The client's forward pass, with what the backward one needs."""
+        defense, x = self.defenses[name], self.batch.x[0]
+        if isinstance(defense, PBPFL):
+            params, _ = defense.open(self.sent[name].down)
+            return defense.wide(leaves(params, last=True), channels_last(x))[0]
+        return self.task.outputs(leaves(self.sent[name].down), x)
+
+    def plain(self) -> tuple[Tensor, ...]:
+        """FedAvg's gradient as one would write it in PyTorch, with channels last."""
+        given, task = leaves(self.state.params, last=True), self.task
+        out = functional_call(task.model, given, (channels_last(self.batch.x[0]),))
+        return torch.autograd.grad(task.criterion.mean(out, self.batch.y[0]), list(given.values()))
+
+    def parts(self) -> dict[str, dict[str, Callable[[], Any]]]:
+        """What is timed, by part and method."""
+        each = {FORWARD: self.forward, STEP: self.client, MASKS: self.masks, UPDATE: self.server}
+        found: dict[str, dict[str, Callable[[], Any]]] = {
+            what: {name: partial(run, name) for name in self.defenses} for what, run in each.items()
+        }
+        return found | {PLAIN: {FEDAVG: self.plain, MASKED: partial(self.client, MASKED)}}
+
+    def wire(self) -> dict[str, dict[str, float]]:
+        """Bytes that cross, by direction and method."""
+        return {
+            DOWN: {name: float(nbytes(sent.down)) for name, sent in self.sent.items()},
+            UP: {name: float(d.sent_bytes(self.ups[name])) for name, d in self.defenses.items()},
+        }
+
+
+def leaves(params: Tensors, last: bool = False) -> Tensors:
+    """Copies that gradients can be taken by, with channels last if told so."""
+    own = {name: p.detach().clone() for name, p in params.items()}
+    return {name: (channels_last(p) if last else p).requires_grad_() for name, p in own.items()}
+
+
+def in_turn(
+    parts: Mapping[str, Mapping[str, Callable[[], Any]]], repetitions: int, report: Callable[[float], None]
+) -> dict[str, dict[str, float]]:
+    """Median CPU milliseconds of every part; all have run once before, and take their turn in every repetition."""
+    spent: dict[tuple[str, str], list[float]] = {(what, name): [] for what, group in parts.items() for name in group}
+    for turn in range(repetitions + 1):
+        for what, name in spent:
+            began = time.process_time()
+            parts[what][name]()
+            spent[what, name].append(time.process_time() - began)
+        report((turn + 1) / (repetitions + 1))
+    return {what: {name: 1e3 * median(spent[what, name][1:]) for name in group} for what, group in parts.items()}

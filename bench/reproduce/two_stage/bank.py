@@ -1,0 +1,82 @@
+"""Two-stage against attackers who have read its paper: banked reputation in rank-mapped uploads, own data only.
+
+No paper's table: the two-stage paper's strongest adaptive attack copies honest uploads until it turns. `bank` sends
+the gradient of its own samples as noise sorted along it until nine tenths of the rounds are over, and then the gradient
+of the same samples with wrong labels. The other rules run on the same DP uploads, FLTrust also without noise."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, reference, runs
+
+SETTING = "test accuracy at ε = 2 under banked reputation, own data only; no paper tried it"
+
+DP = (("dp-sgd.bound", "normalise"), ("dp-sgd.momentum", "0.1"))  # norm-bounding has a bound of its own
+CODE = (("variant", "code"),)
+HARDENED = "two-stage-hardened"
+RULES = (
+    *("krum", "median", "trimmed-mean", "geometric-median", "centered-clipping", "fltrust", "signguard"),
+    *("multi-krum", "bulyan", "norm-bounding", "dnc", "nnm+median", "bucketing+median"),
+)
+NOTHING: tuple[tuple[str, str], ...] = ()
+DECOY = (("decoys", "1"),)
+SIDEWAYS = (("strike", "sideways"), ("strength", "0.14"))
+"""The most of a direction that two-stage-hardened's averages let pass."""
+LATE = "bank in the last two rounds"
+LAST = (("delayed.start", "0.9986"), ("bank.turn", "0"), ("bank.strike", "sideways"), ("bank.tilt", "0.05"))
+"""Honest until two rounds are left, which is too few for averages and scores to tell."""
+CANCELS = (("strike", "sideways"), ("strength", "0.19"), ("tilt", "0.1"), ("cancel", "true"), ("turn", "0.002"))
+TILTED = (*SIDEWAYS, ("tilt", "0.3"), ("turn", "0.5"))
+ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
+    ("nobody attacks", None, NOTHING),
+    ("bank", "bank", NOTHING),
+    ("bank, the opposite of the gradient", "bank", (("strike", "ascent"),)),
+    ("bank, pulses", "bank", (("turn", "0.5"), ("burn_rounds", "30"), ("bank_rounds", "120"))),
+    ("bank, striking after 3 rounds", "bank", (("turn", "0.002"),)),
+    ("delayed label flip, turning at 0.9 T", "delayed+label-flip", (("start", "0.9"),)),
+)
+
+CELLS = [
+    reference("fashion-mnist", "RA: DP alone", 0.80),
+    *(
+        Cell("fashion-mnist", f"two-stage, {title}", None, share, 2.0, attack, options)
+        for share in (0.2, 0.6)
+        for title, attack, options in ATTACKS
+    ),
+    Cell("fashion-mnist", "two-stage, bank with one attacker", None, 0.05, 2.0, "bank"),
+    *(
+        Cell("fashion-mnist", f"two-stage-hardened, {title}", None, share, 2.0, attack, options, defense=HARDENED)
+        for share in (0.2, 0.6)
+        for title, attack, options in (*ATTACKS[:2], ("bank, sideways", "bank", SIDEWAYS))
+    ),
+    *(
+        Cell("fashion-mnist", f"{HARDENED}, {title}", None, 0.6, 2.0, "bank", options, "own", HARDENED, settings)
+        for title, options, settings in (
+            ("score_decay=1, bank, sideways", SIDEWAYS, (("score_decay", "1"),)),
+            ("bank, sideways, noise that cancels", CANCELS, NOTHING),
+            ("bank, sideways and tilted", TILTED, NOTHING),
+        )
+    ),
+    *(
+        Cell("fashion-mnist", f"{HARDENED}, {LATE}", None, share, 2.0, "delayed+bank", LAST, defense=HARDENED)
+        for share in (0.2, 0.4)
+    ),
+    Cell("fashion-mnist", "two-stage, variant=code, bank", None, 0.2, 2.0, "bank", settings=CODE),
+    *(
+        Cell("fashion-mnist", f"dp-sgd+{rule}, {title}", None, 0.2, 2.0, attack, (), "own", f"dp-sgd+{rule}", DP)
+        for rule in RULES
+        for title, attack in (("nobody attacks", None), ("bank", "bank"))
+    ),
+    Cell("fashion-mnist", "dp-sgd+dnc, bank behind a decoy", None, 0.2, 2.0, "bank", DECOY, "own", "dp-sgd+dnc", DP),
+    *(
+        Cell("fashion-mnist", f"fltrust without noise, {title}", None, 0.2, None, attack, defense="fedavg+fltrust")
+        for title, attack in (("nobody attacks", None), ("bank", "bank"))
+    ),
+]
+
+PIECES = tuple(cell.name for cell in CELLS)
+RUNS = runs(CELLS)
+rows = partial(one, CELLS)
+
+__all__ = ["MEASURED", "PIECES", "RUNS", "SETTING", "rows"]

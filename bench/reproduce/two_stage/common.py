@@ -1,0 +1,203 @@
+"""The federations of the two-stage DP + Byzantine paper (Xiang et al. 2023, Section 6.1), for its tables.
+
+Honest workers are fixed in number and share the training set out among them; Byzantine ones come on top, a share
+p of all, int(h·p/(1 − p)) for h honest. T = ⌈epochs·|D_i|/16⌉ rounds, batch 16, momentum 0.1, learning rate 0.2
+at ε = 2, carried over to another ε as 0.2·σ₂/σ. Colorectal is not among the data sets here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedarena.core import registry
+from fedarena.core.threat import Knowledge, Threat
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec
+from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.reproduce.place import Where
+from fedarena.reproduce.published import Published
+from fedarena.reproduce.same_run import Run
+from fedarena.runs.trial import prepare
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A data set with its model, honest workers and epochs."""
+
+    model: str
+    options: dict[str, str]
+    honest: int
+    samples: int
+    epochs: int
+
+
+FEDERATIONS = {
+    "fashion-mnist": Federation("mlp-two-stage", {"mean": "0.286", "std": "0.353"}, 20, 60000, 8),
+    "usps": Federation("mlp-two-stage", {"mean": "0.2469", "std": "0.2853", "size": "28"}, 10, 7291, 10),
+    "mnist": Federation("cnn-two-stage", {"mean": "0.1307", "std": "0.3081"}, 20, 60000, 8),
+}
+EVALUATIONS = 30
+MEASURED = (
+    *("accuracy", "lowest", "corrupted_selected", "honest_stage_one", "corrupted_stage_one", "sigma"),
+    *("epsilon_replace_one", "cpu_seconds"),
+)
+"""What `measure` adds to a row's setting."""
+
+BLUR, RELU, WEIGHTS = ("blur", "0.75"), ("activation", "relu"), ("weights_seed", "1234")
+"""Options of the model that make it the authors': their copy of USPS is blurred, their ELU is a ReLU, their initial
+weights are the same in every run."""
+
+AUTHORS = ", blur=0.75, activation=relu"
+"""What a row is called that has the authors' copy of USPS and their network."""
+
+REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
+"""DP without any Byzantine defense: the paper's Reference Accuracy."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table.
+
+    Attributes:
+        data: a data set of `FEDERATIONS`.
+        title: what the row is called.
+        paper: the paper's accuracy, None where it gives none.
+        byzantine: share p of all workers.
+        epsilon: target ε; None: no noise.
+        attack, options, knows: the attack, None: Byzantine workers, if any, behave.
+        defense, settings: the defense and its options.
+        rounds: fewer than the paper's, for cuts.
+        partition: how the honest share the data out.
+        model: options of the model beside those of its federation.
+        participation: share of the workers drawn in each round. The noise of an upload stays what it is without.
+        source: of the paper's accuracy, where that is not the paper. apart: why ours cannot be held against it.
+        remark: what else is to be known of the two.
+        decimals: that the paper prints.
+    """
+
+    data: str
+    title: str
+    paper: float | None
+    byzantine: float = 0.0
+    epsilon: float | None = 2.0
+    attack: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    knows: Knowledge = "own"
+    defense: str = "two-stage"
+    settings: tuple[tuple[str, str], ...] = ()
+    rounds: int | None = None
+    partition: str = "iid"
+    model: tuple[tuple[str, str], ...] = ()
+    participation: float = 1.0
+    source: str = ""
+    apart: str = ""
+    remark: str = ""
+    decimals: int = 2
+
+    @property
+    def name(self) -> str:
+        """What `--only` picks it by."""
+        noise = "∞" if self.epsilon is None else f"{self.epsilon:g}"
+        return f"{self.data}, ε = {noise}, {self.title}, {self.byzantine:.0%} Byzantine"
+
+    @property
+    def heading(self) -> dict[str, Any]:
+        """The columns of its row that are the table's, not the run's."""
+        share = f"{self.byzantine:.0%}"
+        return {"data": self.data, "ε": self.epsilon, "workers": self.title, "byzantine": share, "paper": self.paper}
+
+
+LOGGED_BY_CODE = "ours by the paper's rule, the logs by the code's, which has a row of its own"
+"""Remark on an accuracy of the authors' logs that stands beside a run by the paper's rule."""
+
+
+def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
+    """The paper's accuracies."""
+    return tuple(
+        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart, remark=c.remark)
+        for c in cells
+        if c.paper is not None
+    )
+
+
+def runs(cells: Sequence[Cell]) -> dict[str, Run]:
+    """By name, what is trained for a cell, with all options in full."""
+    return {cell.name: Run(group(cell, 0, Where()), cell.heading) for cell in cells}
+
+
+def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Cell:
+    """A cell without Byzantine workers and without a Byzantine defense."""
+    name, options = REFERENCE
+    return Cell(data, title, paper, 0.0, epsilon, defense=name, settings=tuple(options.items()), **more)
+
+
+def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any) -> list[Cell]:
+    """References for data set → ε → the paper's accuracy, where ε = None is no noise."""
+    return [
+        reference(data, "RA" if epsilon else "Non-DP", paper, epsilon, **more)
+        for data, by_epsilon in papers.items()
+        for epsilon, paper in by_epsilon.items()
+    ]
+
+
+def group(cell: Cell, seed: int, where: Where) -> GroupSpec:
+    """The training run behind a cell."""
+    federation = FEDERATIONS[cell.data]
+    corrupted = int(federation.honest * cell.byzantine / (1 - cell.byzantine) + 1e-9)
+    clients = federation.honest + corrupted
+    rounds = cell.rounds or math.ceil(federation.epochs * (federation.samples // federation.honest) / 16)
+    schedule = Schedule(
+        rounds=rounds,
+        batch_size=16,
+        lr=0.2,
+        participation=cell.participation,
+        eval_every=max(1, rounds // EVALUATIONS),
+    )
+    dp = {"epsilon": "none" if cell.epsilon is None else f"{cell.epsilon:g}", "base_epsilon": "2"}
+    if cell.epsilon is None:
+        dp = {"epsilon": "none"}
+    protocol = cell.defense.partition("+")[0]
+    settings = (dp if protocol != "fedavg" else {}) | dict(cell.settings)
+    model = registry.find("model", federation.model).parse(federation.options | dict(cell.model))
+    partition = registry.find("partition", cell.partition).parse({})
+    problem = ProblemSpec(
+        cell.data, federation.model, cell.partition, clients, model, partition, schedule, corrupted, "resampled"
+    )
+    attack = None if cell.attack is None else compose.parse_attack(cell.attack, dict(cell.options))
+    cards = () if cell.attack is None else compose.attack_cards(cell.attack)
+    form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
+    threats = () if attack is None else (Threat("client", form, knows=cell.knows),)  # type: ignore[arg-type]
+    return GroupSpec(
+        problem, compose.parse_defense(cell.defense, settings), attack, threats, seed, where.device, where.data_dir
+    )
+
+
+def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str, Any]:
+    """The cell's row for one seed: the paper's accuracy beside ours, and what became of the uploads."""
+    record = prepare(group(cell, seed, where), progress)[0].record
+    metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
+    if record["status"] != "ok":
+        return cell.heading | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
+    return cell.heading | {
+        "accuracy": curve[-1][1],
+        # Over the last three quarters, when every one of these federations has learned.
+        "lowest": min(accuracy for rounds, accuracy, _ in curve if rounds >= curve[-1][0] / 4),
+        "corrupted_selected": metrics.get("corrupted_weight"),
+        "honest_stage_one": metrics.get("honest_first_stage"),
+        "corrupted_stage_one": metrics.get("corrupted_first_stage"),
+        "sigma": record["guarantees"].get("sigma"),
+        "epsilon_replace_one": record["guarantees"].get("epsilon_replace_one"),
+        "cpu_seconds": record["cost"]["seconds"],
+    }
+
+
+def one(cells: Sequence[Cell], piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """The row of the cell with that name."""
+    (cell,) = (cell for cell in cells if cell.name == piece)
+    return [measure(cell, seed, where, lambda share, text: progress(share, f"{cell.name}: {text}"))]

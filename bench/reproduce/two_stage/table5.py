@@ -1,0 +1,51 @@
+"""Two-stage, Table 5: 60 % label flippers that behave until TTBB·T (time to be Byzantine).
+
+`whole protocol`: an attacker flips its whole batch and follows Algorithm 1; the server's rule is the paper's.
+`released code`: one sample a round, which makes it 16 times weaker, against the rule of the code."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+
+SETTING = "test accuracy, 60 % label flippers, honest until TTBB x T"
+
+PAPER = {
+    "mnist": {2.0: (0.96, 0.96, 0.96, 0.96, 0.96), 0.125: (0.82, 0.82, 0.81, 0.81, 0.82)},
+    "fashion-mnist": {2.0: (0.80, 0.80, 0.80, 0.80, 0.80), 0.125: (0.68, 0.68, 0.68, 0.69, 0.69)},
+    "usps": {2.0: (0.86, 0.86, 0.86, 0.86, 0.86), 0.125: (0.60, 0.60, 0.57, 0.57, 0.60)},
+}
+"""Data set → ε → accuracy at TTBB = 0, 0.2, 0.4, 0.6, 0.8."""
+TTBB = (0.0, 0.2, 0.4, 0.6, 0.8)
+FORMS = {
+    "whole protocol": ((("samples", "batch"),), ()),
+    "released code": ((("samples", "one"),), (("variant", "code"),)),
+}
+
+
+def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -> Cell:
+    """One cell; the attacker knows all uploads, since before its time it copies honest ones."""
+    options, settings = FORMS[form]
+    title = f"label flip, {form}, TTBB {share:g}"
+    if share == 0:
+        return Cell(data, title, paper, 0.6, epsilon, "label-flip", options, "own", settings=settings)
+    start = ("start", f"{share:g}")
+    attack = "delayed+label-flip"
+    return Cell(data, title, paper, 0.6, epsilon, attack, (*options, start), "omniscient", settings=settings)
+
+
+CELLS = [
+    attacked(data, epsilon, share, paper, form)
+    for data, by_epsilon in PAPER.items()
+    for epsilon, papers in by_epsilon.items()
+    for form in FORMS
+    for share, paper in zip(TTBB, papers, strict=True)
+]
+
+PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
+rows = partial(one, CELLS)
+
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

@@ -1,0 +1,66 @@
+"""Two-stage, Table 6: what the server believes, when half of the workers are label flippers.
+
+γ is the share of workers that the server takes for honest. A small γ divides the sum of few uploads by all workers; the
+rows with divisor=selected divide it by the number selected and change nothing else. `released code` is the one-sample
+label flip against the rule of the code; on USPS once more with the authors' copy of the data and their network.
+
+What a small γ costs without any attacker is the control `as many honest uploads alone`: nobody attacks, nobody filters,
+and of the h honest workers (half of all) as many as γ selects, 2γh, are drawn anew in each round and averaged."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, MEASURED, RELU, Cell, one, published, reference, runs
+
+SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
+
+PAPER = {
+    "mnist": {0.125: (0.86, 0.87, 0.88, 0.85, 0.83), 2.0: (0.95, 0.96, 0.96, 0.96, 0.95)},
+    "fashion-mnist": {0.125: (0.66, 0.69, 0.69, 0.70, 0.69), 2.0: (0.78, 0.79, 0.80, 0.79, 0.79)},
+    "usps": {0.125: (0.64, 0.63, 0.64, 0.56, 0.54), 2.0: (0.85, 0.86, 0.87, 0.87, 0.85)},
+}
+"""Data set → ε → accuracy at γ = 20, 35, 50, 65, 80 %."""
+GAMMAS = (0.2, 0.35, 0.5, 0.65, 0.8)
+
+
+def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str = "", **more: Any) -> Cell:
+    """One cell; `title` says what is not the paper's, `more` is what a cell has beside."""
+    settings = (("gamma", f"{gamma:g}"), *more.pop("settings", ()))
+    name = f"label flip, γ = {gamma:.0%}{title}"
+    return Cell(data, name, paper, 0.5, epsilon, "label-flip", settings=settings, **more)
+
+
+EACH = [
+    (data, epsilon, gamma, paper)
+    for data, by_epsilon in PAPER.items()
+    for epsilon, papers in by_epsilon.items()
+    for gamma, paper in zip(GAMMAS, papers, strict=True)
+]
+CODE: dict[str, Any] = {"settings": (("variant", "code"),), "options": (("samples", "one"),)}
+ALONE = "as many honest uploads alone"
+
+CELLS = [
+    *(attacked(*cell) for cell in EACH),
+    *(
+        attacked(*cell, ", divisor=selected", settings=(("divisor", "selected"),))
+        for cell in EACH
+        if cell[2] == GAMMAS[0]
+    ),
+    *(attacked(*cell, ", released code", **CODE) for cell in EACH),
+    *(attacked(*cell, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE) for cell in EACH if cell[0] == "usps"),
+    *(
+        reference(data, f"γ = {gamma:.0%}, {ALONE}{title}", None, epsilon, participation=2 * gamma, model=model)
+        for data, epsilon, gamma, _ in EACH
+        for title, model in (("", ()), *(((AUTHORS, (BLUR, RELU)),) if data == "usps" else ()))
+        if 2 * gamma < 1
+    ),
+]
+
+PIECES = tuple(cell.name for cell in CELLS)
+PUBLISHED = published(CELLS)
+RUNS = runs(CELLS)
+rows = partial(one, CELLS)
+
+__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]

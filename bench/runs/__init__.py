@@ -1,0 +1,1 @@
+"""Runs: from a specification through training and attacks to records."""

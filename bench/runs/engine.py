@@ -1,0 +1,344 @@
+"""Runs groups of trials: federations first, then what reads them, wherever there is room.
+
+Groups that can read one training run share it. What reads a finished run goes before the next federation, so that no
+more runs are held in memory than there are workers. A group starts when the runs are done that it is measured against,
+and a trial is handed on, complete, as soon as it is: whatever kills this process loses at most what is under way.
+Results do not depend on where and in which order the work is done: every piece is a pure function of its spec, computed
+with one thread.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fedarena.core.errors import UserError, WorkerDied
+from fedarena.federation.spec import GroupSpec
+from fedarena.goals.scores import add_reference
+from fedarena.records.record import Record, describe
+from fedarena.runs.executors import Executor, arithmetic, executor
+from fedarena.runs.shared_training import Training, given_by, references, shared
+from fedarena.runs.trial import Gallery, GroupResult, Prepared, attack, gather, prepare_together
+from fedarena.runs.worker_messages import Address, mailbox, post
+
+Report = Callable[[int, float, str], None]
+"""(index of the group, share done, what it is doing)."""
+Done = tuple[Record, Gallery | None]
+
+TRAINING = 0.1
+"""Share of a group's time that the training is taken to need, for progress."""
+TRIES = 3
+"""How often a piece of work may lose its worker before it is given up."""
+PAUSE = 0.1
+"""Least seconds between two words of a piece about its progress."""
+LOOK = 1.0
+"""Seconds between two looks at what somebody else was at."""
+
+
+@dataclass
+class Events:
+    """What a caller wants to be told of.
+
+    Attributes:
+        report: progress of groups.
+        finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
+        lost: a group that was given up or refused, and why.
+        elsewhere: asked before a federation starts: the group's records, if somebody else has finished it meanwhile.
+        claim: asked next, with the groups that would read the federation: False if somebody else is at one of them, and
+            they are to be looked at again later.
+    """
+
+    report: Report = lambda i, share, text: None
+    finished: Callable[[int, int, list[Record], list[Gallery]], object] = lambda i, k, records, galleries: None
+    lost: Callable[[int, str], object] | None = None
+    elsewhere: Callable[[int], Sequence[Record]] = lambda i: ()
+    claim: Callable[[Sequence[int]], bool] = lambda groups: True
+
+
+@dataclass
+class _Piece:
+    """A training run or one attack, and how often it lost its worker."""
+
+    groups: tuple[int, ...]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    cell: int | None = None
+    died: int = 0
+
+
+@dataclass
+class _Group:
+    """What is known of a group."""
+
+    cells: list[Prepared] = field(default_factory=list)
+    done: dict[int, Done] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+
+
+def run_groups(
+    groups: Sequence[GroupSpec],
+    jobs: int,
+    report: Report = lambda i, share, text: None,
+    finished: Callable[[list[Record], list[Gallery]], object] = lambda records, galleries: None,
+) -> list[GroupResult]:
+    """Every group's result, in order, on this machine.
+
+    Args:
+        groups: FedAvg on the same problem and seed must be among them for every defended run, and the unattacked
+            run of the same defense for every poisoned one.
+        jobs: worker processes; 1 runs in this process.
+        report: called from this process as groups progress.
+        finished: called from this process with each trial's records and pictures as soon as it is complete.
+
+    Raises:
+        UserError: input that cannot run.
+    """
+    results: dict[tuple[int, int], list[Done]] = {}
+
+    def keep(i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
+        pictures = {gallery.key: gallery for gallery in galleries}
+        results[i, k] = [(record, pictures.get(record["key"])) for record in records]
+        finished(records, galleries)
+
+    with executor("local", jobs) as place:
+        run(groups, place, Events(report, keep))
+    return [
+        gather(group, [done for k in range(max(1, len(group.threats))) for done in results[i, k]])
+        for i, group in enumerate(groups)
+    ]
+
+
+def run(
+    groups: Sequence[GroupSpec], place: Executor, events: Events, known: Mapping[Training, Record] | None = None
+) -> None:
+    """Run groups, telling the caller of every trial.
+
+    Args:
+        known: records of runs that are done already and stand as references.
+
+    Raises:
+        UserError: input that cannot run, where the caller does not want to be told of lost groups.
+        WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
+        Exception: likewise, whatever a method raised while it trained.
+        ValueError: a group whose references are neither known nor among the groups.
+    """
+    tally = _Tally(events.report)
+    with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
+        _Run(groups, place, events, dict(known or {}), tally, address).run()
+
+
+class _Run:
+    def __init__(
+        self,
+        groups: Sequence[GroupSpec],
+        place: Executor,
+        events: Events,
+        clean: dict[Training, Record],
+        tally: _Tally,
+        address: Address | None,
+    ) -> None:
+        self.groups, self.place, self.events, self.clean = groups, place, events, clean
+        self.tally, self.address = tally, address
+        # News of work in this process needs no post.
+        self.near: Callable[[Any], object] | None = tally if place.slots <= 1 and place.near else None
+        self.state = [_Group() for _ in groups]
+        self.waiting = deque(
+            _Piece(tuple(indices), _prepare, (tuple(indices), [groups[i] for i in indices], address))
+            for indices in shared(groups)
+        )
+        self.attacks: deque[_Piece] = deque()
+        self.under_way: dict[Future[Any], _Piece] = {}
+        self.claimed_by_others = False
+
+    def run(self) -> None:
+        while self.waiting or self.attacks or self.under_way:
+            while len(self.under_way) < self._room() and (piece := self._next()) is not None:
+                self.under_way[self._start(piece)] = piece
+            if not self.under_way:
+                if self.claimed_by_others:
+                    time.sleep(LOOK)
+                else:
+                    self._stuck()
+                continue
+            patience = LOOK if self.claimed_by_others else None
+            for future in wait(self.under_way, patience, FIRST_COMPLETED).done:
+                self._take(future, self.under_way.pop(future))
+
+    def _room(self) -> int:
+        """As many as there are slots; a piece that has lost its worker is tried alone, so that it harms no other."""
+        suspects = [p for p in (*self.under_way.values(), *self.attacks, *self.waiting) if p.died]
+        return 1 if suspects else self.place.slots
+
+    def _next(self) -> _Piece | None:
+        """The next piece that can start; suspects first."""
+        for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
+            (self.attacks if piece.cell is not None else self.waiting).remove(piece)
+            return piece
+        if self.attacks:
+            return self.attacks.popleft()
+        self.claimed_by_others = False
+        for piece in list(self.waiting):
+            if self._found_elsewhere(piece):
+                self.waiting.remove(piece)
+            elif self._ready(piece):
+                if self.events.claim(piece.groups):
+                    self.waiting.remove(piece)
+                    return piece
+                self.claimed_by_others = True
+        return None
+
+    def _found_elsewhere(self, piece: _Piece) -> bool:
+        found = {i: self.events.elsewhere(i) for i in piece.groups}
+        self.clean |= {run: records[0] for i, records in found.items() if records for run in given_by(self.groups[i])}
+        return all(found.values())
+
+    def _ready(self, piece: _Piece) -> bool:
+        """Whether every reference is there, or comes from this very run."""
+        own = {run for i in piece.groups for run in given_by(self.groups[i])}
+        return all(run in self.clean or run in own for i in piece.groups for run in references(self.groups[i]))
+
+    def _start(self, piece: _Piece) -> Future[Any]:
+        if self.near is not None:
+            return self.place.submit(piece.function, *piece.args[:-1], self.near)
+        return self.place.submit(piece.function, *piece.args)
+
+    def _stuck(self) -> None:
+        """Nothing runs and nothing can start: what is left waits for references that never come."""
+        if not (self.waiting or self.attacks):
+            return
+        if self.events.lost is None:
+            raise ValueError("a defended run without FedAvg's, or a poisoned one without the same run unattacked")
+        for piece in self.waiting:
+            for i in piece.groups:
+                self.events.lost(i, "the run that it is measured against is not there")
+        self.waiting.clear()
+
+    def _take(self, future: Future[Any], piece: _Piece) -> None:
+        try:
+            result = future.result()
+        except WorkerDied as error:
+            piece.died += 1
+            if piece.died < TRIES:
+                (self.attacks if piece.cell is not None else self.waiting).append(piece)
+            else:
+                self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
+            return
+        except UserError as error:
+            self._lose(piece, error, str(error))
+            return
+        except Exception as error:  # a third party's code, or this package's: the others go on
+            self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
+            return
+        if piece.cell is None:
+            for i, cells in zip(piece.groups, result, strict=True):
+                self._prepared(i, cells)
+        else:
+            self._attacked(piece.groups[0], piece.cell, result)
+
+    def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
+        if self.events.lost is None:
+            raise WorkerDied(why) if isinstance(error, WorkerDied) else error
+        for i in piece.groups:
+            self.events.lost(i, why)
+
+    def _prepared(self, i: int, cells: list[Prepared]) -> None:
+        group, state = self.groups[i], self.state[i]
+        state.cells = cells
+        # Own runs stand as references before anything is measured against them.
+        self.clean |= {run: cells[0].record for run in given_by(group) if cells and run not in self.clean}
+        for j, cell in enumerate(cells):
+            if cell.challenge is None:
+                state.done[j] = cell.record, None
+                self.tally((i, j, (1 - TRAINING) / len(cells), "done"))
+            else:
+                part = (1 - TRAINING) / len(cells)
+                self.attacks.append(_Piece((i,), _attack, (i, j, cell, part, self.address), j))
+        self._tell(i)
+
+    def _attacked(self, i: int, j: int, done: Done) -> None:
+        self.state[i].done[j] = done
+        self.state[i].cells[j] = replace(self.state[i].cells[j], challenge=None)  # what was attacked can be large
+        self._tell(i)
+
+    def _tell(self, i: int) -> None:
+        """Hand on the trials of a group that are complete now."""
+        state, group = self.state[i], self.groups[i]
+        for k, threat in enumerate(group.threats or (None,)):
+            mine = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
+            if k in state.told or not mine or not all(j in state.done for j in mine):
+                continue
+            state.told.add(k)
+            own, plain = (self.clean[run] for run in references(group))
+            records = [state.done[j][0] for j in mine]
+            for record in records:
+                add_reference(record, own, plain)
+            self.events.finished(i, k, records, [g for j in mine if (g := state.done[j][1]) is not None])
+
+
+News = Address | Callable[[Any], object] | None
+
+
+@arithmetic()
+def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
+    def tell(share: float, text: str) -> None:
+        for i in indices:
+            _send(news, (i, -1, TRAINING * share, text))
+
+    try:
+        done = prepare_together(specs, _now_and_then(tell))
+    except UserError:
+        raise
+    except Exception as error:
+        error.add_note(describe(error))  # where it happened is not known any more in another process
+        raise
+    tell(1.0, "trained")
+    return done
+
+
+@arithmetic()
+def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
+    done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
+    _send(news, (group, piece, part, "attacking"))
+    return done
+
+
+def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], None]:
+    """The same, at most once every `PAUSE`: attacks tell of each of thousands of steps, and a word to another process
+    takes a tenth of a millisecond on either side."""
+    last = -math.inf
+
+    def sparing(share: float, text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PAUSE:
+            last = now
+            tell(share, text)
+
+    return sparing
+
+
+def _send(news: News, item: tuple[int, int, float, str]) -> None:
+    if callable(news):
+        news(item)
+    else:
+        post(news, item)
+
+
+class _Tally:
+    """Adds up the shares that a group's pieces have done."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._done: dict[int, dict[int, float]] = defaultdict(dict)
+
+    def __call__(self, item: tuple[int, int, float, str]) -> None:
+        group, piece, share, text = item
+        self._done[group][piece] = share
+        total = sum(self._done[group].values())
+        self._report(group, min(total, 1.0), "done" if total > 0.9999 else text)

@@ -1,0 +1,254 @@
+"""Where work is done: in this process, in joblib's worker processes on this machine, or on a Ray cluster.
+
+Each is a `concurrent.futures` executor as far as `submit` goes, so that the engine knows nothing of the difference.
+What a call gives does not depend on where it runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from fedarena.core.errors import UserError, WorkerDied
+from fedarena.runs.worker_messages import end_with_parent
+
+ANSWER = 5.0
+"""Seconds that a cluster's head may take to accept a connection."""
+
+
+class Executor(ABC):
+    """Takes calls.
+
+    Attributes:
+        slots: how many calls are worth having under way at once.
+        near: whether calls run on this machine, so that they can reach it by a local socket.
+    """
+
+    slots: int = 1
+    near: bool = True
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a call. Its future raises `WorkerDied` where its worker did."""
+
+    def warm(self) -> None:  # noqa: B027  (nothing to start where nothing is)
+        """Start what takes time to start, while the caller is busy with something else."""
+
+    def stop(self) -> None:  # noqa: B027  (nothing to stop where nothing was started)
+        """Abandon what is under way."""
+
+
+class Here(Executor):
+    """One call after another, in this process."""
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Local(Executor):
+    """Joblib's worker processes (loky)."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        # One more than there are workers: none is to wait while this process takes in what it has done.
+        self.slots = jobs + 1
+        self._used: Any = None
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        # Asked for each time: where a worker died this is a new pool.
+        try:
+            inner = self._pool().submit(_call, function, args)
+        except BrokenExecutor:
+            inner = self._pool().submit(_call, function, args)
+        return _translated(inner, lambda error: isinstance(error, BrokenExecutor))
+
+    def _pool(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        from fedarena.runs.tensor_pickle import REDUCERS
+
+        with _silent_tracker():
+            self._used = get_reusable_executor(
+                max_workers=self._jobs,
+                timeout=300,
+                job_reducers=REDUCERS,
+                result_reducers=REDUCERS,
+                # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
+                initializer=end_with_parent,
+                initargs=(os.getpid(),),
+            )
+        return self._used
+
+    def warm(self) -> None:
+        for _ in range(self._jobs):
+            self.submit(import_module, "fedarena.runs.engine")
+
+    def stop(self) -> None:
+        if self._used is not None:
+            # Waited for, so that no semaphore is left for loky's tracker to complain of.
+            self._used.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _silent_tracker() -> Iterator[None]:
+    """What is started meanwhile to track semaphores says nothing of those that it had to remove itself.
+
+    An interrupt can come between removing one and telling the tracker; nothing is left behind then, and a page of
+    warnings would follow the one line that a person is to read. The tracker is a process of its own, which takes over
+    this one's filters by their text alone.
+    """
+    silent = "ignore:resource_tracker:UserWarning"
+    sys.warnoptions.append(silent)
+    try:
+        yield
+    finally:
+        sys.warnoptions.remove(silent)
+
+
+class Ray(Executor):
+    """Tasks on a Ray cluster; the package must be installed on every node."""
+
+    near = False
+
+    def __init__(self, address: str | None, jobs: int | None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise UserError("option 'engine' is ray, which is not installed: pip install \"fedarena[ray]\"") from None
+        self._ray: Any = ray
+        try:
+            # Without an address a cluster of this machine alone.
+            told: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+            if address is None:
+                ray.init(address="local", num_cpus=jobs, **told)
+            else:
+                _require_answer(address)
+                ray.init(address=address, **told)
+        except (OSError, ValueError, RuntimeError) as error:
+            why = " ".join(str(error).split())[:200]
+            if address is None:
+                raise UserError(f"option 'engine' is ray, but no cluster can be started here ({why})") from None
+            raise UserError(f"option 'address' is '{address}', where no Ray cluster answers ({why})") from None
+        whole = int(self._ray.cluster_resources().get("CPU", 1))
+        self.slots = min(jobs or whole, whole)
+        self._remote = ray.remote(num_cpus=1, max_retries=0)(_call)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        from ray.exceptions import RayError, RayTaskError
+
+        def died(error: BaseException) -> bool:
+            return isinstance(error, RayError) and not isinstance(error, RayTaskError)
+
+        return _translated(self._remote.remote(function, args).future(), died)
+
+    def stop(self) -> None:
+        self._ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Raise OSError where nothing listens at HOST:PORT, which Ray itself would only find out after minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call it in a worker.
+
+    Loky collects garbage after calls, once a second. With torch and scikit-learn loaded that is a fifth of a second
+    each time, unless what libraries hold is taken out of the collector's sight.
+    """
+    global _modules
+    try:
+        return function(*args)
+    finally:
+        if len(sys.modules) != _modules:
+            gc.collect()
+            gc.freeze()
+            _modules = len(sys.modules)
+
+
+_modules = 0
+"""How many there were when the collector was last told."""
+
+
+def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
+    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's error as it was."""
+    outer: Future[Any] = Future()
+
+    def pass_on(done: Future[Any]) -> None:
+        if done.cancelled():
+            outer.set_exception(WorkerDied("cancelled"))
+            return
+        error = done.exception()
+        if error is None:
+            outer.set_result(done.result())
+        elif died(error):
+            outer.set_exception(WorkerDied(" ".join(str(error).split())[:200]))
+        else:
+            outer.set_exception(getattr(error, "cause", None) or error)
+
+    inner.add_done_callback(pass_on)
+    return outer
+
+
+@contextmanager
+def executor(engine: str, jobs: int | None, address: str | None = None) -> Iterator[Executor]:
+    """An executor for the time of a run; what is under way when an exception ends it is abandoned.
+
+    Args:
+        jobs: how many calls at once; None: one a core.
+
+    Raises:
+        UserError: a cluster that does not answer, or is not to be had.
+    """
+    made = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
+    try:
+        yield made
+    except BaseException:
+        made.stop()
+        raise
+    if engine == "ray":
+        made.stop()
+
+
+def _near(jobs: int) -> Executor:
+    return Local(jobs) if jobs > 1 else Here()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def arithmetic() -> Iterator[None]:
+    """How torch computes meanwhile.
+
+    One thread, also afterwards: trials are the unit of parallelism, and a second OpenMP thread on a busy machine costs
+    far more than it gives. Denormal numbers, below 1e-38 in single precision, are 0: errors of samples that are nearly
+    fitted get that small, and a processor takes a hundred times as long for them. That holds for this thread's floats
+    of any kind, Python's own too, so it is put back.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    before = sys.float_info.min / 2 == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

@@ -1,0 +1,186 @@
+"""Who sees what: read off two rounds that are really played, so that it cannot drift from the code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fedarena import goals
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.contracts.transcript import Round, cut
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, nbytes, row
+from fedarena.core.threat import FORMS, KNOWLEDGE_MEANING, SIGHT, Sight
+from fedarena.federation import compose
+from fedarena.federation import rounds as federation
+from fedarena.federation.adversary import ground_of, require_corrupted, why_not
+from fedarena.federation.spec import MethodSpec, threats
+from fedarena.goals.goal import Sights
+from fedarena.problem.problem import Problem, ProblemSpec, build
+
+ROUNDS = 2
+
+UNSENT = "not sent, on average"
+"""What the mean lacks of one whole upload: clients that dropped out, or that send less than a tensor holds."""
+
+
+def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
+    """Wires with shapes and bytes, and for every party and form what it sees and what the attack is given."""
+    made = compose.attack_class(attack)
+    if issubclass(made, Poisoning):
+        require_corrupted(spec.corrupted, attack.label)
+    problem = build(spec, 0, data_dir, auxiliary=compose.auxiliary(defense))
+    protocol = compose.make_defense(defense, problem.task)  # planned for the whole schedule, played for two rounds
+    schedule = replace(spec.schedule, rounds=ROUNDS, eval_every=0)
+    problem = replace(problem, task=replace(problem.task, schedule=schedule))
+    run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(ROUNDS))
+    if not run.rounds:
+        raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
+    whole = replace(problem, task=replace(problem.task, schedule=spec.schedule))
+    if issubclass(made, Poisoning):
+        parties = _corrupted(whole, protocol, attack)
+    else:
+        parties = _curious(whole, protocol, run, made(attack.options))
+    cards = [
+        registry.find("defense", defense.name),
+        *(registry.find_part(part.name) for part in defense.rest),
+        *(registry.find("attack", part.name) for part in (attack, *attack.rest)),
+    ]
+    wires = _wires(run, "" if protocol.secure is None else protocol.secure.besides)
+    return {
+        "methods": [{"kind": card.kind, "name": card.name, "title": card.title} for card in cards],
+        "wires": wires,
+        "bytes": {name: sum(r["bytes"] for r in wires if r["wire"] == name) for name in _names(wires)},
+        "parties": parties,
+        "server": _server(problem, run),
+        "guarantees": protocol.guarantees(),
+        "facts": [*_failed(run), *([f"{card.name}, {label}", text] for card in cards for label, text in card.facts)],
+    }
+
+
+def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: Inference) -> list[dict[str, str]]:
+    parties, goal = [], goals.find(attack.goal)
+    for threat in threats(goal.parties, FORMS):
+        seen = cut(run.rounds, threat, problem.data_of(threat))
+        given = goal.given(problem, defense, Sights(threat, seen, (0,)), attack)
+        parties.append(
+            {
+                "party": threat.party,
+                "form": threat.form,
+                "sees": _sees(SIGHT[threat.party], defense.secure is not None),
+                "given": given,
+            }
+        )
+    return parties
+
+
+def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[dict[str, str]]:
+    """One line a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
+    parties = []
+    shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
+    for knows in compose.knowledge(attack):
+        ground = ground_of(problem, defense, knows)
+        poisoning = compose.make_poisoning(attack, ground)
+        reason = why_not(poisoning)
+        pool = f"{len(ground.data.y):,} samples of {ground.corrupted} corrupted clients, pooled{shared}"
+        given = [pool, "the broadcast"]
+        if poisoning.follows:
+            given.append("what the protocol would have them send")
+        if knows == "omniscient":
+            given.append(f"{ground.clients - ground.corrupted} honest uploads of the round")
+        if not poisoning.sends:
+            given.append("it changes what they train on, and then follows the protocol")
+        parties.append(
+            {
+                "party": f"{ground.corrupted} corrupted clients of {ground.clients}",
+                "form": knows,
+                "sees": KNOWLEDGE_MEANING[knows],
+                "given": f"n/a: {reason.reason}" if reason else "\n".join(given),
+            }
+        )
+    return parties
+
+
+def _shared(problem: Problem) -> int:
+    """How many of the corrupted clients' samples honest ones hold as well."""
+    honest = {i for c, s in enumerate(problem.shards) if c not in problem.corrupted for i in s.tolist()}
+    return sum(i in honest for c in problem.corrupted for i in problem.shards[c].tolist())
+
+
+def _server(problem: Problem, run: federation.Run) -> str:
+    """What the server holds and decides, in a sentence."""
+    held = 0 if problem.auxiliary is None else problem.auxiliary.y.numel()
+    judged = ", ".join(run.verdicts[0].values) if run.verdicts else "none"
+    return (
+        f"it holds {held} samples of its own, expects {problem.task.belief} of {len(problem.shards)} clients to be "
+        f"corrupted and never learns which; what it records of each upload: {judged}"
+    )
+
+
+def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
+    """What crosses: one client's tensors in the first round, what later rounds send down if it is something else, and
+    what the mean over all sampled clients has besides (a secure sum's) or lacks, so that a wire's rows add up to it.
+    """
+    first, last = run.rounds[0], run.rounds[-1]
+    up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
+    wires = {"down": first.down, "up": up}
+    if set(last.down) != set(first.down):
+        wires = {"down": first.down, "down, later": last.down, "up": up}
+    sent = nbytes(up) * _sending(run.rounds)
+    keys_up = 0.0 if first.wire is None else run.bytes_up - sent
+    keys_down = run.bytes_down - sum(nbytes(r.down) for r in run.rounds) / len(run.rounds)
+    rows = []
+    for name, tensors in wires.items():
+        rows += _wire(name, tensors, first.params)
+        rows += _further(name, besides, keys_up if name == "up" else keys_down)
+    return rows + _further("up", UNSENT, run.bytes_up - nbytes(up) - keys_up)
+
+
+def _sending(rounds: Sequence[Round]) -> float:
+    """The share of the sampled clients that sent an upload: a client that dropped out before left zeros."""
+    sent = [float(r.wire.ne(0).any(1).sum()) if r.wire is not None else len(r.participants) for r in rounds]
+    return sum(sent) / sum(len(r.participants) for r in rounds)
+
+
+def _names(wires: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["wire"] for row in wires))
+
+
+def _failed(run: federation.Run) -> list[list[str]]:
+    if not run.failed:
+        return []
+    text = "too few clients were left for a secure sum; what crosses is read off the others"
+    return [[f"{run.failed} of the {ROUNDS} rounds played gave nothing", text]]
+
+
+def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
+    rows = []
+    for tensor, t in tensors.items():
+        shape = " x ".join(map(str, t.shape))
+        same = " x ".join(map(str, plain[tensor].shape)) if tensor in plain else "-"
+        bytes_ = t.numel() * t.element_size()
+        rows.append({"wire": name, "tensor": tensor, "shape": shape, "bytes": bytes_, "plain": same})
+    return rows
+
+
+def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
+    """A row of bytes that belong to no tensor, unless there are none."""
+    if not round(bytes_):
+        return []
+    return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]
+
+
+def _sees(sight: Sight, summed: bool) -> str:
+    parts = {
+        "the broadcast": sight.down,
+        "the mean of a round's uploads and every masked message" if summed else "every upload": sight.ups,
+        "W and the round's secrets": sight.state,
+        "its own data and upload, in the rounds it is sampled": sight.own,
+    }
+    return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"

@@ -1,0 +1,89 @@
+"""Which trials will most likely be n/a, found out before anything is measured: two rounds are really played, and every
+attack is asked whether it could start from what its party saw of them.
+
+It is an expectation: what a whole run shows may differ, and what a method only finds out when it is at work (that a
+batch is too large for it, say) is not seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from fedarena import goals
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.contracts.transcript import cut
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.federation import compose
+from fedarena.federation import rounds as federation
+from fedarena.federation.adversary import ground_of, why_not
+from fedarena.federation.rounds import Run
+from fedarena.federation.spec import MethodSpec
+from fedarena.goals.goal import Sights
+from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.runs.suite.trials import Trial
+
+ROUNDS = 2
+
+Name = tuple[str, ...]
+
+
+def expected(
+    trials: Sequence[Trial], progress: Callable[[float, str], object] = lambda share, text: None
+) -> dict[Name, str]:
+    """Reasons by trial name, of those that could not start after two rounds of their first seed."""
+    attacked: dict[tuple[ProblemSpec, MethodSpec], dict[Name, Trial]] = {}
+    for trial in trials:
+        if trial.spec.attack is not None:
+            found = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
+            found.setdefault(trial.name[:-1], trial)
+    reasons: dict[Name, str] = {}
+    for i, ((_, defense), asked) in enumerate(attacked.items()):
+        reasons |= _of_defense(list(asked.values()))
+        progress((i + 1) / len(attacked), defense.label)
+    return {trial.name: reasons[trial.name[:-1]] for trial in trials if trial.name[:-1] in reasons}
+
+
+def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
+    """Likewise, by name without the seed, of attacks on one defense."""
+    spec = trials[0].spec
+    reasons: dict[Name, str] = {}
+    try:
+        problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
+        protocol = compose.make_defense(spec.defense, problem.task)  # planned for the whole schedule
+        run = _played(problem, protocol, spec.seed)
+    except UserError:  # refused, and told of as that
+        return {}
+    for trial in trials:
+        try:
+            why = _why(trial, problem, protocol, run)
+        except Exception:  # a method that cannot be asked in advance: nothing is expected of it
+            continue
+        if why:
+            reasons[trial.name[:-1]] = why
+    return reasons
+
+
+def _played(problem: Problem, protocol: Defense, seed: int) -> Run:
+    short = replace(problem.task.schedule, rounds=min(ROUNDS, problem.task.schedule.rounds), eval_every=0)
+    brief = replace(problem, task=replace(problem.task, schedule=short))
+    return federation.run(protocol, brief, Rng(seed).child("federation"), watch=range(ROUNDS))
+
+
+def _why(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
+    threat, attack = trial.threat, trial.spec.attack
+    assert threat is not None
+    assert attack is not None
+    made = compose.attack_class(attack)
+    if issubclass(made, Poisoning):
+        reason = why_not(compose.make_poisoning(attack, ground_of(problem, protocol, threat.knows or "own")))
+        return reason.reason if reason else ""
+    if not run.rounds:  # too few clients were left in both
+        return ""
+    if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
+        return ""
+    sights = Sights(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
+    given = goals.find(made.goal).given(problem, protocol, sights, made(attack.options))
+    return given.removeprefix("n/a: ") if given.startswith("n/a: ") else ""

@@ -1,0 +1,124 @@
+"""How long the rest of a suite may take, judged by what was measured in the folder, else by what the suite says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedarena.records.record import Record
+from fedarena.records.store import Store
+from fedarena.runs.suite.plan import Plan, Planned
+from fedarena.runs.suite.suite import Suite
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """CPU seconds that the missing trials may take.
+
+    Attributes:
+        seconds: None where nothing is known.
+        missing: trials. measured: how many of them are judged by others of their kind in the folder.
+        source: in words, where it is from. own: whether that is the records, which do not tell of shared work.
+    """
+
+    seconds: float | None
+    missing: int
+    measured: int
+    source: str
+    own: bool = False
+
+
+class Costs:
+    """What trials have cost, and by that what others may.
+
+    A trial costs what the same attack on the same defense has cost on the same problem. Failing that, a poisoned run
+    costs what the same federation costs with nobody corrupted, times what the attack has added to others; and any
+    other the mean of the same attack, of its kind (honest, poisoned, read), of all. A federation that several trials
+    read is counted once, with the honest run.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[tuple[str, ...], _Mean] = defaultdict(_Mean)
+        self._poisoned: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = defaultdict(list)
+
+    def add(self, trial: Planned, records: Sequence[Record]) -> float:
+        """Learn from a trial; its own CPU seconds."""
+        cost = float(sum(r["cost"]["attack_seconds"] for r in records))
+        if _kind(trial) != "read":
+            cost += float(records[0]["cost"]["seconds"])
+        for key in (_exactly(trial), _attack(trial), (_kind(trial),), ()):
+            self._spent[key].add(cost)
+        if _kind(trial) == "poisoned":
+            self._poisoned[_attack(trial)].append((_honest(trial), cost))
+        return cost
+
+    def knows(self, trial: Planned) -> bool:
+        """Whether the same has been measured on another seed."""
+        return _exactly(trial) in self._spent
+
+    def of(self, trial: Planned) -> float | None:
+        """CPU seconds that a trial may cost; None where nothing is known."""
+        if self.knows(trial):
+            return self._spent[_exactly(trial)].value
+        if _kind(trial) == "poisoned" and _honest(trial) in self._spent:
+            return self._spent[_honest(trial)].value * self._added(trial)
+        for key in (_attack(trial), (_kind(trial),), ()):
+            if key in self._spent:
+                return self._spent[key].value
+        return None
+
+    def _added(self, trial: Planned) -> float:
+        """Poisoned runs with this attack, over the same ones with nobody corrupted; 1 where nothing is known."""
+        pairs = [(cost, self._spent[h].value) for h, cost in self._poisoned.get(_attack(trial), ()) if h in self._spent]
+        calm = sum(without for _, without in pairs)
+        return sum(cost for cost, _ in pairs) / calm if calm > 0 else 1.0
+
+
+class _Mean:
+    """A mean that grows."""
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+
+    @property
+    def value(self) -> float:
+        return self.total / self.count
+
+
+def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
+    """What the missing trials may cost (`Costs`)."""
+    wanted = [t for t in plan.trials if not t.refused]
+    missing = [t for t in wanted if not store.trial(t.key)]
+    if not missing:
+        return Forecast(0.0, 0, 0, "everything is there")
+    if len(missing) == len(wanted):
+        told = "the suite's own figure" if suite.minutes else "nothing measured here yet"
+        whole = suite.minutes * 120 * len(plan.seeds) / len(suite.seeds) if suite.minutes else None
+        return Forecast(whole, len(missing), 0, told)
+    costs = Costs()
+    for t in wanted:
+        if records := store.trial(t.key):
+            costs.add(t, records)
+    seconds = sum(costs.of(t) or 0.0 for t in missing)
+    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder", True)
+
+
+def _kind(trial: Planned) -> str:
+    return "honest" if trial.attack == "none" else "poisoned" if trial.knows else "read"
+
+
+def _exactly(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.defense, trial.attack, trial.knows)
+
+
+def _attack(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.attack, trial.knows)
+
+
+def _honest(trial: Planned) -> tuple[str, ...]:
+    return (trial.problem, trial.defense, "none", "")

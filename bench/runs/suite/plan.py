@@ -1,0 +1,212 @@
+"""A suite's plan: its trials with their keys, and why some cannot be run; kept in the folder as plan.json.
+
+By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing.
+It holds for the very suite, package, method cards and data files that it was made from; anything else, and it is made
+anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena import __version__
+from fedarena.core import registry
+from fedarena.core.card import KINDS
+from fedarena.core.errors import UserError
+from fedarena.core.options import describe_options
+from fedarena.core.text.plural import plural
+from fedarena.records.record import SCHEMA, digest, read_json, write_atomically
+from fedarena.runs.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.spec import GroupSpec, MethodSpec
+    from fedarena.problem.problem import Problem, ProblemSpec
+    from fedarena.runs.suite.trials import Trial
+
+LAYOUT = 2
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial of a plan.
+
+    Attributes:
+        name: by which `fedarena.runs.suite.trials.Trial` finds it.
+        key: of the trial; empty where it cannot be run.
+        problem, defense, attack (`none` where nobody attacks), party, form, knows, goal, seed: what it is.
+        shown: whether it is a cell of the board. counts: whether in scores and ranks.
+        refused: why it cannot be run; empty for most.
+    """
+
+    name: tuple[str, ...]
+    key: str
+    problem: str
+    defense: str
+    attack: str
+    party: str
+    form: str
+    knows: str
+    goal: str
+    seed: int
+    shown: bool
+    counts: bool
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a suite asks for.
+
+    Attributes:
+        suite, title, about: what it is. digest: of everything that the plan follows from.
+        problems: the suite's problems, as it says them. aside: those whose accuracy does not count as utility.
+    """
+
+    suite: str
+    title: str
+    about: str
+    digest: str
+    seeds: tuple[int, ...]
+    problems: dict[str, Any]
+    aside: tuple[str, ...]
+    trials: tuple[Planned, ...]
+
+
+def require_trials(plan: Plan) -> None:
+    """Raise UserError where none of the trials can be run: nothing would be measured, now or later."""
+    why = list(dict.fromkeys(t.refused for t in plan.trials))
+    if why and "" not in why:
+        more = f" (and {plural(len(why) - 1, 'other reason')}: see bench suite plan)" if len(why) > 1 else ""
+        raise UserError(
+            f"suite {plan.suite}: none of its {plural(len(plan.trials), 'trial')} can be run: {why[0]}{more}"
+        )
+
+
+def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
+    """A hash of the suite, the package, every card, and size and time of every data file. Loads no method."""
+    cards = []
+    for kind in KINDS:
+        methods = registry.registries()[kind]
+        for name in methods.names():
+            try:
+                card = methods.card(name)
+            except UserError:
+                continue
+            options = [asdict(option) for option in describe_options(card.options)]
+            cards.append([kind, name, methods.entry(name).origin, card.version, card.form, list(card.usual), options])
+    files = []
+    for folder in (data_dir, os.environ.get("FEDARENA_DATA")):
+        if folder is not None and Path(folder).is_dir():
+            found = sorted(p for p in Path(folder).iterdir() if p.is_file())
+            files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in found]])
+    source = [LAYOUT, SCHEMA, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
+    return digest(source)
+
+
+def read_plan(folder: Path) -> Plan | None:
+    """The plan of a folder; None where there is none that can be read."""
+    try:
+        found: Any = read_json((folder / "plan.json").read_bytes())
+        if found.pop("plan") != LAYOUT:
+            return None
+        trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in found.pop("trials"))
+        return Plan(**{**found, "seeds": tuple(found["seeds"]), "aside": tuple(found["aside"])}, trials=trials)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write_plan(plan: Plan, folder: Path) -> None:
+    """Atomically. Raises UserError for a folder that cannot be written."""
+    write_atomically(folder / "plan.json", json.dumps({"plan": LAYOUT, **asdict(plan)}, indent=1) + "\n")
+
+
+def make_plan(
+    suite: Suite,
+    seeds: Sequence[int],
+    data_dir: Path | None,
+    trials: Sequence[Trial],
+    progress: Callable[[float, str], object] = lambda share, text: None,
+) -> Plan:
+    """The plan of these trials (`fedarena.runs.suite.trials.trials_of`). Builds every problem once.
+
+    Raises:
+        UserError: a data set that is not there.
+    """
+    from fedarena.federation.finished_run import goal_of
+
+    keys = _keys(trials)
+    refused = _refusals(trials, progress)
+    planned = []
+    for trial in trials:
+        t, spec = trial.threat, trial.spec
+        who = (t.party, t.form, t.knows or "") if t else ("", "", "")
+        label = spec.attack.label if spec.attack else "none"
+        why = refused.get(trial.name, "")
+        where = (
+            trial.problem,
+            spec.defense.label,
+            label,
+            *who,
+            goal_of(spec.attack),
+            spec.seed,
+            trial.shown,
+            trial.counts,
+            why,
+        )
+        planned.append(Planned(trial.name, "" if why else keys[trial.name], *where))
+    problems = {name: {**table.said, **table.settings} for name, table in suite.problems.items()}
+    digest = digest_of(suite, seeds, data_dir)
+    aside = tuple(name for name, table in suite.problems.items() if not table.utility)
+    return Plan(suite.name, suite.title, suite.about, digest, tuple(seeds), problems, aside, tuple(planned))
+
+
+def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
+    from fedarena.records.trial_key import identity, trial_key
+
+    data: dict[str, Any] = {}
+    for trial in trials:
+        name = trial.spec.problem.dataset
+        if name not in data:
+            data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
+    return {t.name: trial_key(identity(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
+
+
+def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
+    """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
+    turn comes."""
+    from fedarena.runs.checks import require_runnable
+
+    first = min((t.spec.seed for t in trials), default=0)
+    asked = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
+    # Problem by problem and defense by defense: data sets are large, and one is held at a time.
+    order = sorted(dict.fromkeys(asked.values()), key=lambda s: (repr(s.problem), s.defense.label))
+    tried: dict[GroupSpec, str] = {}
+    held: tuple[ProblemSpec, MethodSpec, Problem, Defense] | None = None
+    for i, spec in enumerate(order):
+        try:
+            if held is None or held[:2] != (spec.problem, spec.defense):
+                held = (spec.problem, spec.defense, *_built(spec))
+            if spec.attack is not None:
+                require_runnable(spec.problem, held[2], held[3], spec.attack)
+            tried[spec] = ""
+        except UserError as error:
+            tried[spec] = str(error)
+        progress((i + 1) / len(order), spec.defense.label)
+    return {name: tried[spec] for name, spec in asked.items() if tried[spec]}
+
+
+def _built(spec: GroupSpec) -> tuple[Problem, Defense]:
+    from fedarena.federation import compose
+    from fedarena.problem.problem import build
+    from fedarena.runs.checks import require_summable
+
+    problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
+    protocol = compose.make_defense(spec.defense, problem.task)
+    require_summable(protocol, problem, spec.seed)
+    return problem, protocol

@@ -1,0 +1,224 @@
+"""Running a suite: what is there already is left alone, what is missing is measured, what is done is kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedarena.records.record import Record, prepare_folder
+from fedarena.records.store import Store, clear_litter
+from fedarena.records.trial_locks import Claims
+from fedarena.runs.suite.forecast import Costs
+from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
+from fedarena.runs.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from fedarena.runs.executors import Executor
+    from fedarena.runs.shared_training import Training
+    from fedarena.runs.suite.trials import Trial
+    from fedarena.runs.trial import Gallery
+
+LOOK = 3.0
+"""Seconds between two looks at what others have written into the folder."""
+SETTLED = 2.0
+"""Seconds between two judgements of how long the rest may take; it takes a look at every trial."""
+
+
+@dataclass
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        store: the folder's records, as the run left them.
+        done: trials measured now. there: trials that were there before.
+        lost: trials that were given up or refused when their turn came, with the reason.
+        refused: planned trials that cannot be run.
+    """
+
+    store: Store
+    done: int = 0
+    there: int = 0
+    lost: dict[str, str] = field(default_factory=dict)
+    refused: int = 0
+
+
+Told = Callable[[int, int, str, float | None], object]
+"""(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
+
+
+def plan_of(
+    suite: Suite,
+    seeds: Sequence[int],
+    folder: Path,
+    data_dir: Path | None,
+    before: Callable[[], object] = lambda: None,
+    progress: Callable[[float, str], object] = lambda share, text: None,
+) -> Plan:
+    """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
+    kept = read_plan(folder)
+    if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
+        return kept
+    before()
+    from fedarena.runs.suite.trials import trials_of
+
+    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir), progress)
+
+
+def run_suite(
+    suite: Suite,
+    plan: Plan,
+    folder: Path,
+    data_dir: Path | None,
+    open_executor: Callable[[], Executor],
+    fresh: bool = False,
+    tell: Told = lambda done, total, text, left: None,
+    warn: Callable[[str], None] = lambda note: None,
+) -> Outcome:
+    """Measure what is missing.
+
+    Args:
+        warn: told, before anything is measured, of records that count for nothing and will be replaced.
+        open_executor: called only if there is something to do.
+        fresh: measure everything anew.
+
+    Raises:
+        UserError: a folder that cannot be written.
+    """
+    prepare_folder(folder)
+    prepare_folder(folder / "records")
+    clear_litter(folder)
+    write_plan(plan, folder)
+    store = Store(folder)
+    for note in store.notes():
+        warn(f"{note}; what the suite needs of them is measured again")
+    wanted = [t for t in plan.trials if not t.refused]
+    missing = [t for t in wanted if fresh or not store.trial(t.key)]
+    outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
+    if missing:
+        _Measuring(suite, plan, data_dir, fresh, tell, outcome).run(missing, open_executor())
+    return outcome
+
+
+class _Measuring:
+    def __init__(
+        self,
+        suite: Suite,
+        plan: Plan,
+        data_dir: Path | None,
+        fresh: bool,
+        tell: Told,
+        outcome: Outcome,
+    ) -> None:
+        from fedarena.runs.suite.trials import trials_of
+
+        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, outcome.store, fresh, tell, outcome
+        self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
+        self.looked = time.monotonic()
+        self.total = len([t for t in plan.trials if not t.refused])
+        self.complete: set[int] = set()
+        self.claims = Claims(self.store.folder)
+        self.gone: set[int] = set()
+        self.spent, self.costs = 0.0, Costs()
+        self.began: float | None = None
+        self.judged, self.left = 0.0, math.inf
+
+    def run(self, missing: list[Planned], place: Executor) -> None:
+        from fedarena.runs.engine import Events, run
+
+        self.missing = missing
+        for trial in self.plan.trials:
+            if not trial.refused and (records := self.store.trial(trial.key)):
+                self.costs.add(trial, records)
+        self.tell(self.outcome.there, self.total, "starting", None)
+        events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
+        try:
+            run([self.specs[t.name].spec for t in missing], place, events, self._known())
+        finally:
+            self.claims.close()
+
+    def _known(self) -> dict[Training, Record]:
+        """Runs in the folder that others are measured against."""
+        from fedarena.runs.shared_training import given_by
+
+        known: dict[Training, Record] = {}
+        for trial in [] if self.fresh else self.plan.trials:
+            records = [] if trial.refused else self.store.trial(trial.key)
+            if records:
+                known |= {run: records[0] for run in given_by(self.specs[trial.name].spec) if run not in known}
+        return known
+
+    def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
+        self.store.add(records, galleries)
+        self.outcome.done += 1
+        if i in self.complete:  # somebody else had it, but not all that the same federation gives
+            self.outcome.there -= 1
+        self.claims.give_back([self.missing[i].key])
+        cost = self.costs.add(self.missing[i], records)
+        if self.began is None:  # the first one waits for libraries to be loaded
+            self.began = time.monotonic()
+        else:
+            self.spent += cost
+        self._tell(i)
+
+    def _lost(self, i: int, why: str) -> None:
+        self.outcome.lost[_told(self.missing[i])] = why
+        self.gone.add(i)
+        self.claims.give_back([self.missing[i].key])
+        self._tell(i)
+
+    def _elsewhere(self, i: int) -> list[Record]:
+        """What another run into the same folder has finished since this one began."""
+        if self.fresh:
+            return []
+        if time.monotonic() - self.looked > LOOK:
+            self.store.refresh()
+            self.looked = time.monotonic()
+        records = self.store.trial(self.missing[i].key)
+        if records and i not in self.complete:
+            self.outcome.there += 1
+            self._tell(i)
+        return records
+
+    def _claim(self, groups: Sequence[int]) -> bool:
+        """Whether no other run into the folder is at one of these, or has finished one just now."""
+        if self.fresh:
+            return True
+        keys = [self.missing[i].key for i in groups]
+        if not self.claims.take(keys):
+            return False
+        known = [key for key in keys if self.store.trial(key)]
+        self.store.refresh()
+        if [key for key in keys if self.store.trial(key)] == known:
+            return True
+        self.claims.give_back(keys)
+        return False
+
+    def _tell(self, i: int) -> None:
+        self.complete.add(i)
+        done = self.outcome.done + self.outcome.there + len(self.gone)
+        self.tell(done, self.total, _told(self.missing[i]), self._left())
+
+    def _left(self) -> float | None:
+        """Seconds that the rest may take, as fast as it went so far."""
+        if self.began is None or not self.spent:
+            return None
+        since = time.monotonic() - self.judged
+        if self.left < math.inf and since < SETTLED:
+            return max(0.0, self.left - since)
+        rest = [self.costs.of(t) or 0.0 for i, t in enumerate(self.missing) if i not in self.complete]
+        self.judged = time.monotonic()
+        self.left = sum(rest) * (self.judged - self.began) / self.spent
+        return self.left
+
+
+def _told(trial: Planned) -> str:
+    if trial.attack == "none":
+        probe = trial.name[3].removeprefix("probe ")
+        tried = f", tried with {probe}'s trigger" if probe else ""
+        return f"{trial.problem}: {trial.defense}, nobody attacks{tried}, seed {trial.seed}"
+    who = f"corrupted ({trial.knows})" if trial.knows else f"{trial.party}, {trial.form}"
+    return f"{trial.problem}: {trial.attack} on {trial.defense}, {who}, seed {trial.seed}"

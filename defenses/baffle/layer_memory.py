@@ -1,0 +1,97 @@
+"""What one client's round takes in memory: by backpropagation, by forward passes, and by forward passes layer by layer.
+
+BAFFLE (Feng et al. 2023, Section 4.4) cuts the forward pass into layers, so that a small device holds one of them at a
+time. "min~max dynamic memory" of its Table 4 is taken for the smallest and the largest over layers of
+
+    input + output and whatever else computing it makes + the layer's own perturbed parameters
+
+Layers are the modules without modules of their own that make a tensor; what only looks at its input (flattening) or
+overwrites it is none. The paper does not say what becomes of an activation that waits for the end of a residual
+block: it is not counted here, though it has to be kept somewhere.
+
+All figures are counted by `fedarena.core.peak_memory.peak_bytes`. They hold tensors alone: no framework, and no scratch
+space that a kernel takes and frees.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fedarena.core.peak_memory import peak_bytes
+from fedarena.core.tensors import nbytes
+from fedarena.defenses.baffle.forward_passes import client_bytes
+from fedarena.problem.batch import Batch
+from fedarena.problem.task import Task
+
+
+@dataclass(frozen=True)
+class RoundMemory:
+    """Peak bytes of one client's round, of which W and the batch are `held` in any case.
+
+    Attributes:
+        held: W and the batch.
+        backprop: with the gradient of the batch, computed by backpropagation; `held` included.
+        forwards: with forward differences, all layers' perturbed parameters at once; `held` included.
+        layers: name → what a layer takes when layers are computed one at a time.
+    """
+
+    held: int
+    backprop: int
+    forwards: int
+    layers: Mapping[str, int]
+
+    @property
+    def smallest(self) -> int:
+        """Of the layers."""
+        return min(self.layers.values())
+
+    @property
+    def largest(self) -> int:
+        """Of the layers."""
+        return max(self.layers.values())
+
+
+def measure(task: Task, params: Mapping[str, Tensor], batch: Batch) -> RoundMemory:
+    """All of it for one client's batch."""
+    return RoundMemory(
+        nbytes(params) + nbytes({"x": batch.x, "y": batch.y}),
+        backprop_bytes(task, params, batch),
+        client_bytes(task, params, batch, "forward", batch.x.dtype, len(batch.images()[1])),
+        layer_bytes(task, params, batch),
+    )
+
+
+def backprop_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> int:
+    """W, the batch, and the most that the gradient of the task's loss makes at once, the gradient included."""
+    x, y = batch.images()
+    leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+    _, peak = peak_bytes(lambda: torch.autograd.grad(task.loss(leaves, x, y), list(leaves.values())))
+    return nbytes(params) + nbytes({"x": x, "y": y}) + peak
+
+
+def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[str, int]:
+    """Bytes of every layer by its name, in the order of the forward pass; see the module's docstring."""
+    model, found = copy.deepcopy(task.model), dict[str, int]()
+
+    def watch(name: str, layer: nn.Module) -> None:
+        def before(module: nn.Module, args: tuple[Any, ...]) -> None:
+            given = [a.clone() for a in args if isinstance(a, Tensor)]  # a layer may overwrite its input
+            _, made = peak_bytes(lambda: module.forward(*given))
+            if made:
+                own = sum(p.numel() * p.element_size() for p in module.parameters())
+                found[name] = sum(a.numel() * a.element_size() for a in given) + made + own
+
+        layer.register_forward_pre_hook(before)
+
+    for name, module in model.named_modules():
+        if not any(module.children()):
+            watch(name, module)
+    with torch.inference_mode():
+        replace(task, model=model).outputs(params, batch.images()[0])
+    return found

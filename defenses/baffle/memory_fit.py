@@ -1,0 +1,35 @@
+"""How BAFFLE's client keeps within its memory: few enough samples at a time, beside all that it has to hold."""
+
+from __future__ import annotations
+
+import torch
+
+from fedarena.defenses.baffle import forward_passes as forwards
+from fedarena.defenses.baffle.check_options import FORMATS
+from fedarena.defenses.cards.baffle import Options
+from fedarena.problem.batch import Batch
+from fedarena.problem.task import Task
+
+
+def rows_that_fit(options: Options, task: Task) -> int | None:
+    """How many samples of a batch are evaluated at a time, None for as many as are fast, where memory has no limit.
+
+    Raises:
+        UserError: not even one fits.
+    """
+    schedule = task.schedule
+    if schedule.client_memory is None:
+        return None
+    w = {name: p.detach() for name, p in task.model.named_parameters()}
+    n, place = sum(p.numel() for p in w.values()), next(iter(w.values())).device
+    x = torch.zeros(1, schedule.batch_size, *task.input_shape, device=place)
+    batch = Batch(x, torch.zeros(1, schedule.batch_size, dtype=torch.int64, device=place))
+    further = 16 * options.directions + 64  # the K results, the seed
+    if not schedule.fedsgd:
+        further += 40 * n  # W_local twice, ĝ and the direction behind it, Adam's moments and its step
+        further += 8 * n if options.optimizer_state == "kept" else 0  # those of the round before
+    elif options.downlink == "scalars":
+        # The model of the round before, ĝ or the direction behind it; the optimiser's moments, old and new.
+        further += (24 if schedule.server_optimizer == "adam" else 8) * n
+    limit = int(schedule.client_memory * 1e6)
+    return forwards.client_rows(task, w, batch, options.scheme, FORMATS[options.precision], limit, further)

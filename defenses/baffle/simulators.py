@@ -1,0 +1,153 @@
+"""What a candidate batch would have had a client of BAFFLE send; the adaptive form matches it with what was seen.
+
+    Differences   ΔL_k/σ (central: /2σ) of K directions, as Eq. 2 and 3 have it
+    Projections   the same to first order, z_kᵀ ∂L/∂W
+    LocalSteps    W − W_local at the epoch level, every step along ĝ = (1/K) Σ_k z_k s_k, s_k by either of the two
+
+The first order is not what a client sent: ReLU networks show curvature and kinks along 55,000 normal numbers, some per
+cent of the differences at σ = 1e-4. But differences have a ramp of width σ wherever a unit is about to switch, and a
+search from a random start gets lost among them. So for small σ a search begins with the first order, and ends with the
+differences. They cancel, and are taken in double precision, whose rounding is about 1e-16·L/σ.
+
+The perturbed parameters are rounded to the clients' format, as theirs are; the clients' rounded activations and losses
+are not simulated. What they leave, about 1e-7·L/σ in float32, a thousand times as much in float16, is an error of the
+simulation: it may be larger than the differences themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from fedarena.contracts.simulators import PlainGradient, as_batch
+from fedarena.core.tensors import Tensors, flatten, shaped
+from fedarena.defenses.baffle.check_options import FORMATS
+from fedarena.defenses.baffle.wire import DIFFERENCES
+from fedarena.defenses.cards.baffle import Options
+
+if TYPE_CHECKING:
+    from fedarena.defenses.baffle.protocol import Baffle
+
+SMALL = 1e-2
+"""σ up to which a search begins with the first order."""
+
+AT_ONCE = 50
+"""Perturbed losses that are computed at once."""
+
+Loss = Callable[[Tensors, Tensor, Tensor], Tensor]
+Ends = tuple[Tensors, Tensors]
+"""Parameters at which the two losses of each difference are taken: the first [K, ...], the second [K, ...] for central
+differences and W itself for forward ones. In double precision."""
+
+
+@dataclass
+class Slot:
+    """The perturbed parameters of one observation: the simulators of a reading share the memory that they take.
+
+    Attributes:
+        of: the directions that they belong to. ends: the parameters.
+    """
+
+    of: Tensor | None = None
+    ends: Ends | None = None
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Simulator of the batch level: ΔL_k/σ (central: /2σ) of a candidate batch, by K perturbed losses.
+
+    Attributes:
+        plain: the gradient that a candidate batch gives, which knows the parameters and the loss.
+        z: the directions [K, n].
+        options: the protocol's.
+        slot: shared with the other simulators of a reading.
+    """
+
+    plain: PlainGradient
+    z: Tensor
+    options: Options
+    slot: Slot = field(default_factory=Slot, compare=False)
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        if self.slot.of is not self.z or self.slot.ends is None:
+            self.slot.of, self.slot.ends = self.z, ends(self.options, self.plain.params, self.z)
+        return {DIFFERENCES: slopes(self.options, self.plain.loss, self.slot.ends, x, y).to(x.dtype)}
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Simulator of the batch level to first order: z_kᵀ ∂L/∂W of a candidate batch.
+
+    Attributes:
+        plain: the gradient that a candidate batch gives. z: the directions [K, n].
+    """
+
+    plain: PlainGradient
+    z: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return {DIFFERENCES: self.z @ flatten(self.plain(x, y))}
+
+
+@dataclass(frozen=True)
+class LocalSteps:
+    """Simulator of the epoch level: W − W_local of one client, its steps replayed along the seed's directions.
+
+    A client visits its samples in a new order in every local epoch, which nobody else knows: with several epochs the
+    candidate is replayed in one order, and the true samples give an update that is far from the one seen.
+
+    Attributes:
+        defense: the protocol. start: W. client: whose. z: the directions of every local step [steps, K, n].
+        exact: by differences; else to first order.
+    """
+
+    defense: Baffle
+    start: Tensors
+    client: int
+    z: Tensor
+    exact: bool = True
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        o, loss = self.defense.options, self.defense.task.loss
+
+        def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
+            z = self.z[t]
+            found = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
+            g = found.to(z.dtype) @ z / len(z)
+            return self.defense.clipped(shaped(g, params))
+
+        return self.defense.local(self.start, as_batch(self.defense.task, x, y), {}, estimate)[0]
+
+
+def ends(o: Options, w: Tensors, z: Tensor) -> Ends:
+    """Where the losses of the differences along z [K, n] are taken, rounded as a client's perturbed parameters are."""
+    dtype = FORMATS[o.precision]
+    here = {name: rounded(p.double(), dtype) for name, p in w.items()}
+    delta = {name: rounded(t.double(), dtype) for name, t in shaped(o.sigma * z, w).items()}
+    there = {name: rounded(here[name] + delta[name], dtype) for name in w}
+    if o.scheme == "forward":
+        return there, here
+    return there, {name: rounded(here[name] - delta[name], dtype) for name in w}
+
+
+def slopes(o: Options, loss: Loss, at: Ends, x: Tensor, y: Tensor) -> Tensor:
+    """ΔL_k/σ, for central differences ΔL_k/2σ [K]; in double precision."""
+    there, here = at
+    x, y = x.double(), y.double()
+    each = vmap(loss, in_dims=(0, None, None), chunk_size=AT_ONCE)
+    if o.scheme == "forward":
+        return (each(there, x, y) - loss(here, x, y)) / o.sigma
+    return (each(there, x, y) - each(here, x, y)) / (2 * o.sigma)
+
+
+def rounded(t: Tensor, dtype: torch.dtype) -> Tensor:
+    """Doubles as another format holds them; to derivatives the identity."""
+    if dtype == torch.float64:
+        return t
+    fixed = t.detach()
+    return t + (fixed.to(dtype).double() - fixed)

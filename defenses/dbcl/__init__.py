@@ -1,0 +1,1 @@
+"""DBCL (dual-basis collaborative learning): clients see sketched weights and send sketched gradients."""

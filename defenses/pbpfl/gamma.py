@@ -1,0 +1,150 @@
+"""What whoever reads PBPFL's broadcasts undoes of its masks: γ, and with it the masked output layer.
+
+By labels. The client's upload is the gradient of a quadratic in γ that is least where the masked predictions explain
+its labels best:
+
+    γ̂ = Σ_i α_i r_aᵀ(ŷ_i − ȳ_i) / (‖r_a‖² Σ_i α_i²)
+
+Training makes the residuals y − ȳ orthogonal to the last features, of which α is a combination: the better the model,
+the better γ̂.
+
+By columns. Each column j of the output layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²), and the median over
+columns is near γ. This takes no data. At first it is the better one of the two, since y then has nothing to do with the
+labels: where the interval of that median leaves out what labels say, they are not believed.
+
+By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
+that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:
+
+    min over γ_t, γ_u   ‖(Ŵ_t s_t − γ_t r_a,t s_tᵀ) − (Ŵ_u s_u − γ_u r_a,u s_uᵀ)‖₁
+
+This takes no data either. Absolute deviations, since a round leaves the columns of units alone that none of its samples
+activates: least squares err by the update of the others, the least sum of absolutes hardly does. With one output and r
+that is the same in all rounds both terms are parallel: `fedarena.defenses.pbpfl.gamma_steady`.
+
+By projection. r_a is on the wire, and (I − r_a r_aᵀ/‖r_a‖²) Ŵ has no γ in it, nor anything to be estimated from: all
+directions of the output but one are the model's own, and that one is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors
+from fedarena.defenses.pbpfl.widened import Widened
+from fedarena.models.scaling.positive_scaling import ScalingPlan, scales
+from fedarena.problem.loss import Criterion
+
+SURELY = 3.29
+"""Standard deviations beyond which one normal variable in a thousand lies."""
+
+PARALLEL = 1e-3
+"""sin² of the angle below which two masks cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """One broadcast.
+
+    Attributes:
+        params: Ŵ.
+        r_a: [outputs].
+        output: names of the output layer's parameters to which γ r_a was added: its weight, and its bias if it has one.
+    """
+
+    params: Tensors
+    r_a: Tensor
+    output: tuple[str, ...]
+
+    def columns(self) -> Tensor:
+        """The output layer, its bias as a further column: [outputs, features (+ 1)], in double precision."""
+        weight, *bias = (self.params[name].double() for name in self.output)
+        return torch.cat([weight, *(b[:, None] for b in bias)], 1)
+
+    def without(self, gamma: float) -> Tensors:
+        """R ∘ W: Ŵ less γ r_a on every column."""
+        found, part = dict(self.params), (gamma * self.r_a.double()).to(self.r_a)
+        for name in self.output:
+            found[name] = found[name] - (part if found[name].dim() == 1 else part[:, None])
+        return found
+
+    def projected(self) -> Tensors:
+        """Ŵ with an output layer orthogonal to r_a: (I − r_a r_aᵀ/‖r_a‖²) Ŵ, whatever γ is."""
+        found, unit = dict(self.params), self.r_a.double() / self.r_a.double().norm()
+        for name in self.output:
+            layer = found[name].double()
+            along = unit @ layer  # a number for each column; one for a bias
+            found[name] = (layer - (unit * along if layer.dim() == 1 else torch.outer(unit, along))).to(found[name])
+        return found
+
+
+@torch.no_grad()
+def gamma_from_labels(sent: Masked, wide: Widened, criterion: Criterion, x: Tensor, y: Tensor) -> float:
+    """γ̂ by least squares over samples [n, ...] and their labels."""
+    r_a = sent.r_a.double()
+    params = {name: p.to(sent.r_a) for name, p in sent.params.items()}
+    predicted, alpha = (t.double() for t in wide(params, x.to(sent.r_a)))
+    error = predicted - criterion.target(y, predicted)
+    return float((alpha * (error @ r_a)).sum() / (r_a.square().sum() * alpha.square().sum()))
+
+
+def gamma_from_columns(sent: Masked) -> float:
+    """γ̂ as the median of r_aᵀŴ_j / ‖r_a‖² over the columns of the output layer."""
+    return float(_by_column(sent).median())
+
+
+def columns_leave_open(sent: Masked, gamma: float) -> bool:
+    """Whether γ lies in the 99.9 % interval of the median over m columns, whatever their law: between the two values
+    1.65 √m ranks (3.29 standard deviations of Binomial(m, ½)) away from the middle."""
+    values = _by_column(sent).sort().values
+    m = len(values)
+    first = max(0, math.floor((m - SURELY * math.sqrt(m)) / 2))
+    return float(values[first]) <= gamma <= float(values[m - 1 - first])
+
+
+def _by_column(sent: Masked) -> Tensor:
+    r_a = sent.r_a.double()
+    return r_a @ sent.columns() / r_a.square().sum()
+
+
+def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[float, float] | None:
+    """γ̂ of both broadcasts, the nearer to each other in time the better.
+
+    None where r_a,t s_tᵀ and r_a,u s_uᵀ are nearly parallel, as with one output and r constant: then only what
+    is between the two γ can be told.
+    """
+    layers, masks = zip(*(_canonical_output(one, plan) for one in (sent, other)), strict=True)
+    design = torch.stack([masks[0].flatten(), -masks[1].flatten()], 1)
+    if 1 - float(torch.cosine_similarity(design[:, 0], design[:, 1], dim=0)) ** 2 < PARALLEL:
+        return None
+    found = least_absolute(design, (layers[0] - layers[1]).flatten())
+    return float(found[0]), float(found[1])
+
+
+def least_absolute(design: Tensor, target: Tensor, steps: int = 50) -> Tensor:
+    """argmin_x ‖A x − b‖₁ by iteratively reweighted least squares, from the least-squares solution on.
+
+    Args:
+        design: A [n, k]. target: b [n]. steps: least-squares problems that are solved.
+    """
+    weight, found = torch.ones_like(target), torch.zeros_like(design[0])
+    for _ in range(steps):
+        root = weight.sqrt()[:, None]
+        found = torch.linalg.lstsq(design * root, target[:, None] * root).solution.flatten()
+        off = (design @ found - target).abs()
+        # A thousandth of the median: below, residuals count alike, or those that are 0 would be all that counts.
+        weight = 1 / off.clamp_min(max(float(off.median()) / 1000, torch.finfo(off.dtype).tiny ** 0.5))
+        weight = weight / weight.max()
+    return found
+
+
+def _canonical_output(sent: Masked, plan: ScalingPlan) -> tuple[Tensor, Tensor]:
+    """Ŵ s and r_a sᵀ."""
+    weight, s = sent.output[0], scales(plan, {name: t.double() for name, t in sent.params.items()})
+    per_column = plan.factors(s)[weight].double().reciprocal()[0]
+    if len(sent.output) > 1:
+        per_column = torch.cat([per_column, per_column.new_ones(1)])
+    return sent.columns() * per_column, torch.outer(sent.r_a.double(), per_column)

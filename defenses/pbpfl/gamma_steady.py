@@ -1,0 +1,110 @@
+"""γ of PBPFL where hidden masks r are the same in all rounds.
+
+Column j of the output layer is then
+
+    Ŵ_tj = W_tj + γ_t r_a,t
+
+(W: the model under r). `fedarena.defenses.pbpfl.gamma.gammas_from_two` needs r or the direction of r_a drawn anew: with
+one output it has nothing but how far γ_t r_a,t and γ_u r_a,u are apart, with two the directions are often nearly the
+same. Here are two other ways.
+
+By balance. A network keeps its function where what leads into a hidden unit is multiplied by a factor and what leads
+out of it is divided by it, so that for any samples and labels the gradient g of its loss has, in every unit,
+
+    Σ_in W g = Σ_out W g        (Du, Hu & Lee 2018, arXiv 1806.00900, Theorem 2.1, of a gradient's flow)
+
+A step of SGD is a multiple of g. What leads out of a unit through the output layer, its columns k there, adds
+Σ_k (Ŵ_k − γ r)ᵀ(ΔŴ_k − γ' r' + γ r) to the right-hand side, with r = r_a,t, r' = r_a,t+1, so that
+
+    Σ_in Ŵ ΔŴ − Σ_out Ŵ ΔŴ = γ Σ_k rᵀ(Ŵ_k − ΔŴ_k) − γ' Σ_k r'ᵀŴ_k + n (γ γ' rᵀr' − γ² ‖r‖²)     (k: n columns)
+
+is linear in γ, γ' and the last bracket: as many equations as units, no data, and no error but rounding.
+
+By the law of γ, for one output, where a_t = γ_t r_a,t is a number. Where steps are no gradients (Adam), the median over
+columns of ΔŴ_t is near Δa_t, for in a round most columns move little. Their sums D_t chain all rounds to one unknown,
+a_t = D_t + c, and a public law of γ, such as 0 < γ_t < 1, bounds c in every one of them: most tightly where γ or 1 − γ
+happened to be small. What labels or columns say of all rounds together chooses between the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from fedarena.core.tensors import Tensors
+from fedarena.defenses.pbpfl.gamma import Masked
+from fedarena.models.scaling.plan import Run, ScalingPlan
+
+Law = Callable[[Tensor, Tensor], tuple[float, float]]
+"""(r_a [rounds], D [rounds]) → bounds of c, if (D_t + c)/r_a,t is a γ. Rounding and drift of D may swap them."""
+
+
+def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple[float, float] | None:
+    """γ̂ of a broadcast and of the one that follows it, where one step of SGD along a gradient is between them.
+
+    None where the output layer reads fewer than three hidden units: there are more unknowns than equations.
+
+    Args:
+        sent, after: broadcasts with the same hidden masks.
+    """
+    was, now = ({n: p.double() for n, p in one.params.items()} for one in (sent, after))
+    moved = {name: now[name] - was[name] for name in was}
+    given = _balance(plan, {name: was[name] * moved[name] for name in was})
+    last = plan.layers[-1]
+    columns, step = was[sent.output[0]], moved[sent.output[0]]
+    r, later = sent.r_a.double(), after.r_a.double()
+    # γ' = ratio γ + e, for e in place of γ': else the first two columns differ by no more than the step where the masks
+    # are parallel.
+    ratio = r @ later / later.square().sum()
+    parts = (r @ (columns - step) - ratio * (later @ columns), -later @ columns, torch.ones_like(columns[0]))
+    design = torch.stack([_by_unit(plan, last.columns, part) for part in parts], 1)
+    read = design[:, 2] > 0
+    if int(read.sum()) < design.shape[1]:
+        return None
+    gamma, further, _ = torch.linalg.lstsq(design[read], given[read][:, None]).solution.flatten().tolist()
+    return gamma, float(ratio) * gamma + further
+
+
+def gamma_from_law(sents: Sequence[Masked], at: int, law: Law, labels: Callable[[Masked], float] | None) -> float:
+    """γ̂ of `sents[at]`, from broadcasts in their order, the nearer to each other in time the better.
+
+    Args:
+        law: of γ. labels: what an own shard's labels say of the γ of one broadcast; None: of someone without data.
+    """
+    columns = torch.stack([sent.columns()[0] for sent in sents])
+    r_a = torch.cat([sent.r_a.double() for sent in sents])
+    between = torch.cat([r_a.new_zeros(1), columns.diff(dim=0).median(1).values.cumsum(0)])
+    between = between - between[at]
+    low, high = sorted(law(r_a, between))
+    if labels is None:
+        # Columns err all to the same side: beyond the bounds they say nothing.
+        told = float((columns.median(1).values - between).median())
+        told = told if low <= told <= high else (low + high) / 2
+    else:
+        each = torch.tensor([labels(sent) for sent in sents], dtype=r_a.dtype, device=r_a.device)
+        told = min(max(float((each * r_a - between).median()), low), high)
+    return told / float(r_a[at])
+
+
+def _balance(plan: ScalingPlan, products: Tensors) -> Tensor:
+    """Σ_in − Σ_out of products, weight by weight, over all units [Σ sizes]: 0 of W g."""
+    found = products[f"{plan.layers[0].name}.weight"].new_zeros(sum(plan.sizes))
+    for layer in plan.layers:
+        weight = products[f"{layer.name}.weight"]
+        if layer.kernel:
+            weight = weight.flatten(2).sum(2)
+        rows = weight.sum(1) + products[f"{layer.name}.bias"] if layer.bias else weight.sum(1)
+        found += _by_unit(plan, layer.rows, rows) - _by_unit(plan, layer.columns, weight.sum(0))
+    return found
+
+
+def _by_unit(plan: ScalingPlan, runs: Sequence[Run], values: Tensor) -> Tensor:
+    """Sums of what belongs to each unit [Σ sizes], from one number a row or column."""
+    starts = [sum(plan.sizes[:g]) for g in range(len(plan.sizes))]
+    found = values.new_zeros(sum(plan.sizes))
+    for run, part in zip(runs, values.split([run.channels * run.spatial for run in runs]), strict=True):
+        if run.group is not None:
+            found[starts[run.group] : starts[run.group] + run.channels] += part.reshape(-1, run.spatial).sum(1)
+    return found

@@ -1,0 +1,1 @@
+"""The two-stage protocol: differentially private uploads, tested by the server before they are aggregated."""

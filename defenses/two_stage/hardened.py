@@ -1,0 +1,115 @@
+"""Two-stage aggregation with two further tests, and a memory that fades, against adaptive attackers. Not from a paper.
+
+The two-stage protocol tests each upload alone and never forgets a score. An upload that is all direction can wear the
+values of noise (`fedarena.attacks.poisoning.rank_map`), and a client that earned trust can spend it
+(`fedarena.attacks.poisoning.bank`). Two things that such clients do, and that noise of standard deviation σ_u a
+coordinate does not, are tested before stage one; an upload that fails counts as nothing in its round:
+
+    score   s_i = ⟨g_i, g_s⟩ < −c·σ_u‖g_s‖: further against the server's own gradient than noise explains, whatever
+            its client has earned
+
+    trace   e_i ← λ e_i + (1 − λ) g_i over a client's rounds. Noise averages out, a direction that is kept up does not:
+
+                ‖e_i‖² > σ_u² κ (d + a√(2d)) + 2 κ r σ_u√d/λ + 6 w r σ_u√κ + w² r²
+
+            κ = Σ_j w_j², w = Σ_j w_j of the weights w_j = (1 − λ)λ^j; r = C, the length that an honest batch of nominal
+            size can have at most without its noise; a = norm_sds. The second term is there with momentum only, which
+            repeats up to r of the noise of the round before.
+
+The trace is kept for two λ. The quick one, `decay`, catches a direction that is sent in a few rounds at full length.
+A sender whose noise cancels over its rounds leaves the first term to its signal, √κ σ_u√d, so the slow one averages for
+so long that this is r: κ = (1 − λ)/(1 + λ) in the long run, hence λ = (σ_u²d − r²)/(σ_u²d + r²).
+
+Stage two's sum of scores fades, S_i ← ρ S_i + s_i over a client's rounds, ρ = `score_decay`: what was earned before a
+strike is gone 1/(1 − ρ) rounds into it.
+
+Together they leave an attacker whose noise is fresh in every round no more than an honest client's largest signal in
+any direction that it keeps up, one whose noise cancels about half as much again, and both nothing that the server's own
+gradient opposes. They still may push sideways.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.defenses.cards.two_stage_hardened import Options
+from fedarena.defenses.two_stage.protocol import SCORES, TwoStage
+from fedarena.problem.batch import Batch
+from fedarena.problem.task import Task
+
+TRACE, REACH, SPREAD = "trace", "reach", "spread"
+"""Kept per client and λ: e [C, 2, d], w [C, 2], κ [C, 2]."""
+
+
+class TwoStageHardened(TwoStage):
+    """The protocol; see the module's docstring and `fedarena.defenses.cards.two_stage_hardened.Options`."""
+
+    options: Options
+    name = "two-stage-hardened"
+
+    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        if self.first is None or not options.second_stage:
+            raise UserError(
+                "defense two-stage-hardened needs both stages: set first_stage=true (variant=code leaves it out) and "
+                "second_stage=true"
+            )
+
+    def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
+        state, flat = super().init(params, rng, auxiliary), flatten(params)
+        clients, decays = len(self.task.sizes), len(self._decays(flat))
+        kept = {
+            TRACE: flat.new_zeros(clients, decays, len(flat)),
+            REACH: flat.new_zeros(clients, decays),
+            SPREAD: flat.new_zeros(clients, decays),
+        }
+        return replace(state, extra={**state.extra, **kept})
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        """As inherited, on uploads that pass. The verdict: `implausible` [n], 1 for the others; `score` of all."""
+        x, extra = rows(ups), dict(state.extra)
+        members, keep = torch.tensor(cohort.clients, device=x.device), self._decays(x[0])
+        trace = torch.lerp(x.unsqueeze(1), extra[TRACE][members], keep.unsqueeze(1))
+        reach = keep * extra[REACH][members] + (1 - keep)
+        spread = keep**2 * extra[SPREAD][members] + (1 - keep) ** 2
+        for name, value in ((TRACE, trace), (REACH, reach), (SPREAD, spread)):
+            extra[name] = extra[name].index_copy(0, members, value)
+        extra[SCORES] = extra[SCORES].index_copy(0, members, self.options.score_decay * extra[SCORES][members])
+        reference = self._reference_gradient(state, dict(extra))
+        scores = x @ reference
+        harmful = scores < -self.options.score_sds * self.noise_std * reference.norm()
+        kept_up = trace.square().sum(2) > self._room(keep, reach, spread, x.shape[1])
+        implausible = harmful | kept_up.any(1)
+        passed = shaped(torch.where(implausible.unsqueeze(1), 0.0, x), row(ups, 0))
+        found = super().direction(replace(state, extra=extra), sent, passed, cohort, rng)
+        verdict = {
+            **found.verdict,
+            "first_stage": found.verdict["first_stage"] * ~implausible,  # a row of zeros never looks like noise
+            "implausible": implausible.to(x),
+            "score": scores,
+        }
+        return replace(found, verdict=verdict)
+
+    def _decays(self, like: Tensor) -> Tensor:
+        """Both λ [2], quick and slow, for uploads of the size, type and device of `like` [d]."""
+        noise, signal = self.noise_std**2 * len(like), self.options.clip**2
+        slow = self.options.slow_decay
+        if slow is None:
+            slow = max((noise - signal) / (noise + signal), self.options.decay)
+        return like.new_tensor([self.options.decay, slow])
+
+    def _room(self, keep: Tensor, reach: Tensor, spread: Tensor, d: int) -> Tensor:
+        """The largest ‖e‖² [n, 2] that an honest client may have, for λ [2], w [n, 2] and κ [n, 2]."""
+        std, r = self.noise_std, self.options.clip
+        noise = std**2 * spread * (d + self.options.norm_sds * math.sqrt(2 * d))
+        repeated = 2 * spread * r * std * math.sqrt(d) / keep if self.options.momentum else 0.0
+        return noise + repeated + 6 * reach * r * std * spread.sqrt() + (reach * r) ** 2

@@ -1,0 +1,197 @@
+"""The page says what the board says, whatever is on it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from helpers.board import make_arena, make_board, make_cell, make_honest
+from helpers.report import COMMANDS, rich_board
+
+from fedarena.board.board import Board, Cell
+from fedarena.board.report.write import write_report
+from fedarena.board.standing import standings
+
+
+def page_of(board: Board, tmp_path: Path) -> str:
+    return write_report(board, tmp_path / "none", tmp_path / "out", COMMANDS).readme.read_text()
+
+
+def part(page: str, heading: str) -> str:
+    """What stands below a heading of the second level."""
+    return page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The body of all tables, cell by cell."""
+    tables = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
+    bodies = [line for table in tables for line in table.strip().splitlines()[2:]]
+    return [[c.strip().replace("\\", "") for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in bodies]
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"^## (.*)$", page, re.MULTILINE)
+
+
+def folded(page: str, attack: str) -> str:
+    """What opens below an attack's name."""
+    return part(page, "Every cell").split(f"<summary>{attack}: ")[1].split("</details>")[0]
+
+
+def labelled(c: Cell) -> str:
+    """BAFFLE's runs are marked."""
+    return f"{c.defense} †" if c.defense == "baffle" else c.defense
+
+
+def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers(tmp_path: Path) -> None:
+    board = rich_board()
+    page = page_of(board, tmp_path)
+    found = {a: {tuple(r[1:4]): r for r in rows(folded(page, a))} for a in {c.attack for c in board.cells}}
+    assert sum(len(table) for table in found.values()) == len(board.cells)
+    for c in board.cells:
+        row = found[c.attack][c.problem, labelled(c), c.threat]
+        assert row[4].split(" ")[0] == (f"{fmean(c.scores.values()):.2f}" if c.scores else "–")
+        assert row[5] == str(len(c.scores))
+        for values in c.metrics.values():
+            assert f" {fmean(values.values()):.2f}" in row[6]
+        assert row[7].startswith(c.status)
+        assert c.reason in row[7]
+        assert ("does not count" in row[7]) != c.counts
+
+
+def test_the_order_of_cells_on_the_board_does_not_show(tmp_path: Path) -> None:
+    board = rich_board()
+    turned = replace(board, cells=tuple(reversed(board.cells)))
+    for attack in ("dlg", "sign-flip"):
+        one, two = (folded(page_of(b, tmp_path), attack) for b in (board, turned))
+        assert one == two
+    threats = [(r[2], r[3]) for r in rows(folded(page_of(board, tmp_path), "dlg"))]
+    assert threats[:3] == [("fedavg", "server, paper"), ("fedavg", "server, adaptive"), ("fedavg", "client, adaptive")]
+
+
+def test_each_row_has_its_command(tmp_path: Path) -> None:
+    board = rich_board()
+    page = page_of(board, tmp_path)
+    for c in board.cells:
+        below = folded(page, c.attack)
+        (number,) = [r[0] for r in rows(below) if r[1:4] == [c.problem, labelled(c), c.threat]]
+        line = next(line for line in below.splitlines() if line.startswith(f"{c.command} #"))
+        assert number in line.split("#")[1].replace(" ", "").split(",")
+
+
+def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data(tmp_path: Path) -> None:
+    page = page_of(rich_board(), tmp_path).split("## Which defense")[0]
+    assert "**digits**: digits, mlp, 10 clients" in page
+    assert "FedAvg's accuracy 91 ± 2 %, a constant prediction has 10 %" in page
+    assert "FedAvg has no result" in page
+    assert "too short or too odd for its accuracy to count as utility" in page
+    assert page.count("to count as utility") == 1
+    assert "a subset of the data: 50 of 100 rows" in page
+    assert "3 seeds (0, 1, 2)" in page
+    assert "fedarena 0.1.0, commit 0123456789ab" in page
+    assert "2026-01-31" in page
+
+
+def test_honest_runs_stand_with_accuracy_cost_and_promises(tmp_path: Path) -> None:
+    found = {(r[0], r[1]): r for r in rows(part(page_of(rich_board(), tmp_path), "With everybody honest"))}
+    reached = ["86 ± 2 %", "0.95 ± 0.00", "400", "4,000", "1.00 ×", "–", "secure aggregation is simulated"]
+    assert found["digits", "baffle"] == ["digits", "baffle", *reached]
+    assert found["digits", "dp-sgd+krum"][6:8] == ["3.50 ×", "epsilon replace one 2, delta 1e-05"]
+    assert found["years", "fedavg"][2] == "0.50 ± 0.00"
+
+
+def test_what_failed_and_what_could_not_start_is_said_with_its_reason(tmp_path: Path) -> None:
+    page = page_of(rich_board(), tmp_path)
+    broken = rows(part(page, "What is missing or failed"))
+    assert [r[1] for r in broken] == ["dp-sgd+krum", "baffle", "baffle"]
+    assert broken[0][2:] == ["dlg: client, adaptive", "failed", "the reason why dlg is failed"]
+    assert broken[1][3] == "mixed: ok 0, 1; failed 2"
+    assert broken[2][3:] == ["missing", "–"]
+    assert rows(part(page, "Attacks that could not start")) == [
+        ["the reason why dlg is n/a", "2", "baffle: dlg on digits (server, paper; server, adaptive)"]
+    ]
+
+
+def test_limits_name_seeds_subsets_and_simulations(tmp_path: Path) -> None:
+    told = part(page_of(rich_board(), tmp_path), "Limits of this report")
+    for words in ("3 seeds", "1 of 15 cells", "50 of 100 rows", "baffle: secure aggregation is simulated", "one seed"):
+        assert words in told
+
+
+def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) -> None:
+    told = part(page_of(make_board(), tmp_path), "Which defense to take")
+    assert "<summary>Malicious clients, curious server: two-stage</summary>" in told
+    assert "`--threats server,own,omniscient`" in told
+    assert "curious client, the others honest" in told.split("No attack on this board is that of:")[1]
+    assert standings(make_board())[0].defense == "two-stage"
+
+
+def test_without_records_every_part_says_so(tmp_path: Path) -> None:
+    page = page_of(make_board([], [], arenas=(), seeds=(), made={}), tmp_path)
+    assert headings(page) == headings(page_of(rich_board(), tmp_path / "rich"))
+    assert "![" not in page
+    for words in (
+        *("No problem: there are no records", "nothing was measured", "No records, so there is nothing to rank"),
+        *("No run in which everybody is honest", "No cells: nothing was attacked", "There are no results at all"),
+        *("No attack was n/a", "No seed: no interval", "No methods."),
+    ):
+        assert words in page
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    cells = [make_cell("fedavg", "dlg", 0.2, seeds=(4,)), make_cell("dbcl", "dlg", 0.5, seeds=(4,))]
+    honest = [make_honest("fedavg", seeds=(4,)), make_honest("dbcl", seeds=(4,))]
+    page = page_of(make_board(cells, honest, seeds=(4,), arenas=(make_arena(fedavg={4: 0.9}),)), tmp_path)
+    assert "One seed: no interval" in part(page, "Limits of this report")
+    assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
+    assert rows(part(page, "Every cell"))[0][3] == "0.20"
+
+
+@pytest.mark.parametrize("status", ["failed", "missing"])
+def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tmp_path: Path) -> None:
+    cells = [
+        make_cell(d, a, status=status, axis=axis)
+        for d in ("fedavg", "dbcl")
+        for a, axis in (("dlg", "privacy"), ("sign-flip", "integrity"))
+    ]
+    honest = [
+        make_honest(d, status=status, reason="why", accuracy={}, utility={}, curve=(), keys=(), relative_seconds=None)
+        for d in ("fedavg", "dbcl")
+    ]
+    page = page_of(make_board(cells, honest, arenas=(make_arena(fedavg={}),)), tmp_path)
+    assert len(rows(part(page, "What is missing or failed"))) == 6
+    assert "none can be recommended" in page
+    assert f"fedavg 2 {status}; dbcl 2 {status}" in page
+    assert "FedAvg has no result" in page
+    assert {r[2] for r in rows(part(page, "With everybody honest"))} == {f"{status}: why"}
+    assert "No poisoned run has a curve" in page
+    assert "No defense has both a cost" in page
+
+
+def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
+    hostile = "a|b </summary><script>x</script> [c](d) `e`\nf ]( g *h* $x^{"
+    cells = [make_cell(hostile, hostile, 0.5), make_cell("fedavg", hostile, status="failed", reason=hostile)]
+    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, marks=(hostile,))])
+    board = replace(board, title=hostile, notes=(hostile,), arenas=(make_arena(told=hostile, subset=hostile),))
+    page = page_of(board, tmp_path)
+    outside_code = re.sub(r"^```+sh$.*?^```+$", "", page, flags=re.MULTILINE | re.DOTALL)
+    assert "<script>" not in outside_code.replace("\\<script\\>", "")
+    assert page.count("<details>") == page.count("</details>") == page.count("<summary>")
+    assert {len(r) for r in rows(part(page, "Every cell"))} == {7}
+
+
+def test_methods_have_their_sources_and_departures(tmp_path: Path) -> None:
+    told = part(page_of(rich_board(), tmp_path), "Methods and sources")
+    for name in ("fedavg", "dp-sgd", "krum", "baffle", "dlg", "joint-membership", "sign-flip", "bank", "digits"):
+        assert told.count(f"**{name}**, version") == 1
+    assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in told
+    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in told
+    assert "<summary>What to know of bank</summary>" in told
+
+
+def test_a_method_that_is_not_installed_is_said_to_be_unknown(tmp_path: Path) -> None:
+    page = page_of(make_board([make_cell("of-somebody", "dlg", 0.5)], [make_honest("of-somebody")]), tmp_path)
+    assert "**of-somebody**: not known where this report was made." in page

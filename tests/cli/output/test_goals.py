@@ -1,0 +1,301 @@
+"""`bench run` and `explain` with attacks after members, labels and models, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedarena.cli import main
+from fedarena.cli.output.pairing_table import Cell, cell, table, verdict
+from fedarena.goals import GOALS, find
+from fedarena.records.record import Record
+
+SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")
+
+
+def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    code = main(list(args))
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return out
+
+
+def run(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    return bench("run", "--defense=dbcl", f"--attack={attack}", f"--out={tmp_path}", *SHORT, *more, capsys=capsys)
+
+
+def test_membership_is_printed_with_interval_and_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("joint-membership", tmp_path, capsys).split())
+    for said in (
+        "by expanded",
+        "by smoother",
+        "advantage 0.",
+        "Without any attack: AUC 0.5. Candidates: 48 a cell and seed, half of them members.",
+        "Verdict. joint-membership tells who was in a batch under dbcl with AUC 0.",
+        "in the form that its paper tried, and AUC 0.",
+        "when matched through the protocol (no defense: AUC 0.",
+        "; chance is 0.5",
+    ):
+        assert said in out
+    assert "recovered" not in out
+    assert "Picture" not in out
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("last-layer-label", tmp_path, capsys).split())
+    assert "guessing by the classes' frequencies names" in out
+    assert "Labels: 24 a cell and seed." in out
+    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % as any party" in out
+    assert "; classes' frequencies alone give" in out
+
+
+def test_a_party_that_cannot_attack_is_not_among_any_party(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one client there is no other whose samples it could be asked about; the outsider makes three all the same."""
+    words = ["run", "--defense=fedavg", "--attack=membership-inference", "--rounds=10", "--clients=1", "--quiet"]
+    assert main([*words, "--set=attack.shadows=2", "--jobs=1", f"--out={tmp_path}"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "client n/a" in out
+    assert "as any party" not in out
+    assert "as the server, the eavesdropper and the outsider" in out
+
+
+def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = " ".join(run("model-extraction", tmp_path, capsys, "--set=attack.history=4").split())
+    for said in (
+        "by broadcast",
+        "in the last round 100 %",
+        "outputs: error 0.00",
+        "parameters: cosine 1.00",
+        "(1) the server holds its own model",
+        "the best constant prediction agrees by",
+        "a constant's",
+        "Rounds looked at: 6 a cell and seed.",
+        "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
+        "in the form that its paper tried, and",
+        "when read with the protocol in mind (no defense: 100 % (a constant: ",
+    ):
+        assert said in out
+    assert "matched through the protocol" not in out
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_json_holds_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--json", "--seeds=0,1", "--party=server", "--form=adaptive")
+    told = json.loads(run("joint-membership", tmp_path, capsys, *more))["records"]
+    assert [(r["defense"], r["seed"]) for r in told] == [("dbcl", 0), ("fedavg", 0), ("dbcl", 1), ("fedavg", 1)]
+    for r in told:
+        assert 0 <= r["metrics"]["auc_low"] <= r["metrics"]["auc"] <= r["metrics"]["auc_high"] <= 1
+        assert r["scores"]["privacy"] == pytest.approx(1 - max(0.0, r["metrics"]["advantage"]))
+
+
+def test_explain_says_what_the_attack_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(bench("explain", "dbcl", "joint-membership", "--model=mlp", "--json", capsys=capsys))
+    for party in told["parties"]:  # the usual batch of this attack is 4
+        assert party["given"].endswith("8 candidates an observation: half of them its samples, half held out, shuffled")
+    told = json.loads(bench("explain", "dbcl", "last-layer-label", "--model=mlp", "--json", capsys=capsys))
+    assert not any("candidates" in party["given"] for party in told["parties"])
+
+
+def test_explain_says_what_is_made_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(bench("explain", "dbcl", "model-extraction", "--model=mlp", "--json", capsys=capsys))
+    given = {(p["party"], p["form"]): p["given"] for p in told["parties"]}
+    assert given["server", "paper"] == "n/a: the server holds its own model"
+    assert given["client", "adaptive"] == "broadcast: a model of 6 tensors, 55,210 numbers"
+    assert not any("match" in text for text in given.values())
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    made = {
+        "defense": "dbcl",
+        "goal": "membership",
+        "party": "server",
+        "form": "adaptive",
+        "reading": "upload",
+        "seed": seed,
+        "status": "ok",
+        "reason": "",
+        "metrics": {"auc": 0.8, "advantage": 0.6, "auc_low": 0.7, "auc_high": 0.9, "candidates": 200.0},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9},
+        "key": f"k{seed}",
+    }
+    return made | changes
+
+
+def lines(told: Cell) -> list[str]:
+    return find(told.goal).lines(told)
+
+
+def baseline(told: list[Record]) -> str:
+    return " ".join(find(told[0]["goal"]).baseline(told))
+
+
+def auc(value: float) -> dict[str, float]:
+    return {"auc": value, "advantage": 2 * value - 1, "auc_low": value - 0.1, "auc_high": value + 0.1}
+
+
+def test_the_interval_is_over_seeds_where_there_are_several() -> None:
+    one = cell([record()])
+    two = cell([record(0, metrics=auc(0.8)), record(1, metrics=auc(0.82))])
+    assert one is not None
+    assert two is not None
+    assert lines(one)[0] == "AUC 0.80 (0.70 to 0.90)"
+    assert lines(two)[0] == "AUC 0.81 (0.68 to 0.94)"  # t(1) is 12.7
+
+
+def test_without_an_interval_none_is_shown() -> None:
+    bare = cell([record(metrics={"auc": 0.8, "advantage": 0.6})])
+    assert bare is not None
+    assert lines(bare)[0] == "AUC 0.80"
+
+
+def test_the_worst_reading_is_the_one_that_tells_most() -> None:
+    of_members = cell([record(reading="a", metrics=auc(0.6)), record(reading="b", metrics=auc(0.7))])
+    assert of_members is not None
+    assert of_members.reading == "b"
+    told = [record(goal="labels", reading=n, metrics={"label_accuracy": v}) for n, v in (("a", 0.9), ("b", 0.2))]
+    of_labels = cell(told)
+    assert of_labels is not None
+    assert of_labels.reading == "a"
+
+
+def test_the_verdict_of_an_undefended_run() -> None:
+    told = [record(defense="fedavg"), record(defense="fedavg", party="client")]
+    assert verdict(table(told, "fedavg"), told, "fedavg", "joint-membership") == (
+        "Without a defense joint-membership tells who was in a batch with AUC 0.80 (0.70 to 0.90) as the server and "
+        "the client; chance is 0.5."
+    )
+
+
+def test_labels_of_a_reconstruction_keep_its_words() -> None:
+    metrics = {"recovered": 1.0, "ssim": 1.0, "label_accuracy": 1.0}
+    told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, "psnr": 40.0})]
+    assert "recovers of the images 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
+    assert baseline(told) == ""
+    assert lines(cell(told)) == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
+
+
+MODEL = {"agreement": 0.8, "final_agreement": 0.9, "prior_agreement": 0.25, "models": 5.0}
+QUALITY = {"stolen_accuracy": 0.5, "server_accuracy": 0.75}
+
+
+def test_secrets_are_listed_with_their_errors() -> None:
+    told = cell(
+        [
+            record(
+                goal="extraction", metrics={**MODEL, **QUALITY, "secret_error_gamma": 0.25, "secret_error_mask.0": 1.5}
+            )
+        ]
+    )
+    assert told is not None
+    assert lines(told) == [
+        "agreement 80 %",
+        "a constant's 25 %",
+        "in the last round 90 %",
+        "by true labels 0.50 of 0.75",
+        "secret gamma: error 0.25",
+        "secret mask.0: error 1.5",
+    ]
+
+
+def test_the_constant_prediction_is_given_as_a_span_where_it_differs() -> None:
+    for other, said in ((0.2504, "agrees by 25 % with"), (0.3, "agrees by 25 to 30 % with")):
+        assert said in baseline(
+            [
+                record(goal="extraction", metrics=MODEL),
+                record(goal="extraction", metrics={**MODEL, "prior_agreement": other}),
+            ]
+        )
+
+
+def test_the_verdict_of_models_taken_without_a_defense() -> None:
+    told = [record(defense="fedavg", party=p, goal="extraction", metrics=MODEL) for p in ("client", "eavesdropper")]
+    assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
+        "Without a defense the model that model-extraction takes agrees with the server's by 80 % (a constant: 25 %) "
+        "as the client and the eavesdropper."
+    )
+
+
+def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
+    """FedAvg's server has learned something, the defended one names one class: their mean would be nobody's."""
+    broken = {"agreement": 1.0, "final_agreement": 1.0, "prior_agreement": 1.0, "models": 5.0}
+    told = [
+        record(defense=name, party="client", goal="extraction", form="adaptive", metrics=metrics)
+        for name, metrics in (("fedavg", MODEL), ("pbpfl", broken))
+    ]
+    said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
+    assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
+    assert "(no defense: 80 % (a constant: 25 %) as the client)" in said
+    assert "says the same of every input: agreement tells nothing there" in baseline(told)
+    assert "says the same" not in baseline(told[:1])
+    nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
+    assert "100 % (a constant: over 99 %)" in verdict(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
+
+
+def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
+    told = [record(metrics={"auc": 0.8, "candidates": n}) for n in (150.0, 1200.0)]
+    assert "Candidates: 150 to 1,200 a cell and seed" in baseline(told)
+
+
+@pytest.mark.parametrize(("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not told from chance)"), (0.7, "0.80)")])
+def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
+    found = [record(defense="fedavg", metrics=auc(value))]
+    assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
+
+
+def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() -> None:
+    rate = "tpr_at_1_percent_fpr"
+    metrics = {**auc(0.8), "candidates": 288.0, rate: 0.07, f"{rate}_low": 0.03, f"{rate}_high": 0.124}
+    one, two = cell([record(metrics=metrics)]), cell([record(seed, metrics=metrics) for seed in (0, 1)])
+    assert one is not None
+    assert two is not None
+    assert lines(one)[2] == "finds 7 % (3 to 12 %) at 1 % FPR"
+    half = 100 * 0.04 / 2**0.5, 100 * 0.054 / 2**0.5
+    assert lines(two)[2] == f"finds 7 % ({7 - half[0]:.0f} to {7 + half[1]:.0f} %) at 1 % FPR", "as if both were one"
+    for goal in ("membership", "training-membership"):
+        few = "0.1 % FPR cannot be measured on 144 outsiders, of whom one is more."
+        assert baseline([record(goal=goal, metrics=metrics)]).endswith(f" 1 % FPR is 1 of 144 outsiders; {few}")
+        many = metrics | {"candidates": 4000.0, "tpr_at_0.1_percent_fpr": 0.01}
+        assert baseline([record(goal=goal, metrics=many)]).endswith("; 0.1 % FPR is 2 of 2,000 outsiders.")
+    nothing = baseline([record(metrics={"auc": 0.8, "candidates": 100.0})])
+    assert nothing.endswith(" 1 % and 0.1 % FPR cannot be measured on 50 outsiders, of whom one is more.")
+    assert "FPR" not in baseline([record(metrics={"cosine": 0.8, "candidates": 100.0})])
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
+def test_where_nothing_came_out_the_verdict_says_so(goal: str, defense: str) -> None:
+    told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
+    assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
+    assert baseline(told) == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--attack=model-inversion", "--party=outsider", "--form=adaptive"),
+        ("--attack=membership-inference", "--form=adaptive", "--set=attack.statistic=loss"),
+        ("--attack=joint-membership", "--party=client", "--clients=1"),
+    ],
+)
+def test_a_run_of_reasons_alone_ends_in_order(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ("--model=mlp", "--rounds=3", "--quiet", "--jobs=1", f"--out={tmp_path}")
+    out = bench("run", "--defense=fedavg", *options, *short, capsys=capsys)
+    assert "gave no result; the reasons stand below the table" in " ".join(out.split())
+    assert "Records: " in out
+
+
+def test_a_verdict_without_a_defense_tells_the_forms_apart_where_they_differ() -> None:
+    told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
+    said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
+    assert "AUC 0.80 (0.70 to 0.90) as the server (in the form that its paper tried AUC 0.60" in said
+    same = [record(form=form, defense="fedavg", metrics=auc(0.8)) for form in ("paper", "adaptive")]
+    assert "its paper tried" not in verdict(table(same, "fedavg"), same, "fedavg", "lira")

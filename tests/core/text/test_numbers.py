@@ -1,0 +1,35 @@
+"""Shares as they are printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import measure_of, percent, quality
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (0.954, None, "95 %"),
+        (0.5, 0.12, "50 ± 12 %"),
+        (1.0, 0.0, "100 ± 0 %"),
+        (0.95, 0.12, "95 % (83 to 100 %)"),
+        (0.05, 0.12, "5 % (0 to 17 %)"),
+        (0.5, 0.9, "50 % (0 to 100 %)"),
+    ],
+)
+def test_no_share_is_printed_beyond_nothing_and_all(value: float, half: float | None, text: str) -> None:
+    assert percent(Mean(value, half, 1 if half is None else 3)) == text
+
+
+def test_r_squared_is_a_number_and_an_accuracy_a_share() -> None:
+    assert quality(Mean(0.451, None, 1), "R2") == "R² 0.45"
+    assert quality(Mean(-0.5, 0.25, 3), "R2") == "R² -0.50 ± 0.25"
+    assert quality(Mean(-1e6, None, 1), "R2") == "R² below -100"
+    assert quality(Mean(0.451, None, 1), "accuracy") == "accuracy 45 %"
+
+
+def test_records_that_do_not_say_have_accuracies() -> None:
+    assert measure_of([{"utility": {}}]) == "accuracy"
+    assert measure_of([{"utility": {"measure": "R2"}}]) == "R2"

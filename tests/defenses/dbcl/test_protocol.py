@@ -1,0 +1,160 @@
+"""DBCL's protocol against the network written with explicit sketch matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers.dbcl import cnn, distance, mlp, parameters, play, samples
+from torch import Tensor, nn
+
+from fedarena.contracts.defense import State
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, combine, nbytes, row
+from fedarena.defenses.cards.dbcl import Options
+from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.fedavg import FedAvg
+from fedarena.problem.batch import Batch
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+
+BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
+MODELS = pytest.mark.parametrize(("make", "shape"), [(mlp, (12,)), (cnn, (1, 8, 8))])
+
+
+def dense_forward(model: nn.Sequential, params: Tensors, S: Tensors, x: Tensor) -> Tensor:
+    """The paper's forward pass with S as a matrix: Z = (X S) W̃ᵀ + b, X the patches of a convolution (Appendix B)."""
+    for i, layer in enumerate(model):
+        weight, bias = f"{i}.weight", f"{i}.bias"
+        if weight in S and isinstance(layer, nn.Conv2d):
+            patches = F.unfold(x, layer.kernel_size, padding=layer.padding, stride=layer.stride).transpose(1, 2)
+            z = patches @ S[weight] @ params[weight].T + params[bias]
+            side = (x.shape[-1] + 2 * layer.padding[0] - layer.kernel_size[0]) // layer.stride[0] + 1
+            x = z.transpose(1, 2).reshape(len(x), -1, side, side)
+        elif weight in S:
+            x = x @ S[weight] @ params[weight].T + params[bias]
+        elif weight in params:
+            x = F.linear(x, params[weight], params[bias])
+        else:
+            x = layer(x)
+    return x
+
+
+def dense_sketches(defense: DBCL, down: Tensors) -> Tensors:
+    """S of every sketched layer, as a matrix."""
+    return {name: sketch.dense() for name, sketch in defense.open(down)[1].items()}
+
+
+@BOTH
+@MODELS
+def test_gradient_is_that_of_the_explicit_network(make: type, shape: tuple[int, ...], law: str) -> None:
+    defense, (first,) = play(1, Options(hash=law), make(), shape, dtype=torch.float64)
+    params = {n: t.clone().requires_grad_() for n, t in defense.open(first.down)[0].items()}
+    S = dense_sketches(defense, first.down)
+    assert set(S) == {f"{n}.weight" for n, _ in defense.task.layers[:-1]}
+    for c, batch in enumerate(first.batches):
+        loss = F.cross_entropy(dense_forward(defense.task.model, params, S, batch.x[0]), batch.y[0])
+        gradients = dict(zip(params, torch.autograd.grad(loss, list(params.values())), strict=True))
+        alone, _ = defense.client(first.down, batch, {}, {})
+        assert distance(alone, gradients) < 1e-12
+        assert distance(row(first.ups, c), gradients) < 1e-12
+
+
+@BOTH
+def test_broadcast_is_the_sketch_of_each_hidden_layer(law: str) -> None:
+    defense, rounds = play(2, Options(hash=law), cnn(), (1, 8, 8), dtype=torch.float64)
+    for r in rounds:
+        S = dense_sketches(defense, r.down)
+        for name, w in r.params.items():
+            torch.testing.assert_close(r.down[name], w.flatten(1) @ S[name] if name in S else w)
+    assert int(rounds[0].down["seed"]) != int(rounds[1].down["seed"])
+
+
+@BOTH
+def test_server_steps_along_the_mean_times_the_transpose(law: str) -> None:
+    """W ← W − η mean(Γ) Sᵀ, with clients weighted by N_c (Eq. 2)."""
+    defense, (r,) = play(1, Options(hash=law), cnn(), (1, 8, 8), sizes=(8, 4, 20), dtype=torch.float64)
+    S = dense_sketches(defense, r.down)
+    for name, w in r.params.items():
+        mean = sum(n / 32 * up for n, up in zip((8, 4, 20), r.ups[name], strict=True))
+        direction = (mean @ S[name].T).reshape(w.shape) if name in S else mean
+        torch.testing.assert_close(r.after[name], w - 0.1 * direction)
+
+
+@BOTH
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
+    """Sketching inside the layer of a network that holds W, trained by torch.optim, moves W by −upload·Sᵀ."""
+    defense, (r,) = play(
+        1, Options(hash=law), cnn(), (1, 8, 8), dtype=torch.float64, local_epochs=3, client_optimizer=optimizer, lr=0.01
+    )
+    sketches = defense.open(r.down)[1]
+    for c, batch in enumerate(r.batches):
+        w = {n: t.clone().requires_grad_() for n, t in r.params.items()}
+        if optimizer == "adam":
+            optim: torch.optim.Optimizer = torch.optim.Adam(w.values(), lr=0.01)
+        else:
+            optim = torch.optim.SGD(w.values(), lr=0.01, momentum=0.9 if optimizer == "momentum" else 0)
+        for x, y in zip(batch.x, batch.y, strict=True):
+            flat = {n: t.flatten(1) @ (S := sketches[n].dense()) @ S.T if n in sketches else t for n, t in w.items()}
+            optim.zero_grad()
+            defense.task.loss({n: t.reshape(w[n].shape) for n, t in flat.items()}, x, y).backward()
+            optim.step()
+        moved = combine(1.0, r.params, -1.0, {n: t.detach() for n, t in w.items()})
+        upload = defense.expand(row(r.ups, c), sketches)
+        # Adam divides by √v + 1e-8: where a gradient is about 1e-8, rounding is magnified.
+        assert distance(upload, moved) < (1e-6 if optimizer == "adam" else 1e-10)
+
+
+def test_half_the_bytes() -> None:
+    """MNIST's 784-200-200-10: 100,810 floats and a 4-byte seed instead of 199,210 floats."""
+    task = Task(mlp((784, 200, 200, 10)), (784,), 10, (4,), Schedule(batch_size=2))
+    batch = samples((784,), task.schedule, 4, 10, torch.Generator().manual_seed(0))
+    params = parameters(task.model, 0)
+    counted = {}
+    for defense in (DBCL(Options(), task), FedAvg(NoOptions(), task)):
+        sent = defense.broadcast(State(params), Rng(0))
+        up, _ = defense.client(sent.down, batch, {}, {})
+        counted[type(defense)] = (nbytes(sent.down), nbytes(up))
+    assert counted == {DBCL: (4 * 100_810 + 4, 4 * 100_810), FedAvg: (4 * 199_210, 4 * 199_210)}
+
+
+@BOTH
+def test_a_broadcast_determines_nothing_but_the_sketch(law: str) -> None:
+    """Servers whose weights differ by anything with N S = 0 send the same bytes."""
+    task = Task(mlp(), (12,), 3, (4,), Schedule())
+    defense, params = DBCL(Options(hash=law), task), parameters(task.model, 0, torch.float64)
+    sent = defense.broadcast(State(params), Rng(0)).down
+    other, g = dict(params), torch.Generator().manual_seed(0)
+    for name, S in dense_sketches(defense, sent).items():
+        null = torch.eye(len(S), dtype=torch.float64) - S @ torch.linalg.pinv(S)
+        other[name] = params[name] + torch.rand(params[name].shape, generator=g, dtype=torch.float64) @ null
+        assert (other[name] - params[name]).norm() > 0.1
+    again = defense.broadcast(State(other), Rng(0)).down
+    for name, t in sent.items():
+        torch.testing.assert_close(again[name], t)
+
+
+def test_sketch_size_varies_within_its_bounds() -> None:
+    _, rounds = play(30, Options(ratio=0.25, vary=0.5))
+    sizes = {r.down["0.weight"].shape[1] for r in rounds}
+    assert sizes <= set(range(3, 10))
+    assert len(sizes) > 3
+    assert {r.down["0.weight"].shape[1] for r in play(5, Options(ratio=0.25))[1]} == {3}
+
+
+def test_client_step_differentiates_in_the_batch() -> None:
+    """What an adaptive attack needs: ∂Γ/∂x, under vmap too."""
+    defense, (r,) = play(1)
+    x, y = r.batches[0].x[0], r.batches[0].y[0]
+
+    def size(x: Tensor) -> Tensor:
+        up, _ = defense.client(r.down, Batch(x[None], y[None]), {}, {})
+        return sum((t.square().sum() for t in up.values()), x.new_zeros(()))
+
+    many = torch.stack([x, x + 0.1])
+    slopes = torch.func.vmap(torch.func.grad(size))(many)
+    for each, slope in zip(many, slopes, strict=True):
+        torch.testing.assert_close(slope, torch.func.grad(size)(each))
+        assert slope.norm() > 0

@@ -1,0 +1,73 @@
+"""Views of digits at initial parameters, for the attacks that search for images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedarena.contracts.defense import Defense, State
+from fedarena.contracts.inference import Guess
+from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, as_batch
+from fedarena.contracts.view import Observation, View
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
+from fedarena.core.threat import Threat
+from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.fedavg import FedAvg
+from fedarena.goals.metrics import reconstruction as judge
+from fedarena.models.cards.lenet_dlg import Options as LeNetOptions
+from fedarena.models.lenet_dlg import DlgLeNet
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+
+CLASSES = 10
+
+
+@cache
+def digits() -> tuple[Tensor, Tensor]:
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    return torch.tensor(data.images, dtype=torch.float32)[:, None] / 16, torch.tensor(data.target)
+
+
+@dataclass(frozen=True)
+class Stored:
+    x: Tensor
+    scale: float = 1.0
+
+
+def make_view(
+    cell: str, victims: int = 3, batch: int = 1, seed: int = 0, schedule: Schedule | None = None
+) -> tuple[View, list[tuple[Tensor, Tensor]]]:
+    """What the server sees: `fedavg`, or `dbcl` matched through the protocol (adaptive) or as Γ Sᵀ (paper)."""
+    x, y = digits()
+    schedule = schedule or Schedule(batch_size=batch)
+    model = DlgLeNet(LeNetOptions())
+    module = model.module((1, 8, 8), CLASSES)
+    task = Task(module, (1, 8, 8), CLASSES, (batch,), schedule)
+    defense: Defense = FedAvg(NoOptions(), task) if cell == "fedavg" else DBCL(DBCLOptions(), task)
+    state = State(model.init(module, Rng(seed).child("init").torch()))
+    order = torch.randperm(len(x), generator=Rng(seed).child("victims").torch())
+    observations, truths = [], []
+    for t in range(victims):
+        i = order[t * batch : (t + 1) * batch]
+        down = defense.broadcast(state, Rng(seed).child(t)).down
+        up, _ = defense.client(down, as_batch(task, x[i], F.one_hot(y[i], CLASSES).float()), {}, {})
+        target, simulate = up, ThroughProtocol(defense, down, (0,))
+        if cell == "dbcl/paper":
+            assert isinstance(defense, DBCL)
+            target = defense.expand(up, defense.open(down)[1])
+            simulate = PlainGradient(task, state.params, (0,))
+        observations.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
+        truths.append((x[i], y[i]))
+    return View(Threat("server", "adaptive"), "upload", (1, 8, 8), CLASSES, tuple(observations)), truths
+
+
+def score(guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
+    return judge.reconstruction_metrics(guess, truths) | judge.prior_metrics(truths, Stored(digits()[0]))

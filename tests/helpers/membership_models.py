@@ -1,0 +1,44 @@
+"""Models that overfit few digits, to be attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedarena.core import registry
+from fedarena.core.threat import Form, Party, Threat
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec
+from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.runs import trial
+from fedarena.runs.trial import Prepared
+
+
+def group(
+    defense: str = "fedavg", options: Mapping[str, str] | None = None, party: Party = "server", form: Form = "paper",
+    seed: int = 0, samples: int = 50, rounds: int = 200, loss: str = "cross-entropy", partition: str = "few",
+    **attack: str,
+) -> GroupSpec:  # fmt: skip
+    """Four clients; three shadows unless told otherwise."""
+    model = registry.find("model", "mlp").parse({"widths": "32"})
+    division = registry.find("partition", partition).parse({"samples": str(samples)} if partition == "few" else {})
+    schedule = Schedule(rounds=rounds, batch_size=16, loss=loss)
+    lira = {} if attack.get("statistic") == "loss" else {"shadows": "3"}
+    return GroupSpec(
+        ProblemSpec("digits", "mlp", partition, 4, model, division, schedule),
+        compose.parse_defense(defense, options),
+        compose.parse_attack("membership-inference", lira | attack),
+        (Threat(party, form),),
+        seed,
+    )
+
+
+def prepared(spec: GroupSpec) -> list[Prepared]:
+    return trial.prepare(spec)
+
+
+def attacked(**settings: Any) -> dict[str, Any]:
+    """The record of one cell."""
+    (cell,) = prepared(group(**settings))
+    return trial.attack(cell)[0]

@@ -1,0 +1,82 @@
+"""A small real federation, and rounds of it as corrupted clients see them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.poisoning import Ground, Poisoning, Samples, Sight
+from fedarena.core import registry
+from fedarena.core.options import NoOptions
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, rows
+from fedarena.core.threat import Knowledge
+from fedarena.defenses.fedavg import FedAvg
+from fedarena.federation.adversary import ground_of
+from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.schedule import Schedule
+
+SHAPES = {"w": (2, 3), "b": (2,)}
+"""An upload of eight numbers."""
+
+
+@cache
+def problem() -> Problem:
+    """Digits, a dense network, ten clients of which three are corrupted."""
+    model = registry.find("model", "mlp").parse({"widths": "8"})
+    schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
+    return build(ProblemSpec("digits", "mlp", "iid", 10, model, schedule=schedule, corrupted=3), 0)
+
+
+def ground(
+    knows: Knowledge = "own", clients: int = 10, corrupted: int = 3, std: float = 0.0, data: Samples | None = None
+) -> Ground:
+    """What the corrupted clients of FedAvg, or of FedAvg whose uploads carry noise, know."""
+
+    class Noisy(FedAvg):
+        noise_std = std
+
+    p = problem()
+    found = ground_of(p, Noisy(NoOptions(), p.task), knows)
+    task = replace(p.task, sizes=(100,) * clients, belief=corrupted)
+    return replace(found, task=task, clients=clients, corrupted=corrupted, data=data or found.data)
+
+
+def make(name: str, on: Ground, **options: Any) -> Poisoning:
+    """An attack by name; options as objects."""
+    card = registry.find("attack", name)
+    made: Poisoning = card.load()(card.options(**options), on)
+    return made
+
+
+def uploads(flat: Tensor | list[list[float]]) -> Tensors:
+    """[n, d ≤ 8] → uploads named and shaped as SHAPES, missing numbers 0."""
+    x = torch.as_tensor(flat)
+    x = torch.cat([x, x.new_zeros(len(x), 8 - x.shape[1])], 1)
+    return {"w": x[:, :6].reshape(-1, 2, 3).clone(), "b": x[:, 6:].clone()}
+
+
+def sight(own: Any, honest: Any = None, round: int = 0, clients: tuple[int, ...] | None = None) -> Sight:
+    """A round with these uploads, given as rows."""
+    mine = uploads(own)
+    theirs = {} if honest is None else uploads(honest)
+    seen = 0 if honest is None else len(theirs["b"])
+    size = len(mine["b"])
+    return Sight(
+        round=round,
+        participants=size + (seen or 7),
+        size=size,
+        down={name: torch.zeros(shape) for name, shape in SHAPES.items()},
+        own=mine,
+        honest=theirs,
+        honest_clients=clients if clients is not None else tuple(range(seen)),
+    )
+
+
+def sent(attack: Poisoning, s: Sight, seed: int = 0, memory: Tensors | None = None) -> Tensor:
+    """What the colluders send, as rows [f, 8]."""
+    return rows(attack.craft(s, memory or {}, Rng(seed))[0])

@@ -1,0 +1,102 @@
+"""`bench reproduce dbcl/property`, in small."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from helpers.paths import DATA
+
+from fedarena.core import registry
+from fedarena.core.options import check_acting
+from fedarena.core.threat import FORMS
+from fedarena.federation import compose
+from fedarena.federation.compose import parse_defense
+from fedarena.federation.spec import MethodSpec
+from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.schedule import Schedule
+from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
+from fedarena.reproduce.place import Where
+from fedarena.runs.checks import require_runnable
+
+SMALL = replace(
+    CASES[0],
+    options=(("widths", "16"),),
+    attack=(("rounds", "8"), ("round_batches", "3")),
+    schedule=Schedule(rounds=10, batch_size=16, lr=0.1),
+    parties=(*PARTIES, "eavesdropper"),
+)
+
+
+def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
+    rows = measure(SMALL, "dbcl", Where(), 0, lambda share, text: None)
+    readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
+    parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}
+    paper = {"server": 0.726, "client": 0.5}  # which has no eavesdropper
+    assert readings == [
+        (party, name + clear, kind, None if clear else paper.get(party))
+        for party, names in parts.items()
+        for name in names
+        for clear in ("", ", in clear")
+        for kind in ("code", "margins", "slopes")
+    ]
+    adaptive = [(r["attacker"], r["reading"]) for r in rows if r["form"] == "adaptive"]
+    assert adaptive == [
+        *(("server", name) for name in ("upload", "upload, in clear")),
+        *(("client", name) for name in ("smoother", "smoother, in clear")),
+        *(("eavesdropper", name) for name in ("upload", "upload, in clear")),
+    ]
+    assert {r["features"] for r in rows if r["form"] == "adaptive"} <= {"best: slopes", "best: others"}
+    for row in rows:
+        assert 0 <= float(str(row["low"])) <= float(str(row["auc"])) <= float(str(row["high"])) <= 1
+    by_kind = [
+        [r["auc"] for r in rows if r["features"] == kind and r["form"] == "paper"]
+        for kind in ("code", "margins", "slopes")
+    ]
+    assert all(a != b for a, b in itertools.combinations(by_kind, 2))
+
+
+def test_forms_that_are_not_measured_are_said() -> None:
+    small = replace(SMALL, forms=("paper",), left_out="because")
+    *rows, last = measure(small, "fedavg", Where(), 0, lambda share, text: None)
+    assert {r["form"] for r in rows} == {"paper"}
+    assert (last["form"], last["reading"], last["auc"]) == ("adaptive", "because", None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_options_of_a_federation_act_in_the_forms_that_are_measured(case: Case) -> None:
+    method = registry.find("attack", "property-inference")
+    options = method.parse(dict(case.attack))
+    check_acting(options, case.title, case.parties, case.forms)
+    assert bool(case.left_out) == (set(case.forms) != set(FORMS))
+    watch = method.load()(options).watch(case.schedule)
+    assert len(watch.victims) == options.rounds
+    assert watch.last < case.schedule.rounds
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.dataset == "utkface"], ids=lambda case: case.title)
+def test_faces_in_colour_can_be_set_up(case: Case) -> None:
+    folder = DATA
+    if not (folder / "utkface_32.npz").is_file():
+        pytest.skip(f"no utkface_32.npz in {folder}: set FEDARENA_DATA")
+    model, method = registry.find("model", case.model), registry.find("attack", "property-inference")
+    problem = ProblemSpec(
+        *(case.dataset, case.model, "iid", 2, model.parse(dict(case.options))),
+        registry.find("partition", "iid").parse({}),
+        case.schedule,
+    )
+    built = build(problem, 0, folder)
+    spec = MethodSpec(method.name, method.parse(dict(case.attack)))
+    for name in DEFENSES:
+        protocol = compose.make_defense(parse_defense(name, {}), built.task)
+        require_runnable(problem, built, protocol, spec)
+    inputs = built.init["fc1.weight"].shape[1]
+    assert inputs == {"UTKFace, narrow": 512, "UTKFace, the paper's network": 2048}[case.title]
+    having = [int((known == 1).sum()) for known in built.attributes["black"]]
+    assert having == [307, 93]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_federation_is_measured_with_sketches_and_without(case: Case) -> None:
+    assert {f"{case.title}: fedavg", f"{case.title}: dbcl"} <= set(PIECES)

@@ -1,0 +1,300 @@
+"""PBPFL's tables: what their pieces are called, and one small cut of each from end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+import torch
+
+from fedarena.cli.output.reproduce import over_seeds
+from fedarena.core.tensors import combine
+from fedarena.defenses.pbpfl.protocol import PBPFL
+from fedarena.federation.rounds import Point, Run
+from fedarena.reproduce import TABLES
+from fedarena.reproduce.pbpfl import common as pbpfl
+from fedarena.reproduce.pbpfl import picture as pbpfl_picture
+from fedarena.reproduce.pbpfl import precision as pbpfl_precision
+from fedarena.reproduce.pbpfl import table1 as pbpfl_table1
+from fedarena.reproduce.pbpfl import table2 as pbpfl_table2
+from fedarena.reproduce.pbpfl import table3 as pbpfl_table3
+from fedarena.reproduce.pbpfl import unmask as pbpfl_unmask
+from fedarena.reproduce.pbpfl.table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
+from fedarena.reproduce.place import Where
+
+
+def silent(share: float, text: str) -> None:
+    assert 0 <= share <= 1
+    assert text
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
+def test_every_piece_has_a_name_of_its_own(name):
+    module = import_module(TABLES[f"pbpfl/{name}"])
+    assert module.__name__.endswith(f"pbpfl_{name}")
+    assert len(set(module.PIECES)) == len(module.PIECES) > 3
+    assert module.SETTING
+
+
+def test_table_1_names_its_federations():
+    names = pbpfl_table1.PIECES
+    assert "bank-marketing, MLP-3, k = 1, whole" in names
+    assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
+    assert not [n for n in names if "k = 1," in n and "copies" in n]
+    assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
+    assert len(names) == 2 * 6 * 5
+    cells = {cell.name: cell for cell in pbpfl_table1.CELLS}
+    deepest = cells["bank-marketing, MLP-7, k = 10, disjoint"]
+    assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
+    assert cells["bank-marketing, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
+
+
+def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
+    assert [pbpfl.steps_of(36169, k, 512) for k in (1, 5, 10)] == [71, 15, 8]
+
+
+@pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
+def test_table_1_in_small(model, layers):
+    cell = pbpfl_table1.Cell(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    found = pbpfl_table1.measure(cell, Where(), 0, silent)
+    plain, masked, nudged, constant = found
+    assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
+    assert all(list(r) == list(plain) for r in found)
+    assert plain["weight_layers"] == layers
+    assert plain["rounds"] == 3 * 3  # 455 samples, 91 a client, 3 batches
+    assert 0 < masked["apart"] < 1e-5
+    assert 0 < nudged["apart"] < 1e-5
+    assert abs(masked["mse"] - plain["mse"]) <= masked["apart"]
+    assert masked["best"] <= masked["mse"]
+    assert masked["digits_lost"] > 0
+    assert plain["digits_lost"] is plain["apart"] is None
+    assert constant["mse"] == constant["best"] == pytest.approx(0.2335, abs=1e-4)
+    assert {r["note"] for r in found} == {""}
+    assert set(pbpfl_table1.MEASURED) < set(plain)
+
+
+def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
+    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBPFL, "marks", lambda self, told: ("lost 6 digits",))
+        seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, Where(), seed, silent)]
+    assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
+    assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}
+    seeds[1]["note"] = "lost 7 digits"
+    shown = {row["method"]: row for row in over_seeds(seeds, pbpfl_table1.MEASURED)}
+    assert len(shown) == 4
+    assert shown["pbpfl"]["note"] == "lost 7 digits; lost 6 digits"
+    assert shown["fedavg"] | {"note": ""} == shown["fedavg"]
+    plain = [row for row in seeds if row["method"] == "fedavg"]
+    assert all("note" not in row for row in over_seeds(plain, pbpfl_table1.MEASURED))
+
+
+@pytest.mark.parametrize("shards", ["disjoint", "copies"])
+def test_in_double_precision_the_training_curves_are_fedavgs(shards):
+    cell = pbpfl_table1.Cell("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
+    masked = pbpfl_table1.measure(cell, Where(), 0, silent)[1]
+    found = pbpfl_table1.measure(replace(cell, double=True), Where(), 0, silent)
+    plain, exact, nudged, constant = found
+    assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
+    assert plain["precision"] == "double"
+    assert plain["rounds"] == 300
+    assert exact["apart"] < 1e-12 < 1e-8 < masked["apart"]
+    assert 0 < nudged["apart"] < 1e-12
+    assert exact["digits_lost"] > 0
+    assert plain["mse"] < 0.5 * constant["mse"]
+
+
+def test_shards_that_are_copies_train_another_model():
+    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
+    one, other = (pbpfl_table1.measure(c, Where(), 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
+    assert one["mse"] != other["mse"]
+    assert one["rounds"] == other["rounds"]
+
+
+def test_mse_is_not_halved():
+    assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
+    problem = pbpfl.in_epochs(
+        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Where()
+    )
+    mean = problem.y.double().mean()
+    assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
+
+
+def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl(monkeypatch):
+    kinds = []
+
+    def watched(method, problem, *rest):
+        kinds.append({p.dtype for p in problem.init.values()} | {problem.inputs(problem.shards[0][:1]).dtype})
+        return pbpfl.train(method, problem, *rest)
+
+    monkeypatch.setattr(pbpfl_table2, "train", watched)
+    cell = pbpfl_table2.Cell(5, 1, data="digits", batch=128, rate=1e-3, double=True)
+    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
+    assert {r["precision"] for r in found} == {"double"}
+    assert kinds == [{torch.float64}] * 3
+    assert found[1]["apart"] == 0
+    assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.PIECES
+
+
+def test_curves_are_compared_at_every_evaluation():
+    def run(*losses: float) -> Run:
+        return Run({}, tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)), (), 0, 0, 0, 0, None)
+
+    assert pbpfl.apart(run(3.0, 1.0, 1.0), run(3.5, 3.0, 1.0), lambda p: p.loss) == 2.0
+    assert pbpfl.digits_lost(run(1.0)) is None
+
+
+def test_table_2_names_its_federations():
+    names = pbpfl_table2.PIECES
+    assert "ham10000, 5 epochs, k = 1" in names
+    assert "ham10000, 5 epochs, k = 1, skip=concat" in names
+    assert "ham10000, 200 epochs, k = 10" in names
+
+
+@pytest.mark.parametrize("skip", ["add", "concat"])
+def test_table_2_in_small(skip):
+    cell = pbpfl_table2.Cell(5, 1, skip, data="digits", batch=128, rate=1e-3)
+    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
+    assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
+    entropy, plain, masked, nudged, constant = found
+    assert plain["rounds"] == 3  # 287 samples a client
+    assert masked["apart"] == abs(masked["accuracy"] - plain["accuracy"]) <= 0.02
+    assert nudged["apart"] == abs(nudged["accuracy"] - plain["accuracy"]) <= 0.02
+    assert entropy["apart"] is plain["apart"] is constant["apart"] is None
+    assert entropy["accuracy"] != plain["accuracy"]
+    assert 0.1 <= constant["accuracy"] < 0.12
+    assert masked["digits_lost"] > 0
+    assert all(list(r) == list(entropy) for r in found)
+    assert set(pbpfl_table2.MEASURED) < set(entropy)
+
+
+def test_papers_numbers_of_table_2_stand_at_five_clients_only():
+    cell = pbpfl_table2.Cell(1, 1, data="digits", batch=512, rate=1e-3)
+    assert {r["paper"] for r in pbpfl_table2.measure(cell, Where(), 0, silent)} == {None}
+
+
+@pytest.mark.parametrize("model", ["mlp", "resnet"])
+def test_table_3_in_small(model):
+    cell = next(c for c in pbpfl_table3.CELLS if c.model == model)
+    cell = replace(cell, shape=(51,) if model == "mlp" else (3, 8, 8), batch=2, repetitions=1)
+    told: list[float] = []
+    found = {r["what"]: r for r in pbpfl_table3.measure(cell, 0, told.append)}
+    assert told == [0.5, 1.0]
+    assert found[UP]["ratio"] == 3.0
+    assert found[DOWN]["pbpfl"] - found[DOWN]["fedavg"] == 4 * (7 if model == "resnet" else 1)  # r_a
+    assert [found[what]["paper_ratio"] for what in (FORWARD, STEP, SERVER, UP)] == [1.005, 2.504, 1.078, 3.0]
+    assert found[MASKS]["ratio"] is None
+    assert all(r["fedavg"] > 0 and r["pbpfl"] > 0 for r in found.values())
+
+
+def test_what_table_3_times_computes_the_same():
+    cell = replace(pbpfl_table3.CELLS[1], shape=(3, 16, 16), batch=8)
+    step = pbpfl_table3.Round(cell, 0)
+    plain, by_hand = step.client("fedavg"), step.plain()
+    assert all(torch.allclose(a[0], b, rtol=1e-3, atol=1e-6) for a, b in zip(plain.values(), by_hand, strict=True))
+    assert torch.equal(step.forward("fedavg"), step.task.outputs(step.state.params, step.batch.x[0]))
+    assert step.forward("pbpfl").shape == (8, 7)
+    steps = {name: combine(1, step.state.params, -1, step.server(name).params) for name in ("fedavg", "pbpfl")}
+    assert pbpfl_precision.relative(steps["pbpfl"], steps["fedavg"]) < 0.01
+
+
+SHORT = (
+    pbpfl_precision.Series("r", "decades", (0.0, 12.0), (("gamma_scale", "1e-12"),)),
+    pbpfl_precision.Series("gamma", "gamma_scale", (1.0, 10.0, 1e4), ()),
+)
+
+
+def test_precision_in_small():
+    found = pbpfl_precision.measure(pbpfl_precision.CELLS[0], Where(), 0, silent, SHORT)
+    narrow, wide, usual, larger, huge = found
+    assert wide["error"] < 4 * narrow["error"] < 1e-5  # twelve decades of r cost nothing
+    assert usual["error"] < larger["error"] / 20  # the digits go with γ²
+    for row in (usual, larger):
+        assert 0.3 < row["error"] / row["predicted"] < 3
+    assert huge["error"] > 1
+    assert [r["marked"] for r in (narrow, wide, usual, huge)] == [0, 0, 0, 1]
+    assert all(r["plain"] == found[0]["plain"] < 1e-6 for r in found)
+
+
+def test_wide_masks_of_a_deep_network_are_no_loss():
+    """Gradients by masked parameters are then so large that their squares overflow in float32."""
+    (wide,) = pbpfl_precision.measure(
+        *(pbpfl_precision.CELLS[2], Where(), 0, silent),
+        (pbpfl_precision.Series("r", "decades", (12.0,), (("gamma_scale", "1e-12"),)),),
+    )
+    assert wide["error"] < 1e-6
+    assert wide["digits_lost"] < 0.1
+    assert wide["marked"] == 0
+
+
+def test_precision_takes_trained_networks():
+    cell = replace(pbpfl_precision.CELLS[0], rounds=20)
+    (fresh,), (trained,) = (
+        pbpfl_precision.measure(c, Where(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
+        for c in (pbpfl_precision.CELLS[0], cell)
+    )
+    assert fresh["plain"] != trained["plain"]
+
+
+def test_the_error_is_relative_to_the_truth():
+    exact = {"a": torch.tensor([3.0, 0.0]).double(), "b": torch.tensor([4.0]).double()}
+    found = {"a": torch.tensor([3.0, 0.5]), "b": torch.tensor([4.0])}
+    assert pbpfl_precision.relative(found, exact) == pytest.approx(0.1)
+
+
+def test_the_picture_shows_all_networks(tmp_path):
+    rows = [
+        {
+            "seed": seed,
+            "network": net,
+            "series": s.title,
+            "value": v,
+            "error": 1e-7 * v + 1e-8,
+            "predicted": v,
+        }
+        for seed in (0, 1)
+        for net in ("a", "b", "c")
+        for s in pbpfl_precision.SERIES
+        for v in s.values
+    ]
+    pbpfl_precision.draw(rows, tmp_path / "all.png")
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+    line = pbpfl_picture.Line([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
+    for n in (1, 3):
+        pbpfl_picture.draw_panels([pbpfl_picture.Panel("x", {"s": line})] * n, 1e-2, tmp_path / f"{n}.png")
+    assert (tmp_path / "1.png").read_bytes() != (tmp_path / "3.png").read_bytes()
+
+
+def test_the_command_writes_rows_and_picture(bench, tmp_path):
+    done = bench("reproduce", "pbpfl/precision", "--only", "mlp 64-50-50-10, at", "--jobs", "1", "--quiet")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
+    rows = json.loads(path.read_text())["rows"]
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.LAWS)
+    assert path.with_suffix(".png").is_file()
+    assert f"Drawn to runs/{path.stem}.png" in done.stdout
+
+
+@pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])
+def test_tables_are_unmasked(monkeypatch, piece):
+    monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
+    first, later = pbpfl_unmask.rows(piece, Where(), 0, silent)
+    assert (first["round"], later["round"]) == (0, 100)
+    assert later["federation"] == piece
+    assert list(later)[2:] == list(pbpfl_unmask.MEASURED)
+    assert later["by broadcasts"] <= 1e-3
+    assert later["unmasked agrees"] >= 0.99
+    assert later["masked agrees"] < 0.99
+
+
+def test_under_adam_broadcasts_of_rounds_before_tell_too(monkeypatch):
+    monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
+    lone = replace(pbpfl_unmask.CELLS[-1], data="diabetes", batch=32)
+    monkeypatch.setattr(pbpfl_unmask, "CELLS", (lone,))
+    first, later = pbpfl_unmask.rows(lone.title, Where(), 0, silent)
+    assert first["by broadcasts"] == pytest.approx(first["by columns"], abs=1e-6)  # of two rounds hardly any bound
+    assert later["by broadcasts"] < 0.5 * later["by columns"]

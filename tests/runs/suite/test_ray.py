@@ -1,0 +1,75 @@
+"""A Ray cluster of two nodes gives what one process gives, and goes on when a node dies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.suite import TINY, contents, planned
+
+from fedarena.core.errors import UserError
+from fedarena.runs.executors import Ray, executor
+from fedarena.runs.suite.run import run_suite
+
+pytest.importorskip("ray", reason='ray is not installed: it is the extra "fedarena[ray]"')
+
+MEMORY = 100 * 2**20
+"""Bytes of each node's object store."""
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes of one slot each, on this machine."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    made.add_node(num_cpus=1, object_store_memory=MEMORY)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def test_two_nodes_give_the_records_of_one_process(cluster: Any, tmp_path: Path, tiny: Path) -> None:
+    suite, plan = planned(TINY, tmp_path)
+    with executor("ray", None, cluster.address) as place:
+        assert place.slots == 2
+        outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place)
+    assert outcome.lost == {}
+    assert contents(tmp_path / "out") == contents(tiny)
+
+
+def test_a_node_that_dies_costs_only_what_was_under_way(cluster: Any, tmp_path: Path, tiny: Path) -> None:
+    suite, plan = planned(TINY, tmp_path)
+    killed = False
+
+    def tell(done: int, total: int, *told: object) -> None:
+        nonlocal killed
+        if done >= 5 and not killed:
+            killed = True
+            cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
+
+    with executor("ray", None, cluster.address) as place:
+        outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place, tell=tell)
+    assert killed
+    assert outcome.lost == {}
+    assert contents(tmp_path / "out") == contents(tiny)
+
+
+def test_without_an_address_it_is_a_cluster_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the environment names another."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with executor("ray", 1) as place:
+        assert isinstance(place, Ray)
+        assert place.slots == 1
+        assert place.submit(os.getpid).result() != os.getpid()
+
+
+def test_an_address_where_nobody_listens_is_told_at_once() -> None:
+    with pytest.raises(UserError, match=r"option 'address' is '127.0.0.1:1', where no Ray cluster answers"):
+        Ray("127.0.0.1:1", None)

@@ -1,0 +1,144 @@
+"""Executors: a call's result or its own error comes back, a dead worker is told apart, nobody is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.fresh_python import run_python
+
+from fedarena.core.errors import UserError, WorkerDied
+from fedarena.records.record import write_atomically
+from fedarena.runs.executors import Executor, Here, Local, Ray, arithmetic, cores, executor
+
+
+def triple(x: int) -> int:
+    return 3 * x
+
+
+def refuse() -> None:
+    raise UserError("option 'x' is 1, allowed: 2")
+
+
+def die() -> None:
+    os._exit(3)
+
+
+def busy(told: Path) -> None:
+    write_atomically(told, str(os.getpid()))
+    time.sleep(600)
+
+
+def parent() -> tuple[int, int]:
+    return os.getpid(), os.getppid()
+
+
+def nearly_zero() -> float:
+    return float((torch.full((64,), 1e-30) * 1e-10).sum())
+
+
+def inside_and_after() -> tuple[int, float, float]:
+    with arithmetic():
+        inside = nearly_zero()
+    return torch.get_num_threads(), inside, nearly_zero()
+
+
+@pytest.fixture(params=["here", "local"])
+def place(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    made: Executor = Here() if request.param == "here" else Local(2)
+    yield made
+    made.stop()
+
+
+def test_results_and_errors_come_back(place: Executor) -> None:
+    assert [place.submit(triple, i).result() for i in range(3)] == [0, 3, 6]
+    with pytest.raises(UserError, match=r"^option 'x' is 1, allowed: 2$"):
+        place.submit(refuse).result()
+    assert place.submit(triple, 5).result() == 15
+
+
+def test_torch_computes_on_one_thread_and_spends_no_time_on_numbers_that_are_nearly_zero(place: Executor) -> None:
+    """Nor does it leave this behind in whoever's process it is."""
+    threads, inside, after = place.submit(inside_and_after).result()
+    assert (threads, inside) == (1, 0.0)
+    assert after == pytest.approx(64e-40, rel=1e-3, abs=0)
+
+
+def test_who_computes_so_already_goes_on_so() -> None:
+    torch.set_flush_denormal(True)
+    try:
+        assert inside_and_after()[2] == 0.0
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_a_dead_worker_is_told_and_replaced() -> None:
+    place = Local(2)
+    with pytest.raises(WorkerDied):
+        place.submit(die).result()
+    assert place.submit(triple, 2).result() == 6
+    place.stop()
+
+
+def test_a_worker_that_is_killed_is_told() -> None:
+    place = Local(2)
+    victim, started_by = place.submit(parent).result()
+    assert started_by == os.getpid()  # by which workers know whom to end with
+    future = place.submit(time.sleep, 600)
+    other, _ = place.submit(parent).result()
+    os.kill(victim if victim != other else other, signal.SIGKILL)
+    with pytest.raises(WorkerDied):
+        future.result()
+    place.stop()
+
+
+def test_stopping_ends_workers_in_whatever_they_do(tmp_path: Path) -> None:
+    place = Local(2)
+    place.submit(busy, tmp_path / "pid")
+    while not (tmp_path / "pid").exists():
+        time.sleep(0.01)
+    pid = (tmp_path / "pid").read_text()
+    place.stop()
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
+        time.sleep(0.01)
+
+
+def test_stopping_what_never_worked_starts_nothing() -> None:
+    place = Local(2)
+    place.stop()
+    assert place._used is None
+
+
+def test_which_executor_is_made() -> None:
+    with executor("local", 1) as one, executor("local", 3) as three, executor("local", None) as every:
+        assert isinstance(one, Here)
+        assert (one.slots, three.slots, every.slots) == (1, 4, cores() + 1 if cores() > 1 else 1)
+        assert isinstance(three, Local)
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"option 'engine' is ray, which is not installed: pip install"):
+        Ray(None, None)
+
+
+def test_a_semaphore_that_an_interrupt_left_half_removed_is_told_to_nobody(tmp_path: Path) -> None:
+    """Registered with loky's tracker and no longer there, as between the two steps of removing it."""
+    code = """
+import sys
+from fedarena.runs.executors import Local
+pool = Local(2)
+assert pool.submit(max, 1, 2).result() == 2
+from joblib.externals.loky.backend import resource_tracker
+resource_tracker.register("/nothing-of-that-name", "semlock")
+assert not any("resource_tracker" in option for option in sys.warnoptions)
+pool.stop()
+"""
+    done = run_python(code, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
