@@ -156,7 +156,7 @@ class DPSGD(FedAvg):
         ups /= self.task.schedule.batch_size
         return shaped(ups, down), [self._kept(up) for up in ups]
 
-    def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
+    def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """As inherited, scaled to a batch of the nominal size."""
         total = many_clients(self.task, down, [Batch(x[None], y[None])], None, self.options.momentum, self.bound)
         return shaped(total[0] / len(y), down)

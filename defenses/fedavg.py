@@ -92,7 +92,7 @@ class FedAvg(Defense):
             return NotApplicable(
                 "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
             )
-        if why := self.no_mean():
+        if why := self.why_not_mean():
             return NotApplicable(why)
         if after is None or not others:
             return NotApplicable(self._why_nothing(threat))

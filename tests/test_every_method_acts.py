@@ -24,7 +24,7 @@ from fedarena.core.tensors import rows
 from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
@@ -139,7 +139,7 @@ VICTIMS: dict[str, tuple[str, str, int, str]] = {
 def test_a_poisoning_attack_breaks_what_it_was_made_against(name: str) -> None:
     defense, whole, corrupted, partition = VICTIMS.get(name, ("fedavg", name, 8, "iid"))
     attack = compose.parse_attack(whole)
-    knows: Knowledge = "omniscient" if "omniscient" in compose.knowledge(attack) else "own"
+    knows: Knowledge = "omniscient" if "omniscient" in compose.knowledge_levels(attack) else "own"
     assert integrity(defense, attack, knows, corrupted, partition) < 0.9
 
 
@@ -191,7 +191,7 @@ def test_mimic_copies_one_honest_client_and_no_other() -> None:
     built, attack = build(problem, 0), compose.parse_attack("mimic", {"warmup": str(warmup)})
     defense = compose.make_defense(MethodSpec("fedavg"), built.task)
     adversary = Adversary(
-        compose.make_poisoning(attack, ground_of(built, defense, "omniscient")), frozenset(built.corrupted), Rng(1)
+        compose.make_poisoning(attack, knowledge_of(built, defense, "omniscient")), frozenset(built.corrupted), Rng(1)
     )
     run = federation.run(defense, built, Rng(0).child("federation"), watch=range(rounds), adversary=adversary)
     copied = []

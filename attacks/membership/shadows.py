@@ -17,7 +17,7 @@ import torch
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import WhiteBox
-from fedarena.contracts.poisoning import Ground, Samples
+from fedarena.contracts.poisoning import AttackerKnowledge, Samples
 from fedarena.contracts.view import InitialLaw, Population
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
@@ -44,8 +44,8 @@ def shadows(
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
         init = law(task.model, stream.child("init").torch())
-        ground = Ground(task, protocol, len(task.sizes), 0, data, "own", init)
-        problem, defense = simulated(ground, 0, stream.child("problem")), protocol
+        knowledge = AttackerKnowledge(task, protocol, len(task.sizes), 0, data, "own", init)
+        problem, defense = simulated(knowledge, 0, stream.child("problem")), protocol
         if plain:
             problem = merged(problem)
             defense = make_defense(MethodSpec(PLAIN), problem.task)

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 from fedarena.attacks.cards.alie import Options
 from fedarena.attacks.poisoning.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -23,13 +23,13 @@ class ALIE(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.alie.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    knowledge_levels = ("own", "omniscient")
     tunes = {"z": (0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
 
     @property
     def z(self) -> float | None:
         """The one that is set, else the paper's."""
-        return self.options.z if self.options.z is not None else z_max(self.ground.clients, self.ground.corrupted)
+        return self.options.z if self.options.z is not None else z_max(self.knowledge.clients, self.knowledge.corrupted)
 
     @property
     def strengths(self) -> dict[str, float]:
@@ -37,7 +37,7 @@ class ALIE(Poisoning):
         return {"z": z} if self.options.z is None and z is not None else {}
 
     def applies(self) -> NotApplicable | None:
-        n, m, z = self.ground.clients, self.ground.corrupted, self.z
+        n, m, z = self.knowledge.clients, self.knowledge.corrupted, self.z
         if self.options.tune > 1:
             z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
         if z is None:
@@ -49,12 +49,12 @@ class ALIE(Poisoning):
             return NotApplicable(
                 f"with {m} of {n} clients the paper's z is {z:.2f}, which does no harm: set z, or tune=2 or more"
             )
-        return needs_two(self.ground, "the standard deviation")
+        return needs_two(self.knowledge, "the standard deviation")
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        mean, deviation = mean_and_deviation(honest_rows(self.ground, sight))
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        mean, deviation = mean_and_deviation(honest_rows(self.knowledge, view))
         z = self.z or 0.0  # undefined only where one is tuned, and this is the first that is tried
-        return same(mean - z * deviation, sight), memory
+        return same(mean - z * deviation, view), memory
 
 
 def z_max(n: int, m: int) -> float | None:

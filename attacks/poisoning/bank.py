@@ -42,7 +42,7 @@ from fedarena.attacks.cards.bank import Options
 from fedarena.attacks.poisoning.classes import require_classes
 from fedarena.attacks.poisoning.gaussianize import gaussianize
 from fedarena.attacks.poisoning.rank_map import NO_NOISE
-from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
@@ -56,25 +56,25 @@ class Bank(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.bank.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    knowledge_levels = ("own", "omniscient")
     tunes_begin = True
     tunes = {"turn": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)}  # noqa: RUF012  (a ClassVar of the base)
 
-    def __init__(self, options: Any, ground: Ground) -> None:
-        super().__init__(options, ground)
+    def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
+        super().__init__(options, knowledge)
         if self.options.tune and self.options.tune_rounds:
             raise UserError(
                 f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
                 "may end before the strike"
             )
-        if self.options.decoys >= ground.corrupted:
+        if self.options.decoys >= knowledge.corrupted:
             raise UserError(
                 f"attack bank: option 'decoys' is {self.options.decoys}, allowed: fewer than option 'corrupted', which "
-                f"is {ground.corrupted}, or nobody strikes"
+                f"is {knowledge.corrupted}, or nobody strikes"
             )
         if self.options.strike != "ascent":
-            require_classes(ground, "bank", f"option 'strike' is {self.options.strike}")
-        noisy, disguise = ground.defense.noise_std > 0, self.options.disguise
+            require_classes(knowledge, "bank", f"option 'strike' is {self.options.strike}")
+        noisy, disguise = knowledge.defense.noise_std > 0, self.options.disguise
         self.disguise = {True: "rank", False: "plain"}[noisy] if disguise == "auto" else disguise
         if self.disguise == "rank" and self.options.strength > 1:
             raise UserError(
@@ -89,17 +89,17 @@ class Bank(Poisoning):
             )
 
     def applies(self) -> NotApplicable | None:
-        if self.disguise in ("rank", "noise") and not self.ground.defense.noise_std > 0:
+        if self.disguise in ("rank", "noise") and not self.knowledge.defense.noise_std > 0:
             return NotApplicable(NO_NOISE)
         return None
 
     def begins_after(self, first: int) -> int:
-        rounds = range(first, self.ground.task.schedule.rounds)
-        return next((t for t in rounds if self.strikes(t)), self.ground.task.schedule.rounds)
+        rounds = range(first, self.knowledge.task.schedule.rounds)
+        return next((t for t in rounds if self.strikes(t)), self.knowledge.task.schedule.rounds)
 
     def strikes(self, round: int) -> bool:
         """Whether this round is one of the harmful ones."""
-        since = round - self.ground.task.schedule.at(self.options.turn)
+        since = round - self.knowledge.task.schedule.at(self.options.turn)
         burn, bank = self.options.burn_rounds, self.options.bank_rounds
         return since >= 0 and (not burn or since % (burn + bank) < burn)
 
@@ -111,64 +111,66 @@ class Bank(Poisoning):
         """Whether noise of the attacker's own is part of an upload."""
         return self.disguise == "noise" or (self.disguise == "rank" and self.options.strength < 1)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
-        v, like, generator = self._direction(sight, x, y), row(sight.own, 0), rng.child("noise").torch()
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        x, y = self.knowledge.data.draw(self.options.samples, rng.child("samples"))
+        v, like, generator = self._direction(view, x, y), row(view.own, 0), rng.child("noise").torch()
         z = None
         if self._draws_noise:
-            z, memory = self._noise(v, sight, memory, generator)
+            z, memory = self._noise(v, view, memory, generator)
         if self.disguise == "rank":
-            sent = self._ranked(v, z, sight.size, generator)
+            sent = self._ranked(v, z, view.size, generator)
         else:
             length = (
-                rows(sight.own).norm(dim=1).mean()
+                rows(view.own).norm(dim=1).mean()
                 if self.disguise == "plain"
-                else flatten(self.ground.defense.noiseless(sight.down, x[:1], y[:1])).norm()
+                else flatten(self.knowledge.defense.expected_upload(view.down, x[:1], y[:1])).norm()
             )
-            sent = (self.options.strength * length * v).repeat(sight.size, 1)
+            sent = (self.options.strength * length * v).repeat(view.size, 1)
             if z is not None:
-                sent = sent + self.ground.defense.noise_std * z
-        if self.options.decoys and self.strikes(sight.round):
-            sent = _behind(sent, min(self.options.decoys, sight.size - 1), rng.child("decoys").torch())
+                sent = sent + self.knowledge.defense.noise_std * z
+        if self.options.decoys and self.strikes(view.round):
+            sent = _behind(sent, min(self.options.decoys, view.size - 1), rng.child("decoys").torch())
         return shaped(sent, like), memory
 
-    def _direction(self, sight: Sight, x: Tensor, y: Tensor) -> Tensor:
+    def _direction(self, view: RoundView, x: Tensor, y: Tensor) -> Tensor:
         """v, of length 1. Omniscient attackers add the mean honest upload, as far as it is no noise."""
-        sign = -1.0 if self.strikes(sight.round) else 1.0
+        sign = -1.0 if self.strikes(view.round) else 1.0
         if sign < 0 and self.options.strike != "ascent":
-            v = self._gradient(sight, x, (y + 1) % self.ground.task.n_classes)
+            v = self._gradient(view, x, (y + 1) % self.knowledge.task.n_classes)
             if self.options.strike == "sideways":
-                right = self._gradient(sight, x, y)
+                right = self._gradient(view, x, y)
                 v = _unit(_unit(v - (v @ right) * right) + self.options.tilt * right)
         else:
-            v = sign * self._gradient(sight, x, y)
-        if sight.honest_clients:
-            seen = rows(sight.honest)
+            v = sign * self._gradient(view, x, y)
+        if view.honest_clients:
+            seen = rows(view.honest)
             mean = seen.mean(0)
-            noise = self.ground.defense.noise_std**2 * mean.numel() / len(seen)
+            noise = self.knowledge.defense.noise_std**2 * mean.numel() / len(seen)
             signal = float((1 - noise / mean.square().sum().clamp_min(1e-30)).clamp_min(0))
             v = v + sign * signal * _unit(mean)
         return _unit(v)
 
-    def _gradient(self, sight: Sight, x: Tensor, y: Tensor) -> Tensor:
+    def _gradient(self, view: RoundView, x: Tensor, y: Tensor) -> Tensor:
         """∇L, of length 1, where the broadcast is the model in clear and clients send gradients.
 
         That is what the second stage compares with; the mean of bounded per-sample gradients, which a client of a DP
         protocol would send, scores less. Elsewhere what a client would send.
         """
-        task, down, init = self.ground.task, sight.down, self.ground.init
+        task, down, init = self.knowledge.task, view.down, self.knowledge.init
         clear = {name: t.shape for name, t in down.items()} == {name: t.shape for name, t in init.items()}
         if not (clear and task.schedule.fedsgd):
-            return _unit(flatten(self.ground.defense.noiseless(down, x, y)))
+            return _unit(flatten(self.knowledge.defense.expected_upload(down, x, y)))
         return _unit(flatten(torch.func.grad(task.loss)(dict(down), x, y)))
 
-    def _noise(self, like: Tensor, sight: Sight, memory: Tensors, generator: torch.Generator) -> tuple[Tensor, Tensors]:
+    def _noise(
+        self, like: Tensor, view: RoundView, memory: Tensors, generator: torch.Generator
+    ) -> tuple[Tensor, Tensors]:
         """N(0, I) [f_t, d]; with `cancel` minus that of a colluder's last round, where it is still `owed`."""
-        z = torch.randn(sight.size, len(like), generator=generator).to(like)
+        z = torch.randn(view.size, len(like), generator=generator).to(like)
         if not self.options.cancel:
             return z, memory
-        owed = memory.get("owed", z.new_zeros(self.ground.clients, len(like)))
-        members = torch.tensor(sight.clients, device=z.device)
+        owed = memory.get("owed", z.new_zeros(self.knowledge.clients, len(like)))
+        members = torch.tensor(view.clients, device=z.device)
         due = owed[members]
         pays = due.any(dim=1, keepdim=True)
         z = torch.where(pays, -due, z)
@@ -176,7 +178,7 @@ class Bank(Poisoning):
 
     def _ranked(self, v: Tensor, z: Tensor | None, size: int, generator: torch.Generator) -> Tensor:
         """The rank map of v, or of v among noise z [f_t, d]: [f_t, d]. One row for all unless something is drawn."""
-        std, form, a = self.ground.defense.noise_std, self.options.form, self.options.strength
+        std, form, a = self.knowledge.defense.noise_std, self.options.form, self.options.strength
         if z is not None:
             v = a * gaussianize(v, 1.0, "quantiles", generator) + (1 - a * a) ** 0.5 * z
         elif form == "sample":

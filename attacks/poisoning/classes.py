@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fedarena.contracts.poisoning import Ground
+from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core.errors import UserError
 
 
-def require_classes(ground: Ground, attack: str, what: str = "") -> None:
+def require_classes(knowledge: AttackerKnowledge, attack: str, what: str = "") -> None:
     """Refuse data whose labels are numbers to an attack that puts one class in another's place.
 
     Args:
@@ -15,6 +15,6 @@ def require_classes(ground: Ground, attack: str, what: str = "") -> None:
     Raises:
         UserError: naming the attack and the kind of data.
     """
-    if not ground.task.n_classes:
+    if not knowledge.task.n_classes:
         said = f"{what}, but " if what else ""
         raise UserError(f"attack {attack}: {said}the data set's labels are numbers, allowed: a data set with classes")

@@ -11,7 +11,7 @@ import math
 import torch
 
 from fedarena.attacks.cards.delayed import Options
-from fedarena.contracts.poisoning import Around, Sight
+from fedarena.contracts.poisoning import Around, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.problem.batch import Batch
@@ -21,16 +21,16 @@ class Delayed(Around):
     """The attack; see the module's docstring and `fedarena.attacks.cards.delayed.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    knowledge_levels = ("own", "omniscient")
     tunes_begin = True
     tunes = {"start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)}  # noqa: RUF012  (a ClassVar of the base)
 
     def begins_after(self, first: int) -> int:
-        return self.inner.begins_after(max(first, math.ceil(self.ground.task.schedule.at(self.options.start))))
+        return self.inner.begins_after(max(first, math.ceil(self.knowledge.task.schedule.at(self.options.start))))
 
     def waits(self, round: int) -> bool:
         """Whether the colluders still behave in this round."""
-        return round < self.ground.task.schedule.at(self.options.start)
+        return round < self.knowledge.task.schedule.at(self.options.start)
 
     def culminates(self, round: int) -> bool:
         return not self.waits(round) and self.inner.culminates(round)
@@ -38,10 +38,10 @@ class Delayed(Around):
     def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
         return batch if self.waits(round) else self.inner.batch(batch, round, rng)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        if not self.waits(sight.round):
-            return self.inner.craft(sight, memory, rng)
-        if not sight.honest_clients:
-            return sight.own, memory
-        chosen = torch.randint(len(sight.honest_clients), (sight.size,), generator=rng.torch())
-        return {name: t[chosen.to(t.device)] for name, t in sight.honest.items()}, memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        if not self.waits(view.round):
+            return self.inner.craft(view, memory, rng)
+        if not view.honest_clients:
+            return view.own, memory
+        chosen = torch.randint(len(view.honest_clients), (view.size,), generator=rng.torch())
+        return {name: t[chosen.to(t.device)] for name, t in view.honest.items()}, memory

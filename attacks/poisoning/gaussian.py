@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from fedarena.attacks.cards.gaussian import CLASSICAL, Options
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped
 
@@ -25,15 +25,15 @@ class Gaussian(Poisoning):
         """s."""
         if self.options.std is not None:
             return self.options.std
-        return self.ground.defense.noise_std or CLASSICAL
+        return self.knowledge.defense.noise_std or CLASSICAL
 
     @property
     def strengths(self) -> dict[str, float]:
         return {"std": self.std} if self.options.std is None else {}
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         # An upload need not look like the broadcast; one of a single sample shows names and shapes.
-        like = self.ground.defense.noiseless(sight.down, *self.ground.data.draw(1, rng.child("shape")))
+        like = self.knowledge.defense.expected_upload(view.down, *self.knowledge.data.draw(1, rng.child("shape")))
         flat = flatten(like)
-        noise = torch.randn(sight.size, len(flat), generator=rng.child("noise").torch()).to(flat)
+        noise = torch.randn(view.size, len(flat), generator=rng.child("noise").torch()).to(flat)
         return shaped(self.std * noise, like), memory

@@ -9,20 +9,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.contracts.poisoning import Ground, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, RoundView
 from fedarena.core.tensors import Tensors, row, rows, shaped
 from fedarena.core.threat import NotApplicable
 
 
-def honest_rows(ground: Ground, sight: Sight) -> Tensor:
+def honest_rows(knowledge: AttackerKnowledge, view: RoundView) -> Tensor:
     """Uploads [n, d], n ≥ 1: the honest ones when omniscient and any took part, else the attacker's own."""
-    seen = rows(sight.honest) if ground.knows == "omniscient" else None
-    return rows(sight.own) if seen is None or not len(seen) else seen
+    seen = rows(view.honest) if knowledge.knows == "omniscient" else None
+    return rows(view.own) if seen is None or not len(seen) else seen
 
 
-def all_rows(sight: Sight) -> Tensor:
+def all_rows(view: RoundView) -> Tensor:
     """Every upload [n, d] of the round that the attacker knows, as if nobody attacked."""
-    parts = [sight.own, sight.honest] if sight.honest else [sight.own]
+    parts = [view.own, view.honest] if view.honest else [view.own]
     return torch.cat([rows(part) for part in parts])
 
 
@@ -31,14 +31,14 @@ def mean_and_deviation(x: Tensor) -> tuple[Tensor, Tensor]:
     return x.mean(0), x.std(0, correction=0)
 
 
-def same(vector: Tensor, sight: Sight) -> Tensors:
+def same(vector: Tensor, view: RoundView) -> Tensors:
     """One upload [d], sent by every colluder: [f_t, ...]."""
-    return shaped(vector.repeat(sight.size, 1), row(sight.own, 0))
+    return shaped(vector.repeat(view.size, 1), row(view.own, 0))
 
 
-def needs_two(ground: Ground, what: str) -> NotApplicable | None:
+def needs_two(knowledge: AttackerKnowledge, what: str) -> NotApplicable | None:
     """Why an attack that rests on how uploads spread cannot start with one corrupted client and its own data."""
-    if ground.knows == "own" and ground.corrupted < 2:
+    if knowledge.knows == "own" and knowledge.corrupted < 2:
         return NotApplicable(
             f"with knows=own {what} is taken over the corrupted clients' own uploads, and there is only 1: needs 2"
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fedarena.attacks.cards.ipm import Options
 from fedarena.attacks.poisoning.honest_estimate import honest_rows, same
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 
@@ -18,9 +18,9 @@ class IPM(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.ipm.Options`."""
 
     options: Options
-    knowledge = ("own", "omniscient")
+    knowledge_levels = ("own", "omniscient")
     tunes = {"epsilon": (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
     only_length = ("epsilon",)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return same(-self.options.epsilon * honest_rows(self.ground, sight).mean(0), sight), memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return same(-self.options.epsilon * honest_rows(self.knowledge, view).mean(0), view), memory

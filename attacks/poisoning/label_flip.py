@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedarena.attacks.cards.label_flip import Options
 from fedarena.attacks.poisoning.classes import require_classes
-from fedarena.contracts.poisoning import Ground, Poisoning
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.rng import Rng
 from fedarena.problem.batch import Batch
 
@@ -22,20 +22,20 @@ class LabelFlip(Poisoning):
 
     options: Options
 
-    def __init__(self, options: Options, ground: Ground) -> None:
+    def __init__(self, options: Options, knowledge: AttackerKnowledge) -> None:
         """Raises UserError where the labels are numbers."""
-        super().__init__(options, ground)
-        require_classes(ground, "label-flip")
+        super().__init__(options, knowledge)
+        require_classes(knowledge, "label-flip")
 
     def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
         if self.options.samples == "one":
-            x, y = self.ground.data.draw(1, rng.child("sample"))
+            x, y = self.knowledge.data.draw(1, rng.child("sample"))
             batch = Batch(x[None], y[None])
         return Batch(batch.x, self.flip(batch.y, rng.child("labels")))
 
     def flip(self, y: Tensor, rng: Rng) -> Tensor:
         """Classes of any shape → other classes: mirrored, or each of the others alike likely."""
-        classes = self.ground.task.n_classes
+        classes = self.knowledge.task.n_classes
         if self.options.labels == "reverse":
             return classes - 1 - y
         return (y + torch.randint(1, classes, y.shape, generator=rng.torch()).to(y.device)) % classes

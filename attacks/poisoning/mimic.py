@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 
 from fedarena.attacks.cards.mimic import Options
 from fedarena.attacks.poisoning.honest_estimate import same
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 
@@ -28,22 +28,22 @@ class Mimic(Poisoning):
     """
 
     options: Options
-    knowledge = ("omniscient",)
+    knowledge_levels = ("omniscient",)
 
     def begins_after(self, first: int) -> int:
         return first + self.options.warmup
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        if not sight.honest_clients:
-            return sight.own, memory
-        x = rows(sight.honest)
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        if not view.honest_clients:
+            return view.own, memory
+        x = rows(view.honest)
         # A protocol may change the length of its uploads from round to round: then what was learned says nothing.
         if not memory or len(memory["mean"]) != x.shape[1]:
             memory = self._start(x, rng)
-        clients = torch.tensor(sight.honest_clients, device=x.device)
+        clients = torch.tensor(view.honest_clients, device=x.device)
         if int(memory["rounds"]) < self.options.warmup:
-            return sight.own, self._learn(x, clients, memory)
-        return same(x[memory["score"][clients].abs().argmax()], sight), memory
+            return view.own, self._learn(x, clients, memory)
+        return same(x[memory["score"][clients].abs().argmax()], view), memory
 
     def _start(self, x: Tensor, rng: Rng) -> Tensors:
         z = torch.randn(x.shape[1], generator=rng.child("direction").torch()).to(x)
@@ -51,7 +51,7 @@ class Mimic(Poisoning):
             "rounds": torch.tensor(0),
             "mean": torch.zeros_like(z),
             "direction": normalize(z, dim=0),
-            "score": x.new_zeros(self.ground.clients),
+            "score": x.new_zeros(self.knowledge.clients),
         }
 
     def _learn(self, x: Tensor, clients: Tensor, memory: Tensors) -> Tensors:

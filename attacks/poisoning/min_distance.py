@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.poisoning.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -26,7 +26,7 @@ class MinDistance(Poisoning):
     """Every colluder sends μ + γ p with the largest γ that a constraint allows. A subclass writes the constraint."""
 
     options: Any
-    knowledge = ("own", "omniscient")
+    knowledge_levels = ("own", "omniscient")
     bounds: ClassVar[str]
     """What the constraint bounds, which takes two uploads."""
 
@@ -35,13 +35,13 @@ class MinDistance(Poisoning):
         """γ; 0 where p is 0. x: honest uploads [n, d]. p: [d]."""
 
     def applies(self) -> NotApplicable | None:
-        return needs_two(self.ground, self.bounds)
+        return needs_two(self.knowledge, self.bounds)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        x = honest_rows(self.ground, sight)
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        x = honest_rows(self.knowledge, view)
         mean, deviation = mean_and_deviation(x)
         p = direction(mean, deviation, self.options.perturbation)
-        return same(mean + self.step(x, p) * p, sight), memory
+        return same(mean + self.step(x, p) * p, view), memory
 
 
 def direction(mean: Tensor, deviation: Tensor, kind: str) -> Tensor:

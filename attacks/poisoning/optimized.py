@@ -18,7 +18,7 @@ from typing import Any
 from fedarena.attacks.cards.optimized import Options
 from fedarena.attacks.poisoning import fang
 from fedarena.attacks.poisoning.honest_estimate import all_rows, honest_rows, needs_two, same
-from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, shaped
@@ -29,11 +29,11 @@ class Optimized(Poisoning):
     """The attack; see the module's docstring and `fedarena.attacks.cards.optimized.Options`."""
 
     options: Options
-    knowledge = ("omniscient", "own")
+    knowledge_levels = ("omniscient", "own")
     tunes = {"lam": (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
 
-    def __init__(self, options: Any, ground: Ground) -> None:
-        super().__init__(options, ground)
+    def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
+        super().__init__(options, knowledge)
         if self.options.against != "eq10" and self.options.tune:
             raise UserError(
                 f"attack optimized: option 'tune' is {self.options.tune}, allowed with against="
@@ -45,44 +45,45 @@ class Optimized(Poisoning):
         """λ = M/√B − 1 where all take part; with fewer, craft reckons with those that do."""
         if self.options.against != "eq10" or self.options.lam is not None:
             return {}
-        corrupted = self.ground.corrupted
-        return {"lam": corrupted / math.sqrt(self.ground.clients - corrupted) - 1}
+        corrupted = self.knowledge.corrupted
+        return {"lam": corrupted / math.sqrt(self.knowledge.clients - corrupted) - 1}
 
     def applies(self) -> NotApplicable | None:
-        against, ground = self.options.against, self.ground
+        against, knowledge = self.options.against, self.knowledge
         if against == "trimmed-mean":
-            return needs_two(ground, "the standard deviation")
-        if ground.knows == "own":
+            return needs_two(knowledge, "the standard deviation")
+        if knowledge.knows == "own":
             return NotApplicable(f"against={against} needs the honest uploads: knows=omniscient, not own")
         if against == "eq10":
-            honest = ground.clients - ground.corrupted
+            honest = knowledge.clients - knowledge.corrupted
             chosen = self.options.lam is not None or self.options.tune > 1
-            if ground.corrupted <= math.sqrt(honest) and not chosen:
+            if knowledge.corrupted <= math.sqrt(honest) and not chosen:
                 return NotApplicable(
-                    f"Eq. 10 needs more colluders than √(honest clients): {ground.corrupted} ≤ √{honest} = "
+                    f"Eq. 10 needs more colluders than √(honest clients): {knowledge.corrupted} ≤ √{honest} = "
                     f"{math.sqrt(honest):.2f}: set lam, or tune=2 or more"
                 )
             return None
-        n, f = ground.task.participants, ground.task.expected
+        n, f = knowledge.task.participants, knowledge.task.expected
         if n < 2 * f + 3:
             return NotApplicable(f"Krum is not defined for {n} uploads of which {f} are expected to be corrupted")
-        if ground.clients < 2 * ground.corrupted + 2:
+        if knowledge.clients < 2 * knowledge.corrupted + 2:
             return NotApplicable(
-                f"the bound on λ needs m ≥ 2c + 2: {ground.clients} clients of which {ground.corrupted} are corrupted"
+                f"the bound on λ needs m ≥ 2c + 2: {knowledge.clients} clients of which "
+                f"{knowledge.corrupted} are corrupted"
             )
         return None
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        known, generator = honest_rows(self.ground, sight), rng.torch()
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        known, generator = honest_rows(self.knowledge, view), rng.torch()
         if self.options.against == "eq10":
-            colluders, lam = sight.size, self.options.lam
+            colluders, lam = view.size, self.options.lam
             factor = 1 / math.sqrt(len(known)) if lam is None else (1 + lam) / colluders
-            return same(-factor * known.sum(0), sight), memory
+            return same(-factor * known.sum(0), view), memory
         if self.options.against == "krum":
-            found = fang.against_krum(known, all_rows(sight), sight.size, self.ground.task.expected)
-            return sight.own if found is None else same(found, sight), memory
-        if self.ground.knows == "own":
-            sent = fang.against_trimmed_mean_partial(known, sight.size, generator)
+            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.expected)
+            return view.own if found is None else same(found, view), memory
+        if self.knowledge.knows == "own":
+            sent = fang.against_trimmed_mean_partial(known, view.size, generator)
         else:
-            sent = fang.against_trimmed_mean(known, all_rows(sight), sight.size, generator)
-        return shaped(sent, row(sight.own, 0)), memory
+            sent = fang.against_trimmed_mean(known, all_rows(view), view.size, generator)
+        return shaped(sent, row(view.own, 0)), memory

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.attacks.cards.pixel_trigger import Options
 from fedarena.attacks.poisoning.classes import require_classes
-from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
@@ -26,11 +26,11 @@ class PixelTrigger(Poisoning):
     tunes = {"scale": (1.0, 2.0, 5.0, 10.0, 20.0)}  # noqa: RUF012  (a ClassVar of the base)
     only_length = ("scale",)
 
-    def __init__(self, options: Options, ground: Ground) -> None:
+    def __init__(self, options: Options, knowledge: AttackerKnowledge) -> None:
         """Raises UserError for a target that is no class, or a patch that covers the image."""
-        super().__init__(options, ground)
-        require_classes(ground, "pixel-trigger")
-        classes, sides = ground.task.n_classes, ground.task.input_shape[1:]
+        super().__init__(options, knowledge)
+        require_classes(knowledge, "pixel-trigger")
+        classes, sides = knowledge.task.n_classes, knowledge.task.input_shape[1:]
         if options.target >= classes:
             raise UserError(
                 f"attack pixel-trigger: option 'target' is {options.target}, allowed: 0 to {classes - 1} with "
@@ -43,7 +43,7 @@ class PixelTrigger(Poisoning):
             )
 
     def applies(self) -> NotApplicable | None:
-        shape = self.ground.task.input_shape
+        shape = self.knowledge.task.input_shape
         return (
             None if len(shape) == 3 else NotApplicable(f"inputs of shape {shape} are no images: no place for a patch")
         )
@@ -54,8 +54,8 @@ class PixelTrigger(Poisoning):
         x = torch.where(chosen[..., None, None, None], self.patched(batch.x), batch.x)
         return Batch(x, batch.y.masked_fill(chosen, self.options.target))
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return scale(self.options.scale, sight.own), memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return scale(self.options.scale, view.own), memory
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         return self.patched(x), self.options.target

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fedarena.attacks.cards.rank_map import Options
 from fedarena.attacks.poisoning.gaussianize import gaussianize
-from fedarena.contracts.poisoning import Around, Sight
+from fedarena.contracts.poisoning import Around, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, rows, shaped
 from fedarena.core.threat import NotApplicable
@@ -27,9 +27,9 @@ class RankMap(Around):
     keeps_length = False
 
     def applies(self) -> NotApplicable | None:
-        return super().applies() if self.ground.defense.noise_std > 0 else NotApplicable(NO_NOISE)
+        return super().applies() if self.knowledge.defense.noise_std > 0 else NotApplicable(NO_NOISE)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        sent, memory = self.inner.craft(sight, memory, rng.child("inner"))
-        std, generator = self.ground.defense.noise_std, rng.child("rank-map").torch()
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        sent, memory = self.inner.craft(view, memory, rng.child("inner"))
+        std, generator = self.knowledge.defense.noise_std, rng.child("rank-map").torch()
         return shaped(gaussianize(rows(sent), std, self.options.form, generator), row(sent, 0)), memory

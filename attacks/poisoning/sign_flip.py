@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedarena.attacks.cards.sign_flip import Options
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
 
@@ -15,5 +15,5 @@ class SignFlip(Poisoning):
     tunes = {"scale": (0.5, 1.0, 2.0, 4.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
     only_length = ("scale",)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return scale(-self.options.scale, sight.own), memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return scale(-self.options.scale, view.own), memory

@@ -16,7 +16,7 @@ from torch.func import grad
 
 from fedarena.attacks.cards.steer import Options
 from fedarena.attacks.poisoning.classes import require_classes
-from fedarena.contracts.poisoning import Ground, Poisoning, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import NotApplicable
@@ -33,14 +33,14 @@ class Steer(Poisoning):
     tunes = {"strength": (1.0, 4.0, 16.0, 64.0)}  # noqa: RUF012  (a ClassVar of the base)
     only_length = ("strength",)
 
-    def __init__(self, options: Options, ground: Ground) -> None:
+    def __init__(self, options: Options, knowledge: AttackerKnowledge) -> None:
         """Raises UserError for target=flip where the labels are numbers."""
-        super().__init__(options, ground)
+        super().__init__(options, knowledge)
         if options.target == "flip":
-            require_classes(ground, "steer", "option 'target' is flip")
+            require_classes(knowledge, "steer", "option 'target' is flip")
 
     def applies(self) -> NotApplicable | None:
-        defense = self.ground.defense
+        defense = self.knowledge.defense
         if not isinstance(defense, Baffle):
             return NotApplicable("no shared perturbations: uploads are not loss differences along known directions")
         if not defense.task.schedule.fedsgd:
@@ -53,19 +53,19 @@ class Steer(Poisoning):
             return NotApplicable("with downlink=scalars this attack, which keeps no model, is not sent one")
         return None
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        defense = self.ground.defense
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        defense = self.knowledge.defense
         assert isinstance(defense, Baffle)
-        wanted = flatten(scale(self.options.strength, self._target(sight.down, rng)))
-        z = islice(directions(int(sight.down[SEED]), defense.n), defense.options.directions)
+        wanted = flatten(scale(self.options.strength, self._target(view.down, rng)))
+        z = islice(directions(int(view.down[SEED]), defense.n), defense.options.directions)
         halves = 2.0 if defense.options.scheme == "central" else 1.0
         u = torch.stack([one.to(wanted) @ wanted for one in z]) * (halves * defense.options.sigma)
-        return {DIFFERENCES: u.repeat(sight.size, 1)}, memory
+        return {DIFFERENCES: u.repeat(view.size, 1)}, memory
 
     def _target(self, down: Tensors, rng: Rng) -> Tensors:
         """g*, named and shaped like the parameters."""
-        task = self.ground.task
-        x, y = self.ground.data.draw(self.options.samples, rng.child("samples"))
+        task = self.knowledge.task
+        x, y = self.knowledge.data.draw(self.options.samples, rng.child("samples"))
         params = {name: down[name] for name, _ in task.model.named_parameters()}
         if self.options.target == "flip":
             y = task.n_classes - 1 - y

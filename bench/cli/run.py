@@ -133,7 +133,7 @@ def plan(args: argparse.Namespace) -> list[GroupSpec]:
 
     methods = list(dict.fromkeys((defense, MethodSpec(compose.PLAIN))))
     if issubclass(made, Poisoning):
-        whom = poisoning_threats(args, attacks, compose.knowledge(attack))
+        whom = poisoning_threats(args, attacks, compose.knowledge_levels(attack))
         clean = [replace(group(m, None, (), seed), probe=attack) for seed in seeds for m in methods]
         return clean + [group(m, attack, (threat,), seed) for seed in seeds for m in methods for threat in whom]
     for name in ("knows", "corrupted"):

@@ -159,7 +159,7 @@ class Defense(ABC):
         """The server's learning rate on the direction."""
         return self.task.schedule.step_size
 
-    def no_mean(self) -> str:
+    def why_not_mean(self) -> str:
         """Why a client that attacks the others' mean has nothing to start from; empty where the server takes a mean, as
         most rules do that expect nobody to be corrupted, be it of one upload."""
         n, f = self.task.participants, self.task.expected
@@ -200,7 +200,9 @@ class Defense(ABC):
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         """One client's upload and its memory for its next round. Pure; differentiable in `batch`."""
 
-    def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+    def client_low_memory(
+        self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors
+    ) -> tuple[Tensors, Tensors]:
         """`client` in the form that takes the least memory: its peak is part of the cost
         (`fedarena.federation.client_memory`)."""
         return self.client(down, batch, memory, noise)
@@ -265,23 +267,23 @@ class Defense(ABC):
         """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
         return nbytes(ups)
 
-    def witness(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
-        """What the harness, which sees the work of clients, counts of a round for `marks`, and no party learns.
+    def diagnostics(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
+        """What the harness, which sees the work of clients, counts of a round for `warnings`, and no party learns.
 
         Args:
             batch, noise: of the first client that computed. ups: of all, before they are summed in secret.
         """
         return {}
 
-    def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         """What must stand beside every number of a run, such as that something in it was simulated.
 
         Args:
-            verdicts: `State.verdict` after each round, with what `witness` counted.
+            verdicts: `State.verdict` after each round, with what `diagnostics` counted.
         """
         return ()
 
-    def noiseless(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
+    def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """What a client with these samples [n, ...] would send in this round, without noise and memory."""
         schedule = self.task.schedule
         b = len(y) if schedule.fedsgd else min(schedule.batch_size, len(y))
@@ -294,7 +296,7 @@ class Defense(ABC):
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         assert state.auxiliary is not None
-        return flatten(self.noiseless(sent.down, *state.auxiliary.images()))
+        return flatten(self.expected_upload(sent.down, *state.auxiliary.images()))
 
     @abstractmethod
     def readings(
@@ -304,7 +306,7 @@ class Defense(ABC):
 
         Args:
             threat: the party and its form.
-            seen: the rounds that the party saw, already cut to its sight.
+            seen: the rounds that the party saw, already cut to what it can see.
             victims: rounds whose samples the attack is after.
 
         Returns:
@@ -320,7 +322,7 @@ class Defense(ABC):
         found = self.readings(threat, seen, victims)
         if isinstance(found, NotApplicable) or self.secure is None or self.secure.repeat == 1:
             return found
-        if threat.form == "paper" or not threat.sight.ups or any(r.name == shared_mask.NAME for r in found):
+        if threat.form == "paper" or not threat.visibility.ups or any(r.name == shared_mask.NAME for r in found):
             return found
         return [*found, *shared_mask.readings(self, threat, seen, victims)]
 

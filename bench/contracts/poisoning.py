@@ -54,7 +54,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Ground:
+class AttackerKnowledge:
     """What the corrupted clients know before the first round. They collude.
 
     Attributes:
@@ -76,7 +76,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Sight:
+class RoundView:
     """What the corrupted clients that take part in a round see of it; copies.
 
     Attributes:
@@ -106,11 +106,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     A complete one:
 
         class SignFlip(Poisoning):
-            def craft(self, sight, memory, rng):
-                return {name: -t for name, t in sight.own.items()}, memory
+            def craft(self, view, memory, rng):
+                return {name: -t for name, t in view.own.items()}, memory
     """
 
-    knowledge: ClassVar[tuple[Knowledge, ...]] = ("own",)
+    knowledge_levels: ClassVar[tuple[Knowledge, ...]] = ("own",)
     """What it can be run with; the first is the default."""
     follows: ClassVar[bool] = True
     """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
@@ -121,9 +121,9 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     only_length: ClassVar[tuple[str, ...]] = ()
     """Those of `tunes` that change the length of an upload and nothing else about it."""
 
-    def __init__(self, options: Any, ground: Ground) -> None:
+    def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
         self.options = options
-        self.ground = ground
+        self.knowledge = knowledge
 
     def applies(self) -> NotApplicable | None:
         """Why the attack cannot start against this defense, if so."""
@@ -133,9 +133,9 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """What one corrupted client trains on in place of its batch; in an honest one's place by default."""
         return batch
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
-        return sight.own, memory
+        return view.own, memory
 
     @property
     def strengths(self) -> dict[str, float]:
@@ -176,8 +176,8 @@ class Around(Poisoning):
     keeps_length: ClassVar[bool] = True
     """Whether anything depends on the length of what the attack inside sends."""
 
-    def __init__(self, options: Any, ground: Ground, inner: Poisoning) -> None:
-        super().__init__(options, ground)
+    def __init__(self, options: Any, knowledge: AttackerKnowledge, inner: Poisoning) -> None:
+        super().__init__(options, knowledge)
         self.inner = inner
 
     @property

@@ -30,7 +30,7 @@ PARTS = "parts"
 
 
 @dataclass(frozen=True)
-class Apart:
+class MaskDifferences:
     """Simulator: the differences of the parts of what a candidate batch would have sent.
 
     Attributes:
@@ -83,8 +83,8 @@ def _apart(seen: Observation, names: tuple[str, ...], parts: int) -> Observation
     return replace(
         seen,
         target=apart(seen.target, names, parts),
-        simulate=Apart(seen.simulate, names, parts),
-        rough=None if seen.rough is None else Apart(seen.rough, names, parts),
+        simulate=MaskDifferences(seen.simulate, names, parts),
+        rough=None if seen.rough is None else MaskDifferences(seen.rough, names, parts),
         output_bias=None,
         estimate=None,
         noise_std=2**0.5 * seen.noise_std,

@@ -47,7 +47,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one party saw of one round; a field that its sight excludes is None.
+    """What one party saw of one round; a field that its visibility excludes is None.
 
     Attributes:
         index: the round's number.
@@ -78,32 +78,32 @@ class Seen:
 
 
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
-    """The rounds that a party saw, by round number, each with the fields that its sight includes.
+    """The rounds that a party saw, by round number, each with the fields that its visibility includes.
 
     A client sees the rounds in which it was sampled, and no others; whoever is not sent the broadcast sees none.
 
     Args:
         own_data: the samples of client `threat.client`.
     """
-    sight = threat.sight
+    visibility = threat.visibility
     seen: dict[int, Seen] = {}
     for r in rounds:
         own = r.participants.index(threat.client) if threat.client in r.participants else None
-        if not sight.down or (sight.own and own is None):
+        if not visibility.down or (visibility.own and own is None):
             continue
         seen[r.index] = Seen(
             index=r.index,
             participants=r.participants,
             down=r.down,
-            ups=r.ups if sight.ups and r.wire is None else None,
-            params=r.params if sight.state else None,
-            secret=r.secret if sight.state else None,
-            own_up=row(r.ups, own) if sight.own and own is not None else None,
-            own_batch=r.batches[own] if sight.own and own is not None else None,
-            own_data=own_data if sight.own else None,
-            mean=r.mean if sight.ups else None,
+            ups=r.ups if visibility.ups and r.wire is None else None,
+            params=r.params if visibility.state else None,
+            secret=r.secret if visibility.state else None,
+            own_up=row(r.ups, own) if visibility.own and own is not None else None,
+            own_batch=r.batches[own] if visibility.own and own is not None else None,
+            own_data=own_data if visibility.own else None,
+            mean=r.mean if visibility.ups else None,
             averaged=r.averaged,
-            wire=r.wire if sight.ups else None,
+            wire=r.wire if visibility.ups else None,
         )
     return seen
 

@@ -1,6 +1,6 @@
 """Views: all that an attack ever gets.
 
-The harness cuts the transcript by the party's sight (`fedarena.core.threat.SIGHT`), the defense turns what
+The harness cuts the transcript by what the party can see (`fedarena.core.threat.VISIBILITY`), the defense turns what
 is left into observations in its own terms, and the result is handed over in serialised form, so that
 an attack holds copies of the view's fields and no reference into the run.
 """

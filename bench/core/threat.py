@@ -28,7 +28,7 @@ FORM_MEANING: dict[Form, str] = {
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """What a party sees of a round. The harness cuts the transcript by this and by nothing else.
 
     Attributes:
@@ -44,11 +44,11 @@ class Sight:
     own: bool
 
 
-SIGHT: dict[Party, Sight] = {
-    "server": Sight(down=True, ups=True, state=True, own=False),
-    "client": Sight(down=True, ups=False, state=False, own=True),
-    "eavesdropper": Sight(down=True, ups=True, state=False, own=False),
-    "outsider": Sight(down=False, ups=False, state=False, own=False),
+VISIBILITY: dict[Party, Visibility] = {
+    "server": Visibility(down=True, ups=True, state=True, own=False),
+    "client": Visibility(down=True, ups=False, state=False, own=True),
+    "eavesdropper": Visibility(down=True, ups=True, state=False, own=False),
+    "outsider": Visibility(down=False, ups=False, state=False, own=False),
 }
 
 
@@ -72,8 +72,8 @@ class Threat:
     knows: Knowledge | None = None
 
     @property
-    def sight(self) -> Sight:
-        return SIGHT[self.party]
+    def visibility(self) -> Visibility:
+        return VISIBILITY[self.party]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.poisoning import Ground, Poisoning, Samples, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -63,8 +63,8 @@ class Adversary:
         place = {i: row for row, i in enumerate(i for i, c in enumerate(clients) if self.computes(c))}
         own = _rows(computed, [place[i] for i in bad]) if self.attack.follows else {}
         honest = _rows(computed, [place[i] for i in good])
-        knows = self.attack.ground.knows == "omniscient"
-        sight = Sight(
+        knows = self.attack.knowledge.knows == "omniscient"
+        visibility = RoundView(
             round=t,
             participants=len(clients),
             size=len(bad),
@@ -74,7 +74,7 @@ class Adversary:
             honest_clients=tuple(clients[i] for i in good) if knows else (),
             clients=tuple(clients[i] for i in bad),
         )
-        sent, self.memory = self.attack.craft(sight, self.memory, self.rng.child("craft", t))
+        sent, self.memory = self.attack.craft(visibility, self.memory, self.rng.child("craft", t))
         _check(sent, honest, len(bad))
         sent = refused(sent)
         order = torch.argsort(torch.tensor([*good, *bad]))
@@ -87,11 +87,11 @@ class Adversary:
 
 def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
     """Why an attack cannot start on its ground, if so; `tuned` once it has chosen what its options leave to it."""
-    if attack.ground.knows == "omniscient" and attack.ground.defense.secure is not None:
+    if attack.knowledge.knows == "omniscient" and attack.knowledge.defense.secure is not None:
         return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
     if (reason := attack.applies()) is not None:
         return reason
-    rounds = attack.ground.task.schedule.rounds
+    rounds = attack.knowledge.task.schedule.rounds
     if attack.begins >= rounds and (tuned or not attack.chooses_when):
         return NotApplicable(f"it behaves or watches for {attack.begins} rounds, and the run has {rounds}")
     return None
@@ -103,12 +103,12 @@ def require_corrupted(corrupted: int, attack: str) -> None:
         raise UserError(f"option 'corrupted' is 0, but {attack} needs corrupted clients: at least 1")
 
 
-def ground_of(problem: Problem, defense: Defense, knows: Knowledge) -> Ground:
+def knowledge_of(problem: Problem, defense: Defense, knows: Knowledge) -> AttackerKnowledge:
     """What the corrupted clients of a problem know before the first round."""
     index = torch.cat([problem.shards[c] for c in problem.corrupted])
     data = Samples(problem.x[index].clone(), problem.y[index].clone(), problem.scale)
     init = {name: t.clone() for name, t in problem.init.items()}
-    return Ground(problem.task, defense, len(problem.shards), len(problem.corrupted), data, knows, init)
+    return AttackerKnowledge(problem.task, defense, len(problem.shards), len(problem.corrupted), data, knows, init)
 
 
 def _rows(tensors: Tensors, index: list[int]) -> Tensors:

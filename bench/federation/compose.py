@@ -14,7 +14,7 @@ from typing import Any
 from fedarena.contracts.aggregator import Aggregator, Wrapper
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
-from fedarena.contracts.poisoning import Around, Ground, Poisoning
+from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card
@@ -192,11 +192,11 @@ def _refuse_idle_tuning(part: MethodSpec, made: type[Poisoning], around: Mapping
         )
 
 
-def knowledge(spec: MethodSpec) -> tuple[Knowledge, ...]:
+def knowledge_levels(spec: MethodSpec) -> tuple[Knowledge, ...]:
     """What a poisoning attack can be run with: its own; `omniscient` too where a wrapper makes use of it."""
     *around, last = attack_classes(spec)
-    made: tuple[Knowledge, ...] = last.knowledge
-    more = any("omniscient" in wrapper.knowledge for wrapper in around)
+    made: tuple[Knowledge, ...] = last.knowledge_levels
+    more = any("omniscient" in wrapper.knowledge_levels for wrapper in around)
     return made if "omniscient" in made or not more else (*made, "omniscient")
 
 
@@ -205,12 +205,12 @@ def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
     return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
 
 
-def make_poisoning(spec: MethodSpec, ground: Ground) -> Poisoning:
+def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:
     """The corrupted clients' attack with its wrappers."""
     *around, (last, made) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
-    attack: Poisoning = made(last.options, ground)
+    attack: Poisoning = made(last.options, knowledge)
     for part, wrapper in reversed(around):
-        attack = wrapper(part.options, ground, attack)
+        attack = wrapper(part.options, knowledge, attack)
     return attack
 
 

@@ -29,7 +29,7 @@ from fedarena.records.trial_key import identity, origins_of, trial_key
 
 
 @dataclass(frozen=True)
-class Book:
+class FinishedRun:
     """A finished run with the truth about it, from which records are written."""
 
     spec: GroupSpec
@@ -74,7 +74,7 @@ class Book:
         if candidates:
             observations = tuple(replace(o, candidates=c) for o, c in zip(observations, candidates, strict=True))
         own = {}
-        if threat.sight.own:
+        if threat.visibility.own:
             seen = cut(self.run.rounds, threat)
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
         return View(
@@ -127,10 +127,10 @@ class Book:
         """Reading it off the network's graph takes longer than a round of most."""
         return plan(self.problem.task.model, self.problem.task.input_shape)
 
-    def marks(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What must stand beside every number of the run."""
         failed, rounds = self.run.failed, self.problem.task.schedule.rounds
-        marks = [*self.problem.marks, *self.run.marks]
+        marks = [*self.problem.warnings, *self.run.warnings]
         if failed:
             marks.append(f"{failed} of {rounds} rounds gave nothing: too few clients were left for a secure sum")
         return marks
@@ -169,7 +169,7 @@ class Book:
             },
             "attacked": {"curve": curve} if poisons else {},
             "tuned": {},
-            "marks": self.marks(),
+            "marks": self.warnings(),
             "guarantees": self.defense.guarantees(),
             "cost": {
                 "bytes_up": run.bytes_up,

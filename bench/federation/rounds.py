@@ -61,7 +61,7 @@ class Run:
         why: where it diverged, the reason in a sentence.
         verdicts: per round, what the server made of the participants' uploads.
         failed: rounds that gave nothing, because too few clients were left for a secure sum.
-        marks: what the defense says must stand beside every number of the run.
+        warnings: what the defense says must stand beside every number of the run.
     """
 
     params: Tensors
@@ -74,7 +74,7 @@ class Run:
     diverged_at: int | None
     verdicts: tuple[Verdict, ...] = ()
     failed: int = 0
-    marks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     why: str = ""
     release: Tensors = field(default_factory=dict)
 
@@ -177,7 +177,7 @@ def run(
                 received, cohort = summed.received()
             new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
             took.append(broadcast + clock() - began)
-            told.append({**new.verdict, **defense.witness(sent, given[0][0], given[0][2], ups)})
+            told.append({**new.verdict, **defense.diagnostics(sent, given[0][0], given[0][2], ups)})
             if new.verdict and summed is None:
                 values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
                 verdicts.append(Verdict(clients, values))
@@ -213,7 +213,7 @@ def run(
         diverged_at,
         tuple(verdicts),
         failed,
-        (*defense.marks(told), *_stopped(diverged_at, state.round, schedule.rounds)),
+        (*defense.warnings(told), *_stopped(diverged_at, state.round, schedule.rounds)),
         why,
         defense.release(state, rng.child("release")),
     )

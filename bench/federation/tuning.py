@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from fedarena.contracts.poisoning import Ground
+from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.integrity import success_rate
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.batch import Batch
@@ -31,7 +31,7 @@ Progress = Callable[[float], None]
 
 
 def tune(
-    method: MethodSpec, ground: Ground, rng: Rng, progress: Progress = lambda share: None
+    method: MethodSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress = lambda share: None
 ) -> tuple[MethodSpec, dict[str, Any]]:
     """The attack with the strength that did most harm in simulation, and what was tried.
 
@@ -50,7 +50,7 @@ def tune(
     tried: dict[tuple[int, tuple[float | None, ...]], float] = {}
     for step, i in enumerate(tuned):
         options, grid, given = parts[i].options, grids[i], _values(parts[i].options, grids[i])
-        problem = simulated(ground, options.tune_rounds, rng.child("problem"))
+        problem = simulated(knowledge, options.tune_rounds, rng.child("problem"))
         chosen = [given, *spread([c for c in itertools.product(*grid.values()) if c != given], options.tune - 1)]
         harms: list[float] = []
         for k, values in enumerate(chosen):
@@ -58,7 +58,7 @@ def tune(
             everything = tuple(value for j in tuned for value in _values([one, *one.rest][j].options, grids[j]))
             run = options.tune_rounds, everything  # what another part tried counts, if for as many rounds
             if run not in tried:
-                tried[run] = harm(one, ground, problem, rng.child("run"))
+                tried[run] = harm(one, knowledge, problem, rng.child("run"))
             harms.append(tried[run])
             progress((step + (k + 1) / len(chosen)) / len(tuned))
         best = chosen[harms.index(max(harms))]
@@ -79,29 +79,29 @@ def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...
     return [candidates[round(k * (len(candidates) - 1) / (n - 1))] for k in range(n)]
 
 
-def harm(method: MethodSpec, ground: Ground, problem: Problem, rng: Rng) -> float:
+def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng: Rng) -> float:
     """One simulated federation under attack: 1 − accuracy on the held-out samples, for backdoors the success rate."""
-    attack = compose.make_poisoning(method, ground_of(problem, ground.defense, ground.knows))
+    attack = compose.make_poisoning(method, knowledge_of(problem, knowledge.defense, knowledge.knows))
     adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
-    run = federation.run(ground.defense, problem, rng.child("federation"), adversary=adversary)
+    run = federation.run(knowledge.defense, problem, rng.child("federation"), adversary=adversary)
     return success_rate(attack, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
 
 
-def simulated(ground: Ground, rounds: int, rng: Rng) -> Problem:
+def simulated(knowledge: AttackerKnowledge, rounds: int, rng: Rng) -> Problem:
     """A federation of the real one's numbers on the attacker's own samples.
 
     Clients draw as many samples as the real ones hold, with replacement. The schedule is the real one's, cut
     after `rounds` (0: not cut). The protocol still plans for all of it, so that its noise is the real one's; what an
     attack times by shares of the schedule is timed by the cut one.
     """
-    task, data, generator = ground.task, ground.data, rng.torch()
+    task, data, generator = knowledge.task, knowledge.data, rng.torch()
     order = torch.randperm(len(data.y), generator=generator)
     out = max(1, round(HELD_OUT * len(order)))
     test, train = order[:out], order[out:]
     shards = tuple(train[torch.randint(len(train), (n,), generator=generator)] for n in task.sizes)
-    corrupted = torch.randperm(ground.clients, generator=generator)[: ground.corrupted]
-    holds = type(ground.defense).holds(ground.defense.options)
-    rule = ground.defense.rule
+    corrupted = torch.randperm(knowledge.clients, generator=generator)[: knowledge.corrupted]
+    holds = type(knowledge.defense).holds(knowledge.defense.options)
+    rule = knowledge.defense.rule
     wanted = (holds.per_class if holds else rule.auxiliary if rule else 0) * task.n_classes
     auxiliary = None
     if wanted:
@@ -116,7 +116,7 @@ def simulated(ground: Ground, rounds: int, rng: Rng) -> Problem:
         y_test=data.y[test],
         scale=data.scale,
         shards=shards,
-        init=ground.init,
+        init=knowledge.init,
         provenance=Provenance("an attacker's own samples", None, None, False),
         device=data.x.device,
         corrupted=tuple(sorted(corrupted.tolist())),

@@ -17,14 +17,14 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, given_of_readings, span, values
+from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, given_of_readings, span, values
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.contracts.view import Observation
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
     from fedarena.runs.trial import GroupResult
@@ -54,25 +54,27 @@ class Estimates(Goal):
 
     of_data: ClassVar[bool] = False
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
         if not found:
             return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
-        return [self._challenge(book, sights.threat, reading, attack) for reading in found]
+        return [self._challenge(finished, sights.threat, reading, attack) for reading in found]
 
-    def _challenge(self, book: Book, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
+    def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
         seen = reading.observations
-        truths = tuple(book.estimated(o) for o in seen)
-        controls = tuple(control(book, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
+        truths = tuple(finished.estimated(o) for o in seen)
+        controls = tuple(control(finished, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
         known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
-        known |= {"estimates": float(len(seen)), "share": share(book, truths[0])}
+        known |= {"estimates": float(len(seen)), "share": share(finished, truths[0])}
         if seen[0].estimate_of.startswith("canonical"):
             known["canonical"] = 1.0
         answers = Truths(tuple(o.round for o in seen), truths, controls)
-        return Challenge(reading.name, book.view(threat, attack, reading), answers, known)
+        return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
 
     def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
         """Medians over rounds."""
@@ -143,7 +145,7 @@ class Estimates(Goal):
         controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
         return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         def estimated(readings: Sequence[Reading]) -> str:
             told = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
             sizes = [f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in told if e is not None]
@@ -152,28 +154,30 @@ class Estimates(Goal):
         return given_of_readings(defense, sights, attack, estimated)
 
 
-def control(book: Book, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
+def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
     """How good a client's guess is that takes itself for all: clients that are alike make any cosine look good.
 
     Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
     the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
     """
-    r, client = book.round(observation.round), threat.client
-    if not threat.sight.own or client not in r.participants:
+    r, client = finished.round(observation.round), threat.client
+    if not threat.visibility.own or client not in r.participants:
         return NOTHING
     if observation.estimate_of == "gradient":
-        return estimate_metrics(book.estimated(replace(observation, clients=(client,))), truth)
+        return estimate_metrics(finished.estimated(replace(observation, clients=(client,))), truth)
     at, state = r.participants.index(client), State(r.params, r.index)
     up = {name: t[at : at + 1] for name, t in r.ups.items()}
-    cohort = Cohort((client,), weights(book.problem.task.sizes, (client,)).to(book.problem.device))
-    step = book.defense.direction(state, Broadcast(r.down, r.secret), up, cohort, Rng(book.spec.seed).child("control"))
-    alone = replace(r, after=book.defense.step(state, step.step)[0])
-    return estimate_metrics(book.estimated(observation, alone), truth)
+    cohort = Cohort((client,), weights(finished.problem.task.sizes, (client,)).to(finished.problem.device))
+    step = finished.defense.direction(
+        state, Broadcast(r.down, r.secret), up, cohort, Rng(finished.spec.seed).child("control")
+    )
+    alone = replace(r, after=finished.defense.step(state, step.step)[0])
+    return estimate_metrics(finished.estimated(observation, alone), truth)
 
 
-def share(book: Book, truth: Tensors) -> float:
+def share(finished: FinishedRun, truth: Tensors) -> float:
     """Of the model's parameters, how many an estimate is of."""
-    whole = sum(p.numel() for p in book.problem.init.values())
+    whole = sum(p.numel() for p in finished.problem.init.values())
     return sum(t.numel() for t in truth.values()) / whole
 
 

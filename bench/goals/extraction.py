@@ -16,13 +16,13 @@ from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Extraction, Inference
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, percent_of, span, target_of, values
+from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, percent_of, span, target_of, values
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
 
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -35,13 +35,15 @@ class ModelExtraction(Goal):
 
     of_data: ClassVar[bool] = False
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        found = book.defense.disclosures(sights.threat, sights.seen, last_seen(sights.seen, sights.victims))
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        found = finished.defense.disclosures(sights.threat, sights.seen, last_seen(sights.seen, sights.victims))
         if isinstance(found, NotApplicable):
             return found
-        problem, reading = book.problem, Reading("broadcast", ())
-        rounds = [book.round(d.round) for d in found]
-        view = replace(book.view(sights.threat, attack, reading), disclosures=tuple(found))
+        problem, reading = finished.problem, Reading("broadcast", ())
+        rounds = [finished.round(d.round) for d in found]
+        view = replace(finished.view(sights.threat, attack, reading), disclosures=tuple(found))
         models = tuple(r.params for r in rounds)
         exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
         return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
@@ -93,7 +95,7 @@ class ModelExtraction(Goal):
             )
         return told
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         """Of the last round played, which unlike the first may build on others."""
         found = defense.disclosures(sights.threat, sights.seen, sorted(sights.seen)[-1:])
         if isinstance(found, NotApplicable):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.core.rng import Rng
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
     from fedarena.runs.trial import GroupResult
@@ -34,7 +34,7 @@ Draw = Callable[[int, int], Batch | None]
 
 
 @dataclass(frozen=True)
-class Sights:
+class PartyTranscript:
     """A threat and what it saw, for which challenges are to be made.
 
     Attributes:
@@ -119,7 +119,9 @@ class Goal(ABC):
         return None
 
     @abstractmethod
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
         """One for each way in which a party looks at what it saw, or why there is none."""
 
     @abstractmethod
@@ -167,13 +169,13 @@ class Goal(ABC):
         return ""
 
     @abstractmethod
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         """For `bench explain`: what the attack gets of the first round that it is after."""
 
 
 def given_of_readings(
     defense: Defense,
-    sights: Sights,
+    sights: PartyTranscript,
     attack: Inference,
     more: Callable[[Sequence[Reading]], str] = lambda r: "",
     owned: str = "the half of the held-out data",

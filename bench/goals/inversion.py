@@ -20,7 +20,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.goals import released_model as released
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, above, average, percent_of, values
+from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, average, percent_of, values
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
 from fedarena.goals.metrics.reconstruction import mean_image
@@ -28,7 +28,7 @@ from fedarena.goals.metrics.reconstruction import mean_image
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -73,15 +73,17 @@ class Inversion(Goal):
                 f"which are judged as images: (channels, height, width) with both sides {images.WINDOW} or more"
             )
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        if (why := why_not(book.problem, sights.threat)) is not None:
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        if (why := why_not(finished.problem, sights.threat)) is not None:
             return why
-        held = released.model_of(book, sights.threat)
+        held = released.model_of(finished, sights.threat)
         if isinstance(held, NotApplicable):
             return held
-        view = replace(book.view(sights.threat, attack, Reading(held.reading, ())), model=held.model)
-        sitters = sitters_of(book.problem, held.model)
-        return [Challenge(held.reading, view, sitters, known_metrics(book.problem, sitters))]
+        view = replace(finished.view(sights.threat, attack, Reading(held.reading, ())), model=held.model)
+        sitters = sitters_of(finished.problem, held.model)
+        return [Challenge(held.reading, view, sitters, known_metrics(finished.problem, sitters))]
 
     def judge(self, answer: Portraits, challenge: Challenge) -> dict[str, float]:
         return portrait_metrics(answer, challenge.answers)
@@ -134,7 +136,7 @@ class Inversion(Goal):
             return ""
         return f"; one picture for all gets {100 * average(records, 'prior_top1'):.0f} %"
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         if (why := why_not(problem, sights.threat)) is not None:
             return f"n/a: {why.reason}"
         size = sum(p.numel() for p in problem.init.values())

@@ -11,7 +11,7 @@ from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import (
     Challenge,
     Goal,
-    Sights,
+    PartyTranscript,
     Wording,
     above,
     average,
@@ -25,7 +25,7 @@ from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -33,19 +33,21 @@ if TYPE_CHECKING:
 class BatchLabels(Goal):
     """Answers are a `fedarena.contracts.inference.Labels` per observation, held against the classes behind it."""
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
-        if not book.problem.task.n_classes:
+        if not finished.problem.task.n_classes:
             return NotApplicable("the labels are numbers: there are no classes to be named")
         made = []
         for reading in readings:
-            truths = [book.truth(o) for o in reading.observations]
+            truths = [finished.truth(o) for o in reading.observations]
             classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
-            known = book.estimate_metrics(reading.observations)
-            known |= prior_label_metrics(classes, sizes, book.problem.y)
-            view = book.view(sights.threat, attack, reading, truths)
+            known = finished.estimate_metrics(reading.observations)
+            known |= prior_label_metrics(classes, sizes, finished.problem.y)
+            view = finished.view(sights.threat, attack, reading, truths)
             made.append(Challenge(reading.name, view, (classes, sizes), known))
         return made
 
@@ -83,5 +85,5 @@ class BatchLabels(Goal):
             return ""
         return f"; classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %"
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         return given_of_readings(defense, sights, attack)

@@ -12,13 +12,13 @@ from fedarena.contracts.inference import Inference, Scores
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
-from fedarena.goals.goal import Challenge, Sights, given_of_readings, span, values
+from fedarena.goals.goal import Challenge, PartyTranscript, given_of_readings, span, values
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.ranking import Ranking, outsiders
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.metrics.reconstruction import Truth
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
@@ -30,28 +30,30 @@ class BatchMembership(Ranking):
 
     tells = "who was in a batch"
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []
         for reading in readings:
-            truths = [book.truth(o) for o in reading.observations]
-            questions = self._ask(book, reading, truths)
+            truths = [finished.truth(o) for o in reading.observations]
+            questions = self._ask(finished, reading, truths)
             if not any(len(q.members) for q in questions):
                 why = "no batch attacked held a sample, or no held-out sample is like them"
                 made.append(Challenge(reading.name, None, reason=why))
                 continue
-            view = book.view(sights.threat, attack, reading, truths, [q.candidates for q in questions])
-            known = book.estimate_metrics(reading.observations)
+            view = finished.view(sights.threat, attack, reading, truths, [q.candidates for q in questions])
+            known = finished.estimate_metrics(reading.observations)
             made.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return made
 
-    def _ask(self, book: Book, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
+    def _ask(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
         """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
-        rng = Rng(book.spec.seed).child("candidates")
+        rng = Rng(finished.spec.seed).child("candidates")
         pairs = zip(reading.observations, truths, strict=True)
-        return [ask(book.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
+        return [ask(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)
@@ -65,7 +67,7 @@ class BatchMembership(Ranking):
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
         return [told + outsiders(records)]
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         def candidates(readings: Sequence[Reading]) -> str:
             most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
             return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"

@@ -23,7 +23,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
-from fedarena.goals.goal import Challenge, Draw, Sights, given_of_readings, span, values
+from fedarena.goals.goal import Challenge, Draw, PartyTranscript, given_of_readings, span, values
 from fedarena.goals.metrics.auc_interval import score_interval
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
 from fedarena.goals.ranking import Ranking
@@ -32,7 +32,7 @@ from fedarena.problem.batch import Batch
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -74,28 +74,30 @@ class PropertyOfBatch(Ranking):
 
         return draw
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        found = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        found = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(found, NotApplicable):
             return found
-        population = population_of(book, sights.threat, attack)
+        population = population_of(finished, sights.threat, attack)
         if isinstance(population, NotApplicable):
             return population
         # The same draws as `draws` made before the training.
-        watch = attack.watch(book.problem.task.schedule)
-        have = rounds_with(watch.victims, attack.options.every, Rng(book.spec.seed).child("draws"))
+        watch = attack.watch(finished.problem.task.schedule)
+        have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.seed).child("draws"))
         made = []
         for reading in (part for whole in found for part in with_clear_part(whole)):
-            kept = tuple(o for o in reading.observations if victim_of(book.problem) in o.clients)
+            kept = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)
             truth = torch.tensor([o.round in have for o in kept])
             if not bool(truth.any()) or bool(truth.all()):
                 why = "the victim was not seen both in rounds in which it had the property and in others"
                 made.append(Challenge(reading.name, None, reason=why))
                 continue
             seen = replace(reading, observations=kept)
-            truths = [book.truth(o) for o in kept]
-            view = replace(book.view(sights.threat, attack, seen, truths), population=population)
-            made.append(Challenge(reading.name, view, truth, book.estimate_metrics(kept)))
+            truths = [finished.truth(o) for o in kept]
+            view = replace(finished.view(sights.threat, attack, seen, truths), population=population)
+            made.append(Challenge(reading.name, view, truth, finished.estimate_metrics(kept)))
         return made
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
@@ -125,7 +127,7 @@ class PropertyOfBatch(Ranking):
         )
         return [f"{told}, {having} of them with the property."]
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         name = asked(problem, attack)
 
         rounds = len(attack.watch(problem.task.schedule).victims)
@@ -133,7 +135,7 @@ class PropertyOfBatch(Ranking):
         def bits(readings: Sequence[Reading]) -> str:
             return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
 
-        shard = ", and its shard" if sights.threat.sight.own else ""
+        shard = ", and its shard" if sights.threat.visibility.own else ""
         return given_of_readings(defense, sights, attack, bits, f"the held-out data{shard}")
 
 
@@ -181,14 +183,14 @@ def batch_of(problem: Problem, client: int, pool: Tensor, rng: Rng) -> Batch:
     return Batch(problem.inputs(index), problem.y[index])
 
 
-def population_of(book: Book, threat: Threat, attack: Inference) -> Population | NotApplicable:
+def population_of(finished: FinishedRun, threat: Threat, attack: Inference) -> Population | NotApplicable:
     """The attacker's own samples: the held-out data, and a client's shard; of their attributes the one.
 
     All of the held-out data, because no question is asked about any of it.
     """
-    problem, name = book.problem, asked(book.problem, attack)
+    problem, name = finished.problem, asked(finished.problem, attack)
     x, y, known = problem.x_test.float() / problem.scale, problem.y_test, problem.attributes[name][1]
-    if threat.sight.own:
+    if threat.visibility.own:
         shard = problem.shards[threat.client]
         x, y = torch.cat([x, problem.inputs(shard)]), torch.cat([y, problem.y[shard]])
         known = torch.cat([known, problem.attributes[name][0][shard]])

@@ -11,13 +11,22 @@ from torch import Tensor
 from fedarena.contracts.inference import Guess, Inference
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import Challenge, Goal, Sights, Wording, average, given_of_readings, percent_of, values
+from fedarena.goals.goal import (
+    Challenge,
+    Goal,
+    PartyTranscript,
+    Wording,
+    average,
+    given_of_readings,
+    percent_of,
+    values,
+)
 from fedarena.goals.metrics import reconstruction as judge
 
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -40,18 +49,20 @@ ROWS = Wording(
 class Reconstructions(Goal):
     """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        readings = book.defense.all_readings(sights.threat, sights.seen, sights.victims)
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []
         for reading in readings:
-            truths = [book.truth(o) for o in reading.observations]
+            truths = [finished.truth(o) for o in reading.observations]
             if not any(len(y) for _, y in truths):
                 made.append(Challenge(reading.name, None, reason="no batch attacked held a sample"))
                 continue
-            known = book.estimate_metrics(reading.observations) | judge.prior_metrics(truths, book.problem)
-            made.append(Challenge(reading.name, book.view(sights.threat, attack, reading, truths), truths, known))
+            known = finished.estimate_metrics(reading.observations) | judge.prior_metrics(truths, finished.problem)
+            made.append(Challenge(reading.name, finished.view(sights.threat, attack, reading, truths), truths, known))
         return made
 
     def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
@@ -95,5 +106,5 @@ class Reconstructions(Goal):
         told = [f"Without any attack: {'; '.join(parts)}."]
         return [*told, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else told
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         return given_of_readings(defense, sights, attack)

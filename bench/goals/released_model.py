@@ -19,7 +19,7 @@ from fedarena.core.tensors import finite
 from fedarena.core.threat import NotApplicable, Threat
 
 if TYPE_CHECKING:
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Held:
     model: Predictor
 
 
-def model_of(book: Book, threat: Threat) -> Held | NotApplicable:
+def model_of(finished: FinishedRun, threat: Threat) -> Held | NotApplicable:
     """The model that a party has after the last round; none if the training ended with one that is not finite."""
-    task, run = book.problem.task, book.run
+    task, run = finished.problem.task, finished.run
     if not finite(run.params if threat.party == "server" else run.release):
         return NotApplicable("the training ended with a model that is not finite")
     if threat.party == "server":

@@ -24,7 +24,7 @@ from fedarena.core.text.numbers import number
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.federation.population import halves
 from fedarena.goals.candidates import Question
-from fedarena.goals.goal import Challenge, Sights, span, values
+from fedarena.goals.goal import Challenge, PartyTranscript, span, values
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.ranking import Ranking, outsiders
 from fedarena.goals.released_model import model_of
@@ -32,7 +32,7 @@ from fedarena.goals.released_model import model_of
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.federation.finished_run import Book
+    from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
 
@@ -48,8 +48,10 @@ class TrainingMembership(Ranking):
     tells = "who was in the training set"
     adaptive: ClassVar[str] = "shadows trained through the protocol"
 
-    def challenges(self, book: Book, sights: Sights, attack: Inference) -> Sequence[Challenge] | NotApplicable:
-        held, problem, seed = model_of(book, sights.threat), book.problem, book.spec.seed
+    def challenges(
+        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge] | NotApplicable:
+        held, problem, seed = model_of(finished, sights.threat), finished.problem, finished.spec.seed
         if isinstance(held, NotApplicable):
             return held
         members = trained_on(problem, sights.threat)
@@ -58,16 +60,18 @@ class TrainingMembership(Ranking):
         question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
         if not len(question.members):
             return NotApplicable("no held-out sample has a class of a member")
-        view = book.view(sights.threat, attack, Reading(held.reading, ()))
+        view = finished.view(sights.threat, attack, Reading(held.reading, ()))
         view = replace(
             view,
             model=held.model,
             candidates=question.candidates,
-            protocol=book.defense,
-            initial=registry.find("model", book.spec.problem.model).load()(book.spec.problem.model_options).init,
+            protocol=finished.defense,
+            initial=registry.find("model", finished.spec.problem.model)
+            .load()(finished.spec.problem.model_options)
+            .init,
             population=None if view.population is None else _with_own(view.population, problem, sights.threat),
         )
-        deployed = book.run.params if sights.threat.party == "server" else book.run.release
+        deployed = finished.run.params if sights.threat.party == "server" else finished.run.release
         known = _fit(problem, deployed, question)
         return [Challenge(held.reading, view, question.members, known)]
 
@@ -90,7 +94,7 @@ class TrainingMembership(Ranking):
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
         return [told + outsiders(records)]
 
-    def given(self, problem: Problem, defense: Defense, sights: Sights, attack: Inference) -> str:
+    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
         threat = sights.threat
         what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
         members = trained_on(problem, threat)
@@ -98,7 +102,7 @@ class TrainingMembership(Ranking):
         told = [what, f"{len(asked)} candidates: half of them samples of other clients, half held out, shuffled"]
         if attack.knows_population:
             told.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
-            told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.sight.own else []
+            told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
         told.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
         return "\n".join(told)
 
@@ -111,7 +115,7 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
     own = problem.shards[threat.client]
     others = torch.cat([own[:0], *(s for c, s in enumerate(problem.shards) if c != threat.client)]).unique()
     found = others[~torch.isin(others, own)]
-    return found if len(found) or threat.sight.own else own.sort().values
+    return found if len(found) or threat.visibility.own else own.sort().values
 
 
 def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:

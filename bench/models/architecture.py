@@ -28,7 +28,7 @@ class Architecture(ABC):
         self.options = options
 
     @property
-    def marks(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What must stand beside every number of a run with this model."""
         return ()
 

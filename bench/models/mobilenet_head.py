@@ -70,7 +70,7 @@ class MobileNetHead(Architecture):
     options: Options
 
     @property
-    def marks(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         if self.options.weights != "random":
             return ()
         return ("the frozen MobileNet features are random, not pretrained",)

@@ -114,7 +114,7 @@ class Problem:
         device: where computation runs.
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
-        marks: what must stand beside every number of a run with this model.
+        warnings: what must stand beside every number of a run with this model.
         attributes: what else is known of samples, by name: of those for training and of those held out, int8, 1 has
             it, 0 has it not, −1 unknown.
         dataset: the data set's registry name, for messages.
@@ -132,7 +132,7 @@ class Problem:
     device: torch.device
     corrupted: tuple[int, ...] = ()
     auxiliary: Batch | None = None
-    marks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     attributes: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     dataset: str = ""
 
@@ -142,7 +142,7 @@ class Problem:
 
     def data_of(self, threat: Threat) -> Batch | None:
         """All samples of the party [1, N_c, ...], when it is a client."""
-        if not threat.sight.own:
+        if not threat.visibility.own:
             return None
         shard = self.shards[threat.client]
         return Batch(self.inputs(shard)[None], self.y[shard][None])
@@ -235,7 +235,7 @@ def build(
         device=place,
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
-        marks=architecture.marks,
+        warnings=architecture.warnings,
         attributes={
             name: (torch.from_numpy(train).to(place), torch.from_numpy(held).to(place))
             for name, (train, held) in data.attributes.items()

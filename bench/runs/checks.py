@@ -13,7 +13,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows
 from fedarena.federation import compose, rounds
-from fedarena.federation.adversary import ground_of, require_corrupted
+from fedarena.federation.adversary import knowledge_of, require_corrupted
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import Problem, ProblemSpec
 
@@ -27,7 +27,7 @@ def require_runnable(spec: ProblemSpec, problem: Problem, protocol: Defense, att
     made = compose.attack_class(attack)
     if issubclass(made, Poisoning):
         require_corrupted(spec.corrupted, attack.label)
-        compose.make_poisoning(attack, ground_of(problem, protocol, "own"))
+        compose.make_poisoning(attack, knowledge_of(problem, protocol, "own"))
         return
     reading = made(attack.options)
     reading.watch(spec.schedule)

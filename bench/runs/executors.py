@@ -46,7 +46,7 @@ class Executor(ABC):
         """Abandon what is under way."""
 
 
-class Here(Executor):
+class InProcess(Executor):
     """One call after another, in this process."""
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
@@ -226,7 +226,7 @@ def executor(engine: str, jobs: int | None, address: str | None = None) -> Itera
 
 
 def _near(jobs: int) -> Executor:
-    return Local(jobs) if jobs > 1 else Here()
+    return Local(jobs) if jobs > 1 else InProcess()
 
 
 def cores() -> int:

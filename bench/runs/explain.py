@@ -16,12 +16,12 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, row
-from fedarena.core.threat import FORMS, KNOWLEDGE_MEANING, SIGHT, Sight
+from fedarena.core.threat import FORMS, KNOWLEDGE_MEANING, VISIBILITY, Visibility
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import ground_of, require_corrupted, why_not
+from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
 from fedarena.federation.spec import MethodSpec, threats
-from fedarena.goals.goal import Sights
+from fedarena.goals.goal import PartyTranscript
 from fedarena.problem.problem import Problem, ProblemSpec, build
 
 ROUNDS = 2
@@ -68,12 +68,12 @@ def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: In
     parties, goal = [], goals.find(attack.goal)
     for threat in threats(goal.parties, FORMS):
         seen = cut(run.rounds, threat, problem.data_of(threat))
-        given = goal.given(problem, defense, Sights(threat, seen, (0,)), attack)
+        given = goal.given(problem, defense, PartyTranscript(threat, seen, (0,)), attack)
         parties.append(
             {
                 "party": threat.party,
                 "form": threat.form,
-                "sees": _sees(SIGHT[threat.party], defense.secure is not None),
+                "sees": _sees(VISIBILITY[threat.party], defense.secure is not None),
                 "given": given,
             }
         )
@@ -84,21 +84,21 @@ def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[d
     """One line a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
     parties = []
     shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
-    for knows in compose.knowledge(attack):
-        ground = ground_of(problem, defense, knows)
-        poisoning = compose.make_poisoning(attack, ground)
+    for knows in compose.knowledge_levels(attack):
+        knowledge = knowledge_of(problem, defense, knows)
+        poisoning = compose.make_poisoning(attack, knowledge)
         reason = why_not(poisoning)
-        pool = f"{len(ground.data.y):,} samples of {ground.corrupted} corrupted clients, pooled{shared}"
+        pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
         given = [pool, "the broadcast"]
         if poisoning.follows:
             given.append("what the protocol would have them send")
         if knows == "omniscient":
-            given.append(f"{ground.clients - ground.corrupted} honest uploads of the round")
+            given.append(f"{knowledge.clients - knowledge.corrupted} honest uploads of the round")
         if not poisoning.sends:
             given.append("it changes what they train on, and then follows the protocol")
         parties.append(
             {
-                "party": f"{ground.corrupted} corrupted clients of {ground.clients}",
+                "party": f"{knowledge.corrupted} corrupted clients of {knowledge.clients}",
                 "form": knows,
                 "sees": KNOWLEDGE_MEANING[knows],
                 "given": f"n/a: {reason.reason}" if reason else "\n".join(given),
@@ -176,11 +176,11 @@ def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
     return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]
 
 
-def _sees(sight: Sight, summed: bool) -> str:
+def _sees(visibility: Visibility, summed: bool) -> str:
     parts = {
-        "the broadcast": sight.down,
-        "the mean of a round's uploads and every masked message" if summed else "every upload": sight.ups,
-        "W and the round's secrets": sight.state,
-        "its own data and upload, in the rounds it is sampled": sight.own,
+        "the broadcast": visibility.down,
+        "the mean of a round's uploads and every masked message" if summed else "every upload": visibility.ups,
+        "W and the round's secrets": visibility.state,
+        "its own data and upload, in the rounds it is sampled": visibility.own,
     }
     return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"

@@ -12,8 +12,8 @@ from fedarena.core.tensors import finite
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of, why_not
-from fedarena.federation.finished_run import Book
+from fedarena.federation.adversary import Adversary, knowledge_of, why_not
+from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate
 from fedarena.federation.spec import GroupSpec
 from fedarena.federation.tuning import tune
@@ -25,16 +25,16 @@ from fedarena.records.trial_key import options_of
 Progress = Callable[[float, str], None]
 
 
-def honest(book: Book) -> Record:
+def honest(finished: FinishedRun) -> Record:
     """The record of a run in which nobody is corrupted; with a probe, how often its trigger works on the model."""
-    spec, run = book.spec, book.run
+    spec, run = finished.spec, finished.run
     told = ("ok", "") if run.diverged_at is None else ("diverged", run.why)
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))
     probe = compose.trigger_of(spec.probe)
-    if probe is not None and book.problem.corrupted:
-        trigger = compose.make_poisoning(probe, ground_of(book.problem, book.defense, "own"))
-        metrics |= success_rate(trigger, book.problem, run.params)
-    return book.record(None, "", *told, only_finite(metrics))
+    if probe is not None and finished.problem.corrupted:
+        trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
+        metrics |= success_rate(trigger, finished.problem, run.params)
+    return finished.record(None, "", *told, only_finite(metrics))
 
 
 def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
@@ -42,21 +42,21 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     assert spec.attack is not None
     rng = Rng(spec.seed).child("federation")
     (threat,) = spec.threats
-    ground = ground_of(problem, defense, threat.knows or "own")
+    knowledge = knowledge_of(problem, defense, threat.knows or "own")
     # A seed of its own, from which the run's seed cannot be computed back.
     own = Rng(Rng(spec.seed).child("attack").integer())
 
     def untrained(status: str, reason: str) -> Record:
-        return Book(spec, problem, defense, federation.untrained(problem)).record(threat, "", status, reason)
+        return FinishedRun(spec, problem, defense, federation.untrained(problem)).record(threat, "", status, reason)
 
     try:
-        attack = compose.make_poisoning(spec.attack, ground)
+        attack = compose.make_poisoning(spec.attack, knowledge)
         reason = why_not(attack)
         if reason is not None:
             return untrained("n/a", reason.reason)
-        method, tuned = tune(spec.attack, ground, own.child("tuning"), lambda share: progress(share / 2, "tuning"))
+        method, tuned = tune(spec.attack, knowledge, own.child("tuning"), lambda share: progress(share / 2, "tuning"))
         if tuned:
-            attack = compose.make_poisoning(method, ground)
+            attack = compose.make_poisoning(method, knowledge)
             if (reason := why_not(attack, tuned=True)) is not None:
                 return untrained("n/a", reason.reason)
         adversary = Adversary(attack, frozenset(problem.corrupted), own.child("attack"))
@@ -67,15 +67,15 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
         raise
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return untrained("failed", describe(error))
-    made = _judged(Book(spec, problem, defense, run), threat, attack)
+    made = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
     if tuned:
         # `options` is what was asked for, and names the record; the strength given there is not the one of the run.
         made["tuned"] = {**tuned, "ran_with": options_of("attack", method)}
     return made
 
 
-def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
-    run, problem = book.run, book.problem
+def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
+    run, problem = finished.run, finished.problem
     # A model that the attack drove out of the floating-point numbers is a result: it predicts one class.
     reason = "" if run.diverged_at is None else run.why
     rounds = shares(run.verdicts, frozenset(problem.corrupted))
@@ -84,6 +84,6 @@ def _judged(book: Book, threat: Threat, attack: Poisoning) -> Record:
         **means_over_rounds(rounds),
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
-    made = book.record(threat, "", "ok", reason, only_finite(metrics))
+    made = finished.record(threat, "", "ok", reason, only_finite(metrics))
     made["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
     return made

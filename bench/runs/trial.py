@@ -23,10 +23,10 @@ from fedarena.core.tensors import finite
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.finished_run import Book
+from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import scores
-from fedarena.goals.goal import Challenge, Sights
+from fedarena.goals.goal import Challenge, PartyTranscript
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import build
 from fedarena.records.record import Record, describe
@@ -115,30 +115,32 @@ def prepare_together(specs: Sequence[GroupSpec], progress: Progress = lambda sha
     for spec, attack, watch in zip(specs, attacks, watches, strict=True):
         # What others wanted to be written down is not for this attack to see.
         wanted = () if watch is None else watch.written
-        book = Book(spec, problem, defense, replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted)))
+        finished = FinishedRun(
+            spec, problem, defense, replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted))
+        )
         if attack is None or watch is None:
-            found.append([Prepared(spec, None, None, poisoned.honest(book))])
+            found.append([Prepared(spec, None, None, poisoned.honest(finished))])
             continue
         victims = [t for t in watch.victims if t < problem.task.schedule.rounds]
-        found.append([cell for threat in spec.threats for cell in _prepare(book, threat, victims, attack)])
+        found.append([cell for threat in spec.threats for cell in _prepare(finished, threat, victims, attack)])
     return found
 
 
-def _prepare(book: Book, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
-    cells = _challenged(book, threat, victims, attack)
+def _prepare(finished: FinishedRun, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
+    cells = _challenged(finished, threat, victims, attack)
     for cell in cells:
         cell.record["trial"]["records"] = len(cells)
     return cells
 
 
-def _challenged(book: Book, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
+def _challenged(finished: FinishedRun, threat: Threat, victims: list[int], attack: Inference) -> list[Prepared]:
     """A cell for every challenge that a threat meets.
 
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
     """
 
     def without_challenge(status: str, reason: str) -> list[Prepared]:
-        return [Prepared(book.spec, threat, None, book.record(threat, "", status, reason))]
+        return [Prepared(finished.spec, threat, None, finished.record(threat, "", status, reason))]
 
     def not_applicable(why: str) -> list[Prepared]:
         """Diverged, if that is why none of the rounds attacked was seen."""
@@ -146,13 +148,13 @@ def _challenged(book: Book, threat: Threat, victims: list[int], attack: Inferenc
         return without_challenge(status, reason) if stopped else without_challenge("n/a", why)
 
     status, reason = "ok", ""
-    if book.run.diverged_at is not None:
-        status, reason = "diverged", book.run.why
-        if not all(finite(r.after) for r in book.run.rounds):
+    if finished.run.diverged_at is not None:
+        status, reason = "diverged", finished.run.why
+        if not all(finite(r.after) for r in finished.run.rounds):
             return without_challenge(status, reason)
-    seen = cut(book.run.rounds, threat, book.problem.data_of(threat))
+    seen = cut(finished.run.rounds, threat, finished.problem.data_of(threat))
     try:
-        found = goals.find(attack.goal).challenges(book, Sights(threat, seen, victims), attack)
+        found = goals.find(attack.goal).challenges(finished, PartyTranscript(threat, seen, victims), attack)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return without_challenge("failed", describe(error))
     if isinstance(found, NotApplicable):
@@ -162,8 +164,8 @@ def _challenged(book: Book, threat: Threat, victims: list[int], attack: Inferenc
         if challenge.view is None:
             cells += without_challenge("n/a", challenge.reason)
             continue
-        record = book.record(threat, challenge.reading, status, reason, only_finite(challenge.metrics))
-        cells.append(Prepared(book.spec, threat, replace(challenge, readings=readings), record))
+        record = finished.record(threat, challenge.reading, status, reason, only_finite(challenge.metrics))
+        cells.append(Prepared(finished.spec, threat, replace(challenge, readings=readings), record))
     return cells
 
 

@@ -120,7 +120,9 @@ class Baffle(Defense):
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         return self._client(down, batch, memory, noise, self.differences, CHUNK_BYTES)
 
-    def alone(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+    def client_low_memory(
+        self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors
+    ) -> tuple[Tensors, Tensors]:
         """As inherited: one direction at a time, of which more would be faster and take more memory."""
         return self._client(down, batch, memory, noise, self._sparing, 0)
 
@@ -275,7 +277,7 @@ class Baffle(Defense):
             return self._in_law(bare, sent, ups, cohort, rng)
         found = self._combined(bare, sent, ups, cohort, rng)
         if self.secure is not None:
-            return found  # of single differences the server knows nothing: `witness` does
+            return found  # of single differences the server knows nothing: `diagnostics` does
         return replace(found, verdict={**found.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
@@ -347,7 +349,7 @@ class Baffle(Defense):
         """W̄, or W before the first average and without one."""
         return {name: state.extra.get(AVERAGE + name, w) for name, w in state.params.items()}
 
-    def witness(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
+    def diagnostics(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
         """Which share of the differences vanished, where the server does not see them: of those that a secure sum
         hides, and with `precision=float16` at the epoch level of the first local step's of one client."""
         if self.options.law:
@@ -360,7 +362,7 @@ class Baffle(Defense):
         found = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
         return {VANISHED: (found == 0).float().mean().reshape(1)}
 
-    def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         if self.options.law:
             return (
                 "simulated in law: gradient estimates are draws from their exact law, not loss differences; a client's "

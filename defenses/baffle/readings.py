@@ -121,7 +121,7 @@ def _observation(
 def _no_difference(defense: Baffle) -> str:
     """Why a client cannot read the others' mean differences from what comes down; empty if it can."""
     o = defense.options
-    if why := defense.no_mean():
+    if why := defense.why_not_mean():
         return why
     if o.downlink == "scalars":
         return ""

@@ -63,7 +63,7 @@ def _step(
     if schedule.server_optimizer != "sgd":  # moves every coordinate by about its learning rate, in and out of Sᵀ
         return Step(sketch, w, step * 0, 0.0, schedule.step_size * (1 + missed) ** 0.5)
     size = float(step.square().mean().sqrt())
-    if defense.no_mean():
+    if defense.why_not_mean():
         return Step(sketch, w, step * 0, size, size * missed**0.5)
     return Step(sketch, w, step, 0.0, size * missed**0.5)
 

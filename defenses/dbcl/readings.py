@@ -91,7 +91,7 @@ def _from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean upload, and this attack does not invert Adam"
         )
-    if why := defense.no_mean():
+    if why := defense.why_not_mean():
         return NotApplicable(why)
     rounds = [t for t in victims if t in seen and t + 1 in seen]
     if not rounds:

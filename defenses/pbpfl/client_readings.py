@@ -44,7 +44,7 @@ def from_broadcasts(
         return NotApplicable(
             "the server's Adam steps do not show the clients' mean gradient, and this attack does not invert Adam"
         )
-    if why := defense.no_mean():
+    if why := defense.why_not_mean():
         return NotApplicable(why)
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     if not rounds:

@@ -137,7 +137,7 @@ class PBPFL(Defense):
         found = self.combine(state, sent, gradients, cohort, rng)
         return replace(found, verdict={**found.verdict, LOST: lost})
 
-    def marks(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         worst = [float(v[LOST].max()) for v in verdicts]
         bad = [t for t, lost in enumerate(worst) if not lost <= self.options.digits]
         if not bad:
@@ -221,7 +221,7 @@ class PBPFL(Defense):
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         assert state.auxiliary is not None
-        own = self.noiseless(sent.down, *state.auxiliary.images())
+        own = self.expected_upload(sent.down, *state.auxiliary.images())
         found = self.recover(sent, {n: t[None] for n, t in own.items()})[0]
         return flatten({name: t[0].to(state.params[name]) for name, t in found.items()})
 

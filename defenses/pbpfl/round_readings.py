@@ -47,7 +47,7 @@ def estimate_gamma(defense: PBPFL, seen: Mapping[int, Seen], t: int) -> float:
     """
     now = opened(defense, seen[t])
     if steady(defense.options):
-        if defense.task.schedule.server_optimizer == "sgd" and not defense.no_mean():
+        if defense.task.schedule.server_optimizer == "sgd" and not defense.why_not_mean():
             for first in (t, t - 1):
                 if first in seen and first + 1 in seen:
                     sent, after = opened(defense, seen[first]), opened(defense, seen[first + 1])

@@ -14,7 +14,7 @@ from helpers.poisoning import make
 from torch import Tensor
 
 from fedarena.cli import main
-from fedarena.contracts.poisoning import Ground
+from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
@@ -22,7 +22,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.federation import compose
-from fedarena.federation.adversary import ground_of
+from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.candidates import ask, how_many
 from fedarena.problem.loss import WORST, Criterion
@@ -147,9 +147,9 @@ def poisoned_problem() -> Problem:
     return build(spec(corrupted=1, lr=0.05, batch_size=8), 0)
 
 
-def ground() -> Ground:
+def knowledge() -> AttackerKnowledge:
     problem = poisoned_problem()
-    return ground_of(problem, FedAvg(NoOptions(), problem.task), "own")
+    return knowledge_of(problem, FedAvg(NoOptions(), problem.task), "own")
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def ground() -> Ground:
 )
 def test_attacks_on_classes_refuse_numbers(attack: str, options: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said) as error:
-        make(attack, ground(), **options)
+        make(attack, knowledge(), **options)
     assert "allowed: a data set with classes" in str(error.value)
 
 
 def test_what_needs_no_classes_is_allowed() -> None:
-    make("bank", ground(), strike="ascent")
-    make("steer", ground(), target="ascent")
+    make("bank", knowledge(), strike="ascent")
+    make("steer", knowledge(), target="ascent")
 
 
 def harmed(attack: MethodSpec, **schedule: Any) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_noiseless_is_the_mean_of_bounded_gradients_whatever_their_number():
     params, batch = parameters(defense.task.model, 0, torch.float64), drawn(defense, 10)
     each = vmap(lambda x, y: flatten(grad(defense.task.loss)(params, x[None], y[None])))(*batch.images())
     truth = 0.5 * torch.nn.functional.normalize(each, dim=1).mean(0)
-    assert torch.allclose(flatten(defense.noiseless(params, *batch.images())), truth, rtol=1e-9)
+    assert torch.allclose(flatten(defense.expected_upload(params, *batch.images())), truth, rtol=1e-9)
 
 
 def test_a_party_on_the_wire_knows_the_momentum():

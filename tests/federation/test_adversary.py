@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
-from fedarena.contracts.poisoning import Poisoning, Sight
+from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
@@ -17,7 +17,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of, why_not
+from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.compose import make_defense, make_poisoning, parse_attack, parse_defense
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, ProblemSpec, build
@@ -38,7 +38,7 @@ def play(
 ) -> tuple[federation.Run, Poisoning | None]:
     problem = problem or problem_of()
     defense = defense or FedAvg(NoOptions(), problem.task)
-    made = attack(NoOptions(), ground_of(problem, defense, knows)) if attack else None
+    made = attack(NoOptions(), knowledge_of(problem, defense, knows)) if attack else None
     adversary = Adversary(made, frozenset(problem.corrupted), Rng(9)) if made else None
     watch = range(problem.task.schedule.rounds)
     return federation.run(defense, problem, Rng(3).child("federation"), watch=watch, adversary=adversary), made
@@ -47,15 +47,15 @@ def play(
 class Obedient(Poisoning):
     """Sends what the protocol would."""
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return dict(sight.own), memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return dict(view.own), memory
 
 
 class Flip(Poisoning):
     """Minus what the protocol would send."""
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return {name: -t for name, t in sight.own.items()}, memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return {name: -t for name, t in view.own.items()}, memory
 
 
 class Silent(Poisoning):
@@ -63,9 +63,9 @@ class Silent(Poisoning):
 
     follows = False
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        shapes = {name: p.shape for name, p in sight.down.items()}
-        return {name: torch.zeros(sight.size, *shape) for name, shape in shapes.items()}, memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        shapes = {name: p.shape for name, p in view.down.items()}
+        return {name: torch.zeros(view.size, *shape) for name, shape in shapes.items()}, memory
 
 
 class Zeroed(Poisoning):
@@ -106,13 +106,13 @@ def test_an_attack_on_data_changes_the_corrupted_clients_batches_only() -> None:
 class Recorder(Poisoning):
     """Keeps what it was handed."""
 
-    seen: list[Sight]
+    seen: list[RoundView]
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        self.seen = [*getattr(self, "seen", []), sight]
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        self.seen = [*getattr(self, "seen", []), view]
         if "calls" in memory:
             assert int(memory["calls"]) == len(self.seen) - 1
-        return dict(sight.own), {"calls": torch.tensor(len(self.seen))}
+        return dict(view.own), {"calls": torch.tensor(len(self.seen))}
 
 
 @pytest.mark.parametrize("knows", ["own", "omniscient"])
@@ -121,26 +121,26 @@ def test_the_knowledge_decides_what_is_handed_over(knows: Knowledge) -> None:
     run, made = play(Recorder, knows, problem)
     assert isinstance(made, Recorder)
     assert len(made.seen) == 4
-    for sight, r in zip(made.seen, run.rounds, strict=True):
+    for view, r in zip(made.seen, run.rounds, strict=True):
         bad = [i for i, c in enumerate(r.participants) if c in problem.corrupted]
         good = [i for i, c in enumerate(r.participants) if c not in problem.corrupted]
-        assert (sight.round, sight.participants, sight.size) == (r.index, 6, 2)
+        assert (view.round, view.participants, view.size) == (r.index, 6, 2)
         for name, ups in r.ups.items():
-            assert torch.equal(sight.own[name], ups[bad])
+            assert torch.equal(view.own[name], ups[bad])
         if knows == "own":
-            assert sight.honest == {}
-            assert sight.honest_clients == ()
+            assert view.honest == {}
+            assert view.honest_clients == ()
         else:
-            assert sight.honest_clients == tuple(r.participants[i] for i in good)
-            assert all(torch.equal(sight.honest[name], ups[good]) for name, ups in r.ups.items())
+            assert view.honest_clients == tuple(r.participants[i] for i in good)
+            assert all(torch.equal(view.honest[name], ups[good]) for name, ups in r.ups.items())
 
 
 def test_the_pool_is_the_corrupted_clients_data_and_no_more() -> None:
     problem = problem_of()
-    ground = ground_of(problem, FedAvg(NoOptions(), problem.task), "own")
-    assert len(ground.data.y) == sum(problem.task.sizes[c] for c in problem.corrupted)
+    knowledge = knowledge_of(problem, FedAvg(NoOptions(), problem.task), "own")
+    assert len(knowledge.data.y) == sum(problem.task.sizes[c] for c in problem.corrupted)
     mine = torch.cat([problem.x[problem.shards[c]] for c in problem.corrupted])
-    assert torch.equal(ground.data.x, mine)
+    assert torch.equal(knowledge.data.x, mine)
 
 
 class Vandal(Poisoning):
@@ -150,11 +150,11 @@ class Vandal(Poisoning):
         batch.x.fill_(7.0)
         return Batch(batch.x, batch.y)
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        for tensors in (sight.down, sight.honest):
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        for tensors in (view.down, view.honest):
             for t in tensors.values():
                 t.fill_(5.0)
-        return dict(sight.own), memory
+        return dict(view.own), memory
 
 
 def test_writing_into_what_it_sees_reaches_nobody() -> None:
@@ -222,15 +222,15 @@ def test_a_round_of_corrupted_clients_alone_is_a_round() -> None:
 
 
 class Misshapen(Poisoning):
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        return {name: t[:1] for name, t in sight.own.items()}, memory
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return {name: t[:1] for name, t in view.own.items()}, memory
 
 
 class Infinite(Poisoning):
     """One client sends infinities, the other obeys."""
 
-    def craft(self, sight: Sight, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        sent = {name: t.clone() for name, t in sight.own.items()}
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        sent = {name: t.clone() for name, t in view.own.items()}
         next(iter(sent.values()))[0].fill_(float("inf"))
         return sent, memory
 
@@ -259,7 +259,7 @@ def test_integers_of_an_upload_stay_as_the_protocol_has_them() -> None:
     rng, bad = Rng(0).child("federation"), list(problem.corrupted)
     honest = federation.run(defense, problem, rng, watch=(0,)).rounds[0].ups
     for name in ("sign-flip", "gaussian"):
-        attack = make_poisoning(parse_attack(name), ground_of(problem, defense, "own"))
+        attack = make_poisoning(parse_attack(name), knowledge_of(problem, defense, "own"))
         adversary = Adversary(attack, frozenset(bad), Rng(3))
         sent = federation.run(defense, problem, rng, watch=(0,), adversary=adversary).rounds[0].ups
         assert not torch.equal(sent["differences"][bad], honest["differences"][bad])
@@ -276,8 +276,8 @@ def test_nobody_is_omniscient_under_a_secure_sum() -> None:
     model = registry.find("model", "mlp").parse({"widths": "16"})
     problem = build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=times, corrupted=2), 0)
     summed = make_defense(parse_defense("fedavg+pairwise-masks"), problem.task)
-    attack = make_poisoning(parse_attack("ipm"), ground_of(problem, summed, "omniscient"))
+    attack = make_poisoning(parse_attack("ipm"), knowledge_of(problem, summed, "omniscient"))
     reason = why_not(attack)
     assert reason is not None
     assert "hides the honest uploads" in reason.reason
-    assert why_not(make_poisoning(parse_attack("ipm"), ground_of(problem, summed, "own"))) is None
+    assert why_not(make_poisoning(parse_attack("ipm"), knowledge_of(problem, summed, "own"))) is None

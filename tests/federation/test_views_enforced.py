@@ -16,7 +16,7 @@ from fedarena.contracts.transcript import Round, cut
 from fedarena.contracts.view import View, seal
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.threat import FORMS, PARTIES, SIGHT, NotApplicable, Threat
+from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.problem.problem import Problem, ProblemSpec, build
@@ -85,7 +85,7 @@ def test_no_view_holds_others_samples(name: str, party: Any, form: Any) -> None:
     for view in views(defense, problem, rounds, threat):
         for r in rounds:
             for client, batch in zip(r.participants, r.batches, strict=True):
-                if client != threat.client or not SIGHT[threat.party].own:
+                if client != threat.client or not VISIBILITY[threat.party].own:
                     assert not any(holds(view, x) for x in batch.images()[0])
         if problem.auxiliary is not None and party != "server":
             assert not any(holds(view, x) for x in problem.auxiliary.images()[0])

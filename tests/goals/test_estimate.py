@@ -26,7 +26,7 @@ from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.finished_run import Book
+from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import find, scores
 from fedarena.goals.estimate import NOTHING, Estimates, Truths, control
@@ -106,22 +106,22 @@ def test_leak_is_what_the_control_leaves_open() -> None:
 # -- the control ---------------------------------------------------------------------------------------
 
 
-def book(defense: str) -> Book:
+def finished(defense: str) -> FinishedRun:
     spec = groups(defense)[0]
     problem = build(spec.problem, 0)
     protocol = compose.make_defense(spec.defense, problem.task)
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(3))
-    return Book(spec, problem, protocol, run)
+    return FinishedRun(spec, problem, protocol, run)
 
 
-def observed(made: Book, threat: Threat) -> Any:
+def observed(made: FinishedRun, threat: Threat) -> Any:
     found = made.defense.readings(threat, cut(made.run.rounds, threat), (1,))
     assert not isinstance(found, NotApplicable), found.reason
     return found[0].observations[0]
 
 
 def test_of_a_gradient_it_is_the_clients_own() -> None:
-    made, threat = book("fedavg"), Threat("client", "adaptive")
+    made, threat = finished("fedavg"), Threat("client", "adaptive")
     seen = observed(made, threat)
     r, task = made.round(1), made.problem.task
     mine, theirs = (grad(task.loss)(r.params, *batch.images()) for batch in r.batches)
@@ -131,7 +131,7 @@ def test_of_a_gradient_it_is_the_clients_own() -> None:
 
 
 def test_of_an_update_it_is_the_step_that_the_own_upload_alone_would_cause() -> None:
-    made, threat = book("dbcl"), Threat("client", "adaptive")
+    made, threat = finished("dbcl"), Threat("client", "adaptive")
     assert isinstance(made.defense, DBCL)
     seen, r = observed(made, threat), made.round(1)
     plain = made.defense.expand(row(r.ups, 0), made.defense.open(r.down)[1])
@@ -142,14 +142,14 @@ def test_of_an_update_it_is_the_step_that_the_own_upload_alone_would_cause() -> 
 
 @pytest.mark.parametrize("party", ["server", "eavesdropper"])
 def test_who_has_no_upload_guesses_nothing(party: Any) -> None:
-    made, threat = book("fedavg"), Threat(party, "adaptive")
+    made, threat = finished("fedavg"), Threat(party, "adaptive")
     seen = observed(made, threat)
     assert control(made, threat, seen, made.estimated(seen)) == {"cosine": 0.0, "relative_l2": 1.0}
 
 
 def test_the_truth_is_taken_in_the_form_that_the_estimate_is_of() -> None:
     """∂L/∂C at the canonical form C of W, which predicts as W does; the plain gradient is another vector."""
-    made, threat = book("pbpfl"), Threat("eavesdropper", "adaptive")
+    made, threat = finished("pbpfl"), Threat("eavesdropper", "adaptive")
     seen, r, task = observed(made, threat), made.round(1), made.problem.task
     form = canonical_form(plan(task.model, task.input_shape), r.params)
     (at,) = (r.participants.index(c) for c in seen.clients)

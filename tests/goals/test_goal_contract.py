@@ -17,7 +17,7 @@ from fedarena.core.tensors import flatten
 from fedarena.core.threat import EVERYONE, PARTIES, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.finished_run import Book
+from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.population import halves, population
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals import released_model as released
@@ -33,13 +33,13 @@ def spec(**changes: object) -> ProblemSpec:
     return ProblemSpec("digits", "mlp", "iid", 2, model, schedule=schedule)
 
 
-def book(defense: str = "fedavg", **changes: object) -> Book:
+def finished(defense: str = "fedavg", **changes: object) -> FinishedRun:
     made = spec(**changes)
     problem = build(made, 0)
     protocol = compose.make_defense(compose.parse_defense(defense), problem.task)
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(3))
     group = GroupSpec(made, compose.parse_defense(defense), compose.parse_attack("dlg"), (), 0)
-    return Book(group, problem, protocol, run)
+    return FinishedRun(group, problem, protocol, run)
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +103,11 @@ def test_an_experiment_may_say_what_a_client_works_on(problem: Problem) -> None:
 
 
 def test_an_outsider_sees_no_round() -> None:
-    assert cut(book().run.rounds, Threat("outsider", "adaptive")) == {}
+    assert cut(finished().run.rounds, Threat("outsider", "adaptive")) == {}
 
 
 def test_the_server_has_what_it_deploys_and_everyone_else_what_is_released() -> None:
-    made = book("pbpfl", loss="mse")
+    made = finished("pbpfl", loss="mse")
     deployed, given = made.run.params, made.run.release
     assert not torch.equal(flatten(deployed), flatten(given))  # released with its hidden units scaled
     for party in EVERYONE:
@@ -124,14 +124,14 @@ def test_the_server_has_what_it_deploys_and_everyone_else_what_is_released() -> 
 
 
 def test_a_model_that_is_not_finite_is_nobody_s() -> None:
-    made = book(lr=1e38)
+    made = finished(lr=1e38)
     assert made.run.diverged_at is not None
     for party in EVERYONE:
         assert isinstance(released.model_of(made, Threat(party, "paper")), NotApplicable)
 
 
 def test_a_black_box_counts_what_it_is_asked_and_lets_no_gradient_through() -> None:
-    made = book()
+    made = finished()
     held = released.model_of(made, Threat("outsider", "adaptive"))
     assert not isinstance(held, NotApplicable)
     assert isinstance(held.model, BlackBox)

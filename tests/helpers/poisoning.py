@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedarena.contracts.poisoning import Ground, Poisoning, Samples, Sight
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
 from fedarena.core import registry
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
 from fedarena.defenses.fedavg import FedAvg
-from fedarena.federation.adversary import ground_of
+from fedarena.federation.adversary import knowledge_of
 from fedarena.problem.problem import Problem, ProblemSpec, build
 from fedarena.problem.schedule import Schedule
 
@@ -32,21 +32,21 @@ def problem() -> Problem:
     return build(ProblemSpec("digits", "mlp", "iid", 10, model, schedule=schedule, corrupted=3), 0)
 
 
-def ground(
+def knowledge(
     knows: Knowledge = "own", clients: int = 10, corrupted: int = 3, std: float = 0.0, data: Samples | None = None
-) -> Ground:
+) -> AttackerKnowledge:
     """What the corrupted clients of FedAvg, or of FedAvg whose uploads carry noise, know."""
 
     class Noisy(FedAvg):
         noise_std = std
 
     p = problem()
-    found = ground_of(p, Noisy(NoOptions(), p.task), knows)
+    found = knowledge_of(p, Noisy(NoOptions(), p.task), knows)
     task = replace(p.task, sizes=(100,) * clients, belief=corrupted)
     return replace(found, task=task, clients=clients, corrupted=corrupted, data=data or found.data)
 
 
-def make(name: str, on: Ground, **options: Any) -> Poisoning:
+def make(name: str, on: AttackerKnowledge, **options: Any) -> Poisoning:
     """An attack by name; options as objects."""
     card = registry.find("attack", name)
     made: Poisoning = card.load()(card.options(**options), on)
@@ -60,13 +60,13 @@ def uploads(flat: Tensor | list[list[float]]) -> Tensors:
     return {"w": x[:, :6].reshape(-1, 2, 3).clone(), "b": x[:, 6:].clone()}
 
 
-def sight(own: Any, honest: Any = None, round: int = 0, clients: tuple[int, ...] | None = None) -> Sight:
+def round_view(own: Any, honest: Any = None, round: int = 0, clients: tuple[int, ...] | None = None) -> RoundView:
     """A round with these uploads, given as rows."""
     mine = uploads(own)
     theirs = {} if honest is None else uploads(honest)
     seen = 0 if honest is None else len(theirs["b"])
     size = len(mine["b"])
-    return Sight(
+    return RoundView(
         round=round,
         participants=size + (seen or 7),
         size=size,
@@ -77,6 +77,6 @@ def sight(own: Any, honest: Any = None, round: int = 0, clients: tuple[int, ...]
     )
 
 
-def sent(attack: Poisoning, s: Sight, seed: int = 0, memory: Tensors | None = None) -> Tensor:
+def sent(attack: Poisoning, s: RoundView, seed: int = 0, memory: Tensors | None = None) -> Tensor:
     """What the colluders send, as rows [f, 8]."""
     return rows(attack.craft(s, memory or {}, Rng(seed))[0])

@@ -89,7 +89,7 @@ def test_noiseless_is_the_client_s_work_on_given_samples() -> None:
     x, y = p.inputs(p.shards[0][:4]), p.y[p.shards[0][:4]]
     batch = Batch(torch.cat([x.reshape(2, 2, 1, 8, 8)] * 3), torch.cat([y.reshape(2, 2)] * 3))
     expected, _ = defense.client(p.init, batch, {}, {})
-    for name, t in defense.noiseless(p.init, x, y).items():
+    for name, t in defense.expected_upload(p.init, x, y).items():
         assert torch.allclose(t, expected[name], atol=1e-7)
 
 

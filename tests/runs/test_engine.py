@@ -15,7 +15,7 @@ from fedarena.federation.spec import GroupSpec
 from fedarena.records.record import Record
 from fedarena.runs import engine
 from fedarena.runs.engine import TRIES, Events, run
-from fedarena.runs.executors import Executor, Here
+from fedarena.runs.executors import Executor, InProcess
 from fedarena.runs.suite.suite import parse
 from fedarena.runs.suite.trials import trials_of
 
@@ -139,23 +139,23 @@ def test_a_reference_that_is_given_up_takes_what_waits_for_it(patient: Callable[
 
 def test_without_somebody_to_tell_losses_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="a defended run without FedAvg's"):
-        run([g for g in specs() if g.defense.name == "dbcl"], Here(), Events())
+        run([g for g in specs() if g.defense.name == "dbcl"], InProcess(), Events())
 
     def refusing(*args: Any) -> Any:
         raise UserError("no")
 
     monkeypatch.setattr(engine, "prepare_together", refusing)
     with pytest.raises(UserError, match=r"^no$"):
-        run(specs(), Here(), Events())
+        run(specs(), InProcess(), Events())
 
 
 def test_what_others_have_finished_is_left_alone_and_stands_as_reference() -> None:
     groups, first = specs(), Kept()
-    run(groups, Here(), first.events())
+    run(groups, InProcess(), first.events())
     by_group = dict(zip(first.done, first.records, strict=True))
     mine = [i for i, g in enumerate(groups) if g.defense.name == "dbcl"]
     kept = Kept()
-    run(groups, Here(), kept.events(elsewhere=lambda i: [] if i in mine else [by_group[i]]))
+    run(groups, InProcess(), kept.events(elsewhere=lambda i: [] if i in mine else [by_group[i]]))
     assert sorted(kept.done) == mine
     assert {r["utility"]["fedavg_accuracy"] for r in kept.records} == {
         by_group[0]["utility"]["clean_accuracy"],
@@ -172,7 +172,7 @@ def test_what_others_are_at_is_left_until_they_are_done(monkeypatch: pytest.Monk
         order.append((groups[indices[0]].defense.name, free))
         return free
 
-    run(groups, Here(), kept.events(claim=claim))
+    run(groups, InProcess(), kept.events(claim=claim))
     assert naps == [engine.LOOK] * 3  # what is defended waits for FedAvg's, which somebody else is at
     assert order == [("fedavg", False)] * 3 + [("fedavg", True), ("dbcl", True)]
     assert sorted(kept.done) == list(range(len(groups)))
@@ -182,7 +182,7 @@ def test_readings_of_a_run_go_before_the_next_run() -> None:
     """So that no more runs are held than there are workers."""
     began: list[str] = []
 
-    class Watched(Here):
+    class Watched(InProcess):
         def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
             began.append(function.__name__)
             return super().submit(function, *args)
@@ -196,7 +196,7 @@ def test_readings_of_a_run_go_before_the_next_run() -> None:
 def test_shares_add_up_to_done(tmp_path: Path) -> None:
     told: dict[int, list[float]] = {}
     groups = specs(READ + POISON + MATRIX + SERVER + SIGN_FLIP)
-    run(groups, Here(), Kept().events(report=lambda i, share, text: told.setdefault(i, []).append(share)))
+    run(groups, InProcess(), Kept().events(report=lambda i, share, text: told.setdefault(i, []).append(share)))
     for shares in told.values():
         assert all(0 <= share <= 1 for share in shares)
         assert shares[-1] == pytest.approx(1.0)

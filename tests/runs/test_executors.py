@@ -15,7 +15,7 @@ from helpers.fresh_python import run_python
 
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.records.record import write_atomically
-from fedarena.runs.executors import Executor, Here, Local, Ray, arithmetic, cores, executor
+from fedarena.runs.executors import Executor, InProcess, Local, Ray, arithmetic, cores, executor
 
 
 def triple(x: int) -> int:
@@ -51,7 +51,7 @@ def inside_and_after() -> tuple[int, float, float]:
 
 @pytest.fixture(params=["here", "local"])
 def place(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    made: Executor = Here() if request.param == "here" else Local(2)
+    made: Executor = InProcess() if request.param == "here" else Local(2)
     yield made
     made.stop()
 
@@ -117,7 +117,7 @@ def test_stopping_what_never_worked_starts_nothing() -> None:
 
 def test_which_executor_is_made() -> None:
     with executor("local", 1) as one, executor("local", 3) as three, executor("local", None) as every:
-        assert isinstance(one, Here)
+        assert isinstance(one, InProcess)
         assert (one.slots, three.slots, every.slots) == (1, 4, cores() + 1 if cores() > 1 else 1)
         assert isinstance(three, Local)
 

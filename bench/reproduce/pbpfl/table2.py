@@ -161,5 +161,5 @@ def _row(cell: Cell, problem: Problem, name: str, run: Run | None) -> dict[str, 
         "digits_lost": digits_lost(run) if run else None,
         "cpu_seconds": run.seconds if run else None,
         # The mark counts the digits of single precision.
-        "note": "; ".join(run.marks) if run and not cell.double else "",
+        "note": "; ".join(run.warnings) if run and not cell.double else "",
     }

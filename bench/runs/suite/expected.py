@@ -18,10 +18,10 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import ground_of, why_not
+from fedarena.federation.adversary import knowledge_of, why_not
 from fedarena.federation.rounds import Run
 from fedarena.federation.spec import MethodSpec
-from fedarena.goals.goal import Sights
+from fedarena.goals.goal import PartyTranscript
 from fedarena.problem.problem import Problem, ProblemSpec, build
 from fedarena.runs.suite.trials import Trial
 
@@ -78,12 +78,12 @@ def _why(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
     assert attack is not None
     made = compose.attack_class(attack)
     if issubclass(made, Poisoning):
-        reason = why_not(compose.make_poisoning(attack, ground_of(problem, protocol, threat.knows or "own")))
+        reason = why_not(compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own")))
         return reason.reason if reason else ""
     if not run.rounds:  # too few clients were left in both
         return ""
     if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
         return ""
-    sights = Sights(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
+    sights = PartyTranscript(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
     given = goals.find(made.goal).given(problem, protocol, sights, made(attack.options))
     return given.removeprefix("n/a: ") if given.startswith("n/a: ") else ""

@@ -98,7 +98,7 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
                 form: Form = "adaptive" if _is_adaptive(attack) else "paper"
                 if matrix.forms and form not in matrix.forms:
                     continue
-                for knows in compose.knowledge(attack):
+                for knows in compose.knowledge_levels(attack):
                     if not matrix.knows or knows in matrix.knows:
                         yield Trial(
                             matrix.problem,
@@ -151,7 +151,7 @@ def _check_threats(suite: Suite) -> None:
             allowed: dict[str, tuple[str, ...]]
             if issubclass(made, Poisoning):
                 form = "adaptive" if _is_adaptive(spec) else "paper"
-                allowed = {"forms": (form,), "knows": compose.knowledge(spec)}
+                allowed = {"forms": (form,), "knows": compose.knowledge_levels(spec)}
             else:
                 allowed = {"parties": goals.find(made.goal).parties}
             for name, words in allowed.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, sent, sight
+from helpers.poisoning import knowledge, make, round_view, sent
 
 from fedarena.attacks.poisoning.alie import z_max
 
@@ -32,28 +32,28 @@ def test_z_for_odd_numbers() -> None:
     ],
 )
 def test_where_the_formula_gives_nothing_the_attack_says_so(n: int, m: int, z: float | None, reason: str) -> None:
-    found = make("alie", ground("omniscient", n, m), z=z).applies()
+    found = make("alie", knowledge("omniscient", n, m), z=z).applies()
     assert (found is None) == (not reason)
     assert found is None or reason in found.reason
 
 
 def test_the_spread_of_one_own_upload_is_unknown() -> None:
-    assert make("alie", ground("own", 20, 1), z=1.0).applies() is not None
-    assert make("alie", ground("omniscient", 20, 1), z=1.0).applies() is None
+    assert make("alie", knowledge("own", 20, 1), z=1.0).applies() is not None
+    assert make("alie", knowledge("omniscient", 20, 1), z=1.0).applies() is None
 
 
 def test_all_send_the_mean_less_z_standard_deviations() -> None:
     own, honest = [[1.0, 5.0], [3.0, 5.0]], [[0.0, 1.0], [4.0, 1.0], [8.0, 4.0]]
-    blind = sent(make("alie", ground(), z=2.0), sight(own))
+    blind = sent(make("alie", knowledge(), z=2.0), round_view(own))
     torch.testing.assert_close(blind[:, :2], torch.tensor([[0.0, 5.0]] * 2))  # 2 − 2·1, 5 − 2·0
-    seen = sent(make("alie", ground("omniscient"), z=1.0), sight(own, honest))
+    seen = sent(make("alie", knowledge("omniscient"), z=1.0), round_view(own, honest))
     expected = [4 - (32 / 3) ** 0.5, 2 - 2**0.5]
     torch.testing.assert_close(seen[:, :2], torch.tensor([expected] * 2))
 
 
 def test_the_default_is_the_formula_for_the_federation() -> None:
     own = [[-1.0], [1.0]]  # mean 0, standard deviation 1
-    out = sent(make("alie", ground("own", 20, 4)), sight(own))
+    out = sent(make("alie", knowledge("own", 20, 4)), round_view(own))
     z = z_max(20, 4)
     assert z is not None
     torch.testing.assert_close(out[:, 0], torch.full((2,), -z))
@@ -61,11 +61,11 @@ def test_the_default_is_the_formula_for_the_federation() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(20, 12), (12, 2)], ids=["undefined", "zero"])
 def test_where_the_formula_gives_nothing_a_z_is_set_or_tuned(n: int, m: int) -> None:
-    on, own = ground("own", n, m), [[-1.0], [1.0]]
+    on, own = knowledge("own", n, m), [[-1.0], [1.0]]
     refused = make("alie", on).applies()
     assert refused is not None
     assert refused.reason.endswith("set z, or tune=2 or more")
     assert make("alie", on, tune=1).applies() is not None  # the one run goes to the z that is given
     tuned = make("alie", on, tune=2)
     assert tuned.applies() is None
-    torch.testing.assert_close(sent(tuned, sight(own))[:, 0], torch.zeros(2))  # the first that is tried: the mean
+    torch.testing.assert_close(sent(tuned, round_view(own))[:, 0], torch.zeros(2))  # the first that is tried: the mean

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, problem
+from helpers.poisoning import knowledge, make, problem
 from torch import Tensor
 
 from fedarena.attacks.cards.bank import Options
 from fedarena.attacks.cards.tuning import Tuning
 from fedarena.attacks.poisoning.bank import Bank
 from fedarena.contracts.aggregator import Call
-from fedarena.contracts.poisoning import Sight
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
@@ -26,7 +26,7 @@ from fedarena.core.threat import Knowledge
 from fedarena.defenses.two_stage.first_stage import FirstStage
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, ProblemSpec, build
 from fedarena.problem.schedule import Schedule
@@ -35,7 +35,7 @@ STD = 0.05
 
 
 def bank(knows: Knowledge = "own", std: float = STD, **options: Any) -> Bank:
-    made = make("bank", ground(knows, std=std), **options)
+    made = make("bank", knowledge(knows, std=std), **options)
     assert isinstance(made, Bank)
     return made
 
@@ -45,23 +45,23 @@ def own_uploads() -> Tensors:
     """What the three colluders would send in the first round."""
     p = problem()
     batches = [p.batch(c, Rng(1).child(c)) for c in p.corrupted]
-    return ground().defense.clients(p.init, batches, [{}] * 3, [{}] * 3)[0]
+    return knowledge().defense.clients(p.init, batches, [{}] * 3, [{}] * 3)[0]
 
 
-def sight(t: int = 0, honest: Tensors | None = None) -> Sight:
+def round_view(t: int = 0, honest: Tensors | None = None) -> RoundView:
     clients = tuple(range(len(next(iter(honest.values()))))) if honest else ()
     down = {name: x.clone() for name, x in problem().init.items()}
-    return Sight(t, 10, 3, down, own_uploads(), honest or {}, clients, problem().corrupted)
+    return RoundView(t, 10, 3, down, own_uploads(), honest or {}, clients, problem().corrupted)
 
 
 def sent(attack: Bank, t: int = 0, seed: int = 0, honest: Tensors | None = None) -> Tensor:
     """What the colluders send in round t of 20, [3, d]."""
-    return rows(attack.craft(sight(t, honest), {}, Rng(seed))[0])
+    return rows(attack.craft(round_view(t, honest), {}, Rng(seed))[0])
 
 
 def gradient(shift: int = 0) -> Tensor:
     """∇L at the initial parameters on all own samples, with labels moved on by `shift`."""
-    data, task = ground().data, problem().task
+    data, task = knowledge().data, problem().task
     x, y = data.inputs(torch.arange(len(data.y))), (data.y + shift) % task.n_classes
     return flatten(torch.func.grad(task.loss)(problem().init, x, y))
 
@@ -142,8 +142,8 @@ def test_never_rejected_by_stage_one_while_honest_noise_is() -> None:
 def test_noise_is_the_protocols_with_the_strongest_signal_of_a_client() -> None:
     """Over 400 rounds the mean upload is v·‖one sample's upload‖, and every row carries its own noise."""
     attack = bank(disguise="noise", samples=1)
-    x, y = attack.ground.data.draw(1, Rng(7).child("samples"))
-    one = flatten(attack.ground.defense.noiseless(dict(problem().init), x, y))
+    x, y = attack.knowledge.data.draw(1, Rng(7).child("samples"))
+    one = flatten(attack.knowledge.defense.expected_upload(dict(problem().init), x, y))
     out = sent(attack, seed=7)
     rest = (out - one) / STD  # with one sample v is its gradient, so v·ℓ is `one`
     assert float(rest.mean()) == pytest.approx(0.0, abs=0.1)
@@ -157,13 +157,13 @@ def test_noise_that_is_taken_back_leaves_the_direction(options: dict[str, Any]) 
     v, g = gradient() / gradient().norm(), torch.full_like(gradient(), STD).norm()
     for cancel in (True, False):
         attack = bank(samples=EVERYTHING, cancel=cancel, **options)
-        first, memory = attack.craft(sight(0), {}, Rng(0))
-        second, memory = attack.craft(sight(1), memory, Rng(1))
+        first, memory = attack.craft(round_view(0), {}, Rng(0))
+        second, memory = attack.craft(round_view(1), memory, Rng(1))
         a, b = rows(first), rows(second)
         assert not FirstStage().rejects(a, STD).any() or options["disguise"] == "noise"
         noise = (a + b) / 2 - ((a + b) / 2 @ v).unsqueeze(1) * v
         assert bool((noise.norm(dim=1) < 0.25 * g).all()) == cancel  # fresh noise leaves 1/√2 of its length
-        third = rows(attack.craft(sight(2), memory, Rng(2))[0])
+        third = rows(attack.craft(round_view(2), memory, Rng(2))[0])
         fresh, before = (x - (x @ v).unsqueeze(1) * v for x in (third, a))
         assert abs(cosine(fresh, before)) < 0.3  # paid: the next noise is new
 
@@ -174,7 +174,7 @@ def test_each_colluder_takes_back_its_own_noise_whenever_it_takes_part_again() -
     attack, seen = bank(disguise="noise", cancel=True, strength=1e-6), []
     memory: Tensors = {}
     for t, members in enumerate(((0, 2), (1, 2), (0, 1, 2))):
-        s = replace(sight(t), size=len(members), clients=tuple(corrupted[i] for i in members))
+        s = replace(round_view(t), size=len(members), clients=tuple(corrupted[i] for i in members))
         up, memory = attack.craft(s, memory, Rng(t))
         seen.append(dict(zip(members, rows(up), strict=True)))
     for i, first, then in ((0, 0, 2), (1, 1, 2), (2, 0, 1)):
@@ -227,7 +227,7 @@ class Untouchable(dict[str, Tensor]):
 
 def test_own_knowledge_never_looks_at_honest_uploads() -> None:
     for t in (0, 19):
-        s = replace(sight(t), honest=Untouchable())
+        s = replace(round_view(t), honest=Untouchable())
         bank().craft(s, {}, Rng(0))
 
 
@@ -252,13 +252,13 @@ def test_an_omniscient_attacker_trusts_honest_uploads_as_far_as_they_are_no_nois
 def test_a_protocol_that_hides_the_model_is_banked_through_its_client_step() -> None:
     spec = compose.parse_defense("dbcl")
     p = problem()
-    on = ground_of(p, compose.make_defense(spec, p.task), "own")
+    on = knowledge_of(p, compose.make_defense(spec, p.task), "own")
     down = on.defense.broadcast(on.defense.init(p.init, Rng(0)), Rng(0)).down
     batches = [p.batch(c, Rng(1).child(c)) for c in p.corrupted]
     own = on.defense.clients(down, batches, [{}] * 3, [{}] * 3)[0]
-    out, _ = Bank(Options(samples=EVERYTHING), on).craft(Sight(0, 10, 3, down, own, {}), {}, Rng(0))
+    out, _ = Bank(Options(samples=EVERYTHING), on).craft(RoundView(0, 10, 3, down, own, {}), {}, Rng(0))
     x, y = on.data.inputs(torch.arange(len(on.data.y))), on.data.y
-    assert cosine(rows(out), flatten(on.defense.noiseless(down, x, y))) == pytest.approx(1.0, abs=1e-4)
+    assert cosine(rows(out), flatten(on.defense.expected_upload(down, x, y))) == pytest.approx(1.0, abs=1e-4)
 
 
 ACTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -281,7 +281,7 @@ def deeds(**options: Any) -> Tensor:
     attack, out = bank(**options), []
     memory: Tensors = {}
     for t in range(20):
-        up, memory = attack.craft(sight(t), memory, Rng(t))
+        up, memory = attack.craft(round_view(t), memory, Rng(t))
         out.append(rows(up))
     return torch.stack(out)
 
@@ -296,7 +296,7 @@ def test_every_option_acts() -> None:
 
 def test_the_rng_determines_everything_and_nothing_given_is_changed() -> None:
     for options in ({}, {"form": "sample"}, {"disguise": "noise"}, {"strength": 0.5}):
-        attack, s = bank(**options), sight()
+        attack, s = bank(**options), round_view()
         before = {name: x.clone() for name, x in {**s.down, **s.own}.items()}
         assert torch.equal(sent(attack), sent(attack))
         assert not torch.equal(sent(attack), sent(attack, seed=1))
@@ -341,7 +341,7 @@ def federated(defense: str, rounds: int = 120) -> tuple[Problem, Any]:
 
 def accuracy(defense: str, attack: str, **options: str) -> tuple[float, federation.Run]:
     p, made = federated(defense)
-    on = ground_of(p, made, "own")
+    on = knowledge_of(p, made, "own")
     adversary = Adversary(
         compose.make_poisoning(compose.parse_attack(attack, options), on), frozenset(p.corrupted), Rng(5)
     )
@@ -381,6 +381,6 @@ def test_an_empty_batch_does_not_stop_it() -> None:
     noise = made.draw(Rng(0))
     own = made.clients(p.init, [empty] * 2, [{}] * 2, [noise] * 2)[0]
     for disguise in ("rank", "noise", "plain"):
-        attack = Bank(Options(disguise=disguise), ground_of(p, made, "own"))
-        out, _ = attack.craft(Sight(0, 10, 2, dict(p.init), own, {}), {}, Rng(0))
+        attack = Bank(Options(disguise=disguise), knowledge_of(p, made, "own"))
+        out, _ = attack.craft(RoundView(0, 10, 2, dict(p.init), own, {}), {}, Rng(0))
         assert all(bool(x.isfinite().all()) for x in out.values())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, problem, sight
+from helpers.poisoning import knowledge, make, problem, round_view
 
 from fedarena.attacks.poisoning.delayed import Delayed
-from fedarena.contracts.poisoning import Ground
+from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows
 from fedarena.federation import compose, tuning
@@ -18,7 +18,7 @@ from fedarena.problem.problem import Problem
 HONEST = torch.arange(1.0, 6.0)[:, None].repeat(1, 8)
 
 
-def delayed(on: Ground, inner: str = "sign-flip", start: str = "0.5") -> Delayed:
+def delayed(on: AttackerKnowledge, inner: str = "sign-flip", start: str = "0.5") -> Delayed:
     """By name, as on the command line; the schedule has 20 rounds."""
     spec = compose.parse(compose.attack_cards(f"delayed+{inner}"), {"start": start}, {})
     made = compose.make_poisoning(spec, on)
@@ -28,7 +28,7 @@ def delayed(on: Ground, inner: str = "sign-flip", start: str = "0.5") -> Delayed
 
 @pytest.mark.parametrize(("start", "first"), [("0", 0), ("0.5", 10), ("0.51", 11), ("1", 20)])
 def test_the_first_round_of_attack(start: str, first: int) -> None:
-    attack = delayed(ground(), start=start)
+    attack = delayed(knowledge(), start=start)
     assert [t for t in range(20) if attack.waits(t)] == list(range(first))
     assert attack.begins == first
     told = why_not(attack)
@@ -41,52 +41,52 @@ def test_the_attack_inside_may_wait_as_well(inner: str, start: str, first: int) 
     """Mimic watches 5 rounds from when it is let begin; bank strikes from round 18, whatever it saw before."""
     options = {"mimic": {"warmup": "5"}, "bank": {"turn": "0.9", "disguise": "plain"}}
     spec = compose.parse(compose.attack_cards(f"delayed+{inner}"), {"start": start}, {inner: options[inner]})
-    assert compose.make_poisoning(spec, ground("omniscient")).begins == first
+    assert compose.make_poisoning(spec, knowledge("omniscient")).begins == first
 
 
 def test_with_own_knowledge_it_follows_the_protocol_until_then() -> None:
-    attack, own = delayed(ground()), [[1.0, 2.0], [3.0, 4.0]]
+    attack, own = delayed(knowledge()), [[1.0, 2.0], [3.0, 4.0]]
     for t, factor in ((9, 1.0), (10, -4.0)):
-        s = sight(own, round=t)
+        s = round_view(own, round=t)
         torch.testing.assert_close(rows(attack.craft(s, {}, Rng(0))[0]), factor * rows(s.own))
 
 
 def test_when_omniscient_it_copies_random_honest_uploads_until_then() -> None:
-    attack, copied = delayed(ground("omniscient")), []
+    attack, copied = delayed(knowledge("omniscient")), []
     for t in range(10):
-        s = sight([[9.0]] * 3, HONEST, t)
+        s = round_view([[9.0]] * 3, HONEST, t)
         out = rows(attack.craft(s, {}, Rng(0).child(t))[0])
         copied += [row.tolist() for row in out]
     assert all(row in HONEST.tolist() for row in copied)
     assert len({row[0] for row in copied}) == 5  # 30 draws of 5 clients
-    after = rows(attack.craft(sight([[9.0]] * 3, HONEST, 10), {}, Rng(0))[0])
+    after = rows(attack.craft(round_view([[9.0]] * 3, HONEST, 10), {}, Rng(0))[0])
     torch.testing.assert_close(after[:, 0], torch.full((3,), -36.0))
 
 
 def test_batches_are_honest_until_then() -> None:
-    attack, batch = delayed(ground(), "label-flip"), problem().batch(0, Rng(0))
+    attack, batch = delayed(knowledge(), "label-flip"), problem().batch(0, Rng(0))
     assert torch.equal(attack.batch(batch, 9, Rng(0)).y, batch.y)
     assert torch.equal(attack.batch(batch, 10, Rng(0)).y, 9 - batch.y)
-    s = sight([[1.0], [2.0]], round=10)
+    s = round_view([[1.0], [2.0]], round=10)
     assert torch.equal(rows(attack.craft(s, {}, Rng(0))[0]), rows(s.own))  # label flipping sends the protocol's upload
 
 
 def test_the_attack_inside_decides_where_it_applies_and_has_the_trigger() -> None:
-    inside = delayed(ground("own", 20, 11), "alie").applies()
+    inside = delayed(knowledge("own", 20, 11), "alie").applies()
     assert inside is not None
     assert "not defined" in inside.reason
     x = torch.zeros(1, 1, 8, 8)
-    found, expected = delayed(ground(), "pixel-trigger").trigger(x), make("pixel-trigger", ground()).trigger(x)
+    found, expected = delayed(knowledge(), "pixel-trigger").trigger(x), make("pixel-trigger", knowledge()).trigger(x)
     assert found is not None
     assert expected is not None
     assert torch.equal(found[0], expected[0])
 
 
 def test_the_memory_is_the_attack_s_own() -> None:
-    attack = delayed(ground("omniscient"), "mimic")
-    _, before = attack.craft(sight([[9.0]], HONEST, 9), {}, Rng(0))
+    attack = delayed(knowledge("omniscient"), "mimic")
+    _, before = attack.craft(round_view([[9.0]], HONEST, 9), {}, Rng(0))
     assert before == {}
-    _, after = attack.craft(sight([[9.0]], HONEST, 10), before, Rng(0))
+    _, after = attack.craft(round_view([[9.0]], HONEST, 10), before, Rng(0))
     assert int(after["rounds"]) == 1
 
 
@@ -99,12 +99,12 @@ def test_runs_of_another_length_are_not_compared(monkeypatch: pytest.MonkeyPatch
     )
     lengths: list[int] = []
 
-    def harm(method: MethodSpec, on: Ground, simulated: Problem, rng: Rng) -> float:
+    def harm(method: MethodSpec, on: AttackerKnowledge, simulated: Problem, rng: Rng) -> float:
         lengths.append(simulated.task.schedule.rounds)
         return 1.0 / len(lengths)  # whoever is tried later does less harm
 
     monkeypatch.setattr(tuning, "harm", harm)
-    chosen, told = tuning.tune(spec, ground(), Rng(0))
+    chosen, told = tuning.tune(spec, knowledge(), Rng(0))
     assert lengths == [4, 4, 6, 6]
     assert len(told["tried"]) == 4
     assert told["chosen"] == [10.0, 0.2]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, problem, sight
+from helpers.poisoning import knowledge, make, problem, round_view
 from torch import Tensor
 
 from fedarena.attacks.cards.tuning import Tuning
-from fedarena.contracts.poisoning import Around, Poisoning, Sight
+from fedarena.contracts.poisoning import Around, Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
@@ -34,14 +34,14 @@ NAMES = (
 each = pytest.mark.parametrize("name", NAMES)
 
 
-def real_round(knows: Knowledge, t: int = 0) -> Sight:
+def real_round(knows: Knowledge, t: int = 0) -> RoundView:
     """A round of the real federation at its initial parameters."""
-    p, on = problem(), ground(knows)
+    p, on = problem(), knowledge(knows)
     batches = [p.batch(c, Rng(1).child(t, c)) for c in range(10)]
     ups, _ = on.defense.clients(p.init, batches, [{}] * 10, [{}] * 10)
     bad = list(p.corrupted)
     good = [c for c in range(10) if c not in bad]
-    return Sight(
+    return RoundView(
         round=t,
         participants=10,
         size=3,
@@ -54,7 +54,7 @@ def real_round(knows: Knowledge, t: int = 0) -> Sight:
 
 def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
     """The attack; a wrapper gets sign flipping to wrap."""
-    on = ground(knows)
+    on = knowledge(knows)
     if name != "delayed":
         return make(name, on, **options)
     card = registry.find("attack", name)
@@ -63,7 +63,7 @@ def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
 
 
 def knowledges(name: str) -> tuple[Knowledge, ...]:
-    known: tuple[Knowledge, ...] = registry.find("attack", name).load().knowledge
+    known: tuple[Knowledge, ...] = registry.find("attack", name).load().knowledge_levels
     return known
 
 
@@ -192,8 +192,8 @@ def test_the_card_says_what_it_knows_and_on_what_it_is_usually_run(name: str) ->
 def test_it_starts_on_its_usual_problem(name: str) -> None:
     card = registry.find("attack", name)
     usual = dict(card.usual)
-    for knows in card.load().knowledge:
-        on = ground(knows, clients=int(usual["clients"]), corrupted=int(usual["corrupted"]))
+    for knows in card.load().knowledge_levels:
+        on = knowledge(knows, clients=int(usual["clients"]), corrupted=int(usual["corrupted"]))
         given = {"against": "trimmed-mean"} if name == "optimized" and knows == "own" else {}
         attack = card.load()
         made = attack(card.parse(given), on, make("sign-flip", on)) if issubclass(attack, Around) else None
@@ -210,4 +210,4 @@ def test_an_empty_poisson_batch_stays_empty() -> None:
 
 def test_rows_of_the_toy_are_in_the_order_of_the_numbers() -> None:
     x = torch.arange(16.0).reshape(2, 8)
-    assert torch.equal(rows(sight(x).own), x)
+    assert torch.equal(rows(round_view(x).own), x)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, problem
+from helpers.poisoning import knowledge, make, problem
 
-from fedarena.contracts.poisoning import Sight
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows
 
@@ -15,9 +15,9 @@ from fedarena.core.tensors import rows
 def test_standard_deviation_is_the_option_s_or_the_defense_s_or_200(
     std: float | None, noise: float, expected: float
 ) -> None:
-    attack = make("gaussian", ground(std=noise), std=std)
+    attack = make("gaussian", knowledge(std=noise), std=std)
     assert attack.strengths == ({"std": expected} if std is None else {})
-    s = Sight(0, 10, 3, dict(problem().init), {}, {})
+    s = RoundView(0, 10, 3, dict(problem().init), {}, {})
     out, _ = attack.craft(s, {}, Rng(0))
     assert {name: tuple(t.shape) for name, t in out.items()} == {n: (3, *t.shape) for n, t in s.down.items()}
     x = rows(out)
@@ -27,8 +27,8 @@ def test_standard_deviation_is_the_option_s_or_the_defense_s_or_200(
 
 
 def test_colluders_and_rounds_draw_afresh() -> None:
-    attack = make("gaussian", ground())
-    s = Sight(0, 10, 3, dict(problem().init), {}, {})
+    attack = make("gaussian", knowledge())
+    s = RoundView(0, 10, 3, dict(problem().init), {}, {})
     first, second = (rows(attack.craft(s, {}, Rng(0).child(t))[0]) for t in range(2))
     vectors = torch.cat([first, second])
     cosines = torch.corrcoef(vectors) - torch.eye(6)

@@ -11,7 +11,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import Knowledge
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.integrity import success_rate
 from fedarena.federation.rounds import Run
 from fedarena.problem.problem import Problem, ProblemSpec, build
@@ -29,7 +29,7 @@ def attacked(defense: str, attack: str, options: dict[str, str], knows: Knowledg
     """100 rounds; 20 clients."""
     problem = digits(corrupted)
     made = compose.make_defense(compose.parse_defense(defense), problem.task)
-    poison = compose.make_poisoning(compose.parse_attack(attack, options), ground_of(problem, made, knows))
+    poison = compose.make_poisoning(compose.parse_attack(attack, options), knowledge_of(problem, made, knows))
     assert poison.applies() is None
     adversary = Adversary(poison, frozenset(problem.corrupted), Rng(1))
     return federation.run(made, problem, Rng(0).child("federation"), adversary=adversary)
@@ -72,7 +72,7 @@ def test_a_rule_that_compares_distances_refuses_what_ruins_the_mean() -> None:
 def test_the_trigger_opens_the_backdoor_and_leaves_the_accuracy() -> None:
     problem = digits(4)
     made = compose.make_defense(compose.parse_defense("fedavg"), problem.task)
-    trigger = compose.make_poisoning(compose.parse_attack("pixel-trigger", {}), ground_of(problem, made, "own"))
+    trigger = compose.make_poisoning(compose.parse_attack("pixel-trigger", {}), knowledge_of(problem, made, "own"))
     run = attacked("fedavg", "pixel-trigger", {"scale": "5"}, "own", 4)
     assert success_rate(trigger, problem, run.params)["attack_success_rate"] > 0.9
     honest = federation.run(made, problem, Rng(0).child("federation"))

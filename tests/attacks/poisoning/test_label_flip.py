@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from helpers.poisoning import ground, make, problem
+from helpers.poisoning import knowledge, make, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,13 +13,13 @@ from fedarena.problem.batch import Batch
 
 def test_class_i_becomes_h_minus_1_minus_i() -> None:
     batch = Batch(torch.zeros(1, 4, 1, 8, 8), torch.tensor([[0, 3, 5, 9]]))
-    assert make("label-flip", ground()).batch(batch, 0, Rng(0)).y.tolist() == [[9, 6, 4, 0]]
+    assert make("label-flip", knowledge()).batch(batch, 0, Rng(0)).y.tolist() == [[9, 6, 4, 0]]
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=20))
 def test_reversing_twice_is_nothing(labels: list[int]) -> None:
-    attack, y = make("label-flip", ground()), torch.tensor([labels])
+    attack, y = make("label-flip", knowledge()), torch.tensor([labels])
     batch = Batch(torch.zeros(1, len(labels), 1, 8, 8), y)
     once = attack.batch(batch, 0, Rng(0))
     assert torch.equal(attack.batch(once, 1, Rng(0)).y, y)
@@ -28,7 +28,7 @@ def test_reversing_twice_is_nothing(labels: list[int]) -> None:
 
 def test_random_labels_are_never_the_right_ones_and_all_others_alike() -> None:
     y = torch.full((1, 9000), 4)
-    flipped = make("label-flip", ground(), labels="random").batch(Batch(torch.zeros(1, 9000, 1), y), 0, Rng(0)).y
+    flipped = make("label-flip", knowledge(), labels="random").batch(Batch(torch.zeros(1, 9000, 1), y), 0, Rng(0)).y
     counts = torch.bincount(flipped[0], minlength=10)
     assert counts[4] == 0
     others = counts[torch.arange(10) != 4]
@@ -37,7 +37,7 @@ def test_random_labels_are_never_the_right_ones_and_all_others_alike() -> None:
 
 
 def test_one_sample_comes_from_the_pool_with_its_label_flipped_and_afresh_each_round() -> None:
-    on = ground()
+    on = knowledge()
     attack, batch = make("label-flip", on, samples="one"), problem().batch(0, Rng(0))
     pool = on.data.inputs(torch.arange(len(on.data.y)))
     drawn = set()

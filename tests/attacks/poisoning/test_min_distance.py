@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, sent, sight
+from helpers.poisoning import knowledge, make, round_view, sent
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
@@ -33,7 +33,7 @@ def sum_room(x: Tensor, v: Tensor, bound: Callable[..., float] = min) -> float:
 
 def step(name: str, x: Tensor, p: Tensor, **options: str) -> float:
     """γ of an attack."""
-    attack = make(name, ground(), **options)
+    attack = make(name, knowledge(), **options)
     assert isinstance(attack, MinDistance)
     return attack.step(x, p)
 
@@ -88,20 +88,20 @@ def test_directions() -> None:
 def test_on_a_line_by_hand() -> None:
     """Honest 1 and 3: mean 2, largest distance 2, so −unit reaches 1 (two from 3): γ = 1; sums: 4 = 2 + 2γ², γ = 1."""
     for name in ("min-max", "min-sum"):
-        out = sent(make(name, ground()), sight([[1.0], [3.0]]))
+        out = sent(make(name, knowledge()), round_view([[1.0], [3.0]]))
         torch.testing.assert_close(out[:, 0], torch.tensor([1.0, 1.0]))
     honest = [[0.0], [0.0], [6.0]]  # mean 2; distances to 6: 6 + … sums 36, 36, 72; Σ(μ − g)² = 24
     for bound, gamma in (("min", 2.0), ("max", 4.0)):  # 36 = 24 + 3γ², 72 = 24 + 3γ²
-        out = sent(make("min-sum", ground("omniscient"), bound=bound), sight([[9.0]] * 2, honest))
+        out = sent(make("min-sum", knowledge("omniscient"), bound=bound), round_view([[9.0]] * 2, honest))
         torch.testing.assert_close(out[:, 0], torch.tensor([2.0 - gamma] * 2))
 
 
 @pytest.mark.parametrize("name", ["min-max", "min-sum"])
 def test_like_uploads_leave_no_room_and_one_own_upload_is_too_few(name: str) -> None:
-    out = sent(make(name, ground()), sight([[1.0, 2.0]] * 3))
+    out = sent(make(name, knowledge()), round_view([[1.0, 2.0]] * 3))
     torch.testing.assert_close(out[:, :2], torch.tensor([[1.0, 2.0]] * 3))
-    assert make(name, ground("own", 10, 1)).applies() is not None
-    assert make(name, ground("omniscient", 10, 1)).applies() is None
+    assert make(name, knowledge("own", 10, 1)).applies() is not None
+    assert make(name, knowledge("omniscient", 10, 1)).applies() is None
 
 
 @pytest.mark.parametrize("name", ["min-max", "min-sum"])
@@ -109,6 +109,6 @@ def test_long_uploads_are_matched_too(name: str) -> None:
     """DP noise makes uploads hundreds long; the authors' search would stop at 20."""
     x = 100 * torch.randn(6, 8, generator=torch.Generator().manual_seed(0))
     room = max_room if name == "min-max" else sum_room
-    out = sent(make(name, ground("omniscient")), sight([[0.0]] * 2, x))[0]
+    out = sent(make(name, knowledge("omniscient")), round_view([[0.0]] * 2, x))[0]
     assert room(x.double(), out.double()) == pytest.approx(0, abs=0.5)
     assert float((out - x.mean(0)).norm()) > 20

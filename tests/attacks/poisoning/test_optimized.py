@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, sent, sight
+from helpers.poisoning import knowledge, make, round_view, sent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
@@ -28,8 +28,8 @@ def normal(n: int, d: int, mean: float = 0.0) -> torch.Tensor:
 def test_eq10_turns_the_sum_of_all_uploads_round() -> None:
     """M = 3, B = 4: every colluder sends −Σ/2, and the sum of all is −λΣ with λ = 3/2 − 1."""
     honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
-    s = sight([[9.0, 9.0]] * 3, honest)
-    out = sent(make("optimized", ground("omniscient", 7, 3)), s)[:, :2]
+    s = round_view([[9.0, 9.0]] * 3, honest)
+    out = sent(make("optimized", knowledge("omniscient", 7, 3)), s)[:, :2]
     torch.testing.assert_close(out, torch.tensor([[-5.0, -1.0]] * 3))
     total = torch.tensor(honest).sum(0)
     torch.testing.assert_close(out.sum(0) + total, -0.5 * total)
@@ -37,18 +37,18 @@ def test_eq10_turns_the_sum_of_all_uploads_round() -> None:
 
 def test_the_strength_it_states_is_the_one_it_sends_with() -> None:
     honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
-    attack, total = make("optimized", ground("omniscient", 7, 3)), torch.tensor(honest).sum(0)
-    out = sent(attack, sight([[9.0, 9.0]] * 3, honest))[:, :2]
+    attack, total = make("optimized", knowledge("omniscient", 7, 3)), torch.tensor(honest).sum(0)
+    out = sent(attack, round_view([[9.0, 9.0]] * 3, honest))[:, :2]
     torch.testing.assert_close(out.sum(0) + total, -attack.strengths["lam"] * total)
-    assert make("optimized", ground("omniscient", 7, 3), lam=2.0).strengths == {}  # it is in the options
+    assert make("optimized", knowledge("omniscient", 7, 3), lam=2.0).strengths == {}  # it is in the options
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.5, 3.0])
 def test_eq10_with_a_given_strength(lam: float) -> None:
     honest = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [4.0, 2.0]]
-    attack = make("optimized", ground("omniscient", 6, 2), lam=lam)  # 2 ≤ √4: the paper's λ would be 0
+    attack = make("optimized", knowledge("omniscient", 6, 2), lam=lam)  # 2 ≤ √4: the paper's λ would be 0
     assert attack.applies() is None
-    out = sent(attack, sight([[9.0, 9.0]] * 2, honest))[:, :2]
+    out = sent(attack, round_view([[9.0, 9.0]] * 2, honest))[:, :2]
     total = torch.tensor(honest).sum(0)
     torch.testing.assert_close(out.sum(0) + total, -lam * total)
     assert torch.equal(out[0], out[1])
@@ -57,14 +57,14 @@ def test_eq10_with_a_given_strength(lam: float) -> None:
 @pytest.mark.parametrize("against", ["krum", "trimmed-mean"])
 def test_the_strength_of_eq10_is_not_tuned_elsewhere(against: str) -> None:
     with pytest.raises(UserError, match=f"option 'tune' is 3, allowed with against={against}: 0"):
-        make("optimized", ground("omniscient", 16, 4), against=against, tune=3)
+        make("optimized", knowledge("omniscient", 16, 4), against=against, tune=3)
 
 
 def test_eq10_copies_are_as_long_as_one_upload_of_noise() -> None:
-    noise, on = normal(16, 40_000), ground("omniscient", 25, 9)
+    noise, on = normal(16, 40_000), knowledge("omniscient", 25, 9)
     flat = torch.cat([noise, normal(9, 40_000)])
     names = {"w": flat.reshape(25, 200, 200)}
-    s = sight([[0.0]] * 9)
+    s = round_view([[0.0]] * 9)
     s = type(s)(0, 25, 9, {}, {"w": names["w"][16:]}, {"w": names["w"][:16]}, tuple(range(16)))
     out = make("optimized", on).craft(s, {}, Rng(0))[0]["w"]
     assert float(out[0].norm()) == pytest.approx(200.0, rel=0.02)
@@ -86,7 +86,7 @@ def test_eq10_copies_are_as_long_as_one_upload_of_noise() -> None:
     ],
 )
 def test_where_it_applies(against: str, knows: str, clients: int, corrupted: int, reason: str) -> None:
-    found = make("optimized", ground(knows, clients, corrupted), against=against).applies()  # type: ignore[arg-type]
+    found = make("optimized", knowledge(knows, clients, corrupted), against=against).applies()  # type: ignore[arg-type]
     assert (found is None) == (not reason)
     assert found is None or reason in found.reason
 
@@ -108,8 +108,8 @@ def test_trimmed_mean_uploads_lie_beyond_the_honest_on_the_side_that_is_wanted(x
 
 def test_trimmed_mean_with_full_knowledge_uses_the_honest_range_and_everybody_s_sign() -> None:
     honest, own = [[1.0], [2.0], [3.0]], [[-20.0], [-20.0]]  # the sum of all is negative: uploads above 3
-    attack = make("optimized", ground("omniscient", 5, 2), against="trimmed-mean")
-    out = sent(attack, sight(own, honest))[:, 0]
+    attack = make("optimized", knowledge("omniscient", 5, 2), against="trimmed-mean")
+    out = sent(attack, round_view(own, honest))[:, 0]
     assert bool((out >= 3).all())
     assert bool((out <= 6).all())
     assert float(out[0]) != float(out[1])
@@ -118,7 +118,7 @@ def test_trimmed_mean_with_full_knowledge_uses_the_honest_range_and_everybody_s_
 def test_trimmed_mean_with_partial_knowledge_stands_three_to_four_deviations_off() -> None:
     own = [[1.0, -7.0], [3.0, -1.0], [2.0, -4.0]]
     mean, sd = torch.tensor([2.0, -4.0]), torch.tensor([(2 / 3) ** 0.5, 6**0.5])
-    out = sent(make("optimized", ground(), against="trimmed-mean"), sight(own))[:, :2]
+    out = sent(make("optimized", knowledge(), against="trimmed-mean"), round_view(own))[:, :2]
     away = (mean - out) * mean.sign() / sd
     assert bool(((away >= 3) & (away <= 4)).all())
     assert len(set(away.flatten().tolist())) == 6
@@ -154,14 +154,14 @@ def test_without_a_strength_that_krum_takes_nobody_attacks() -> None:
     honest = torch.tensor([[1.0, 1.0]] * 9 + [[1.0, 1.1]])  # Krum has nine equal uploads to choose from
     assert fang.against_krum(honest, honest, 2, 2) is None
     own = [[5.0, 5.0], [6.0, 6.0]]
-    attack = make("optimized", ground("omniscient", 12, 2), against="krum")
-    out = sent(attack, sight(own, honest.tolist()))
+    attack = make("optimized", knowledge("omniscient", 12, 2), against="krum")
+    out = sent(attack, round_view(own, honest.tolist()))
     torch.testing.assert_close(out[:, :2], torch.tensor(own))
 
 
 def test_krum_attack_through_the_class_sends_one_upload() -> None:
     honest, own = normal(12, 8, mean=0.3), normal(4, 8, mean=0.3)
-    out = sent(make("optimized", ground("omniscient", 16, 4), against="krum"), sight(own, honest))
+    out = sent(make("optimized", knowledge("omniscient", 16, 4), against="krum"), round_view(own, honest))
     expected = fang.against_krum(honest, torch.cat([own, honest]), 4, 4)
     assert expected is not None
     torch.testing.assert_close(out, expected.repeat(4, 1))

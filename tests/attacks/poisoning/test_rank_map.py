@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.poisoning import ground, make, sent, sight
+from helpers.poisoning import knowledge, make, round_view, sent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -15,7 +15,7 @@ from scipy.integrate import quad
 
 from fedarena.attacks.poisoning.gaussianize import gaussianize
 from fedarena.attacks.poisoning.rank_map import RankMap
-from fedarena.contracts.poisoning import Sight
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows
@@ -31,7 +31,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def wrapped(name: str = "ipm", knows: Knowledge = "own", std: float = STD, form: str = "quantiles") -> RankMap:
-    on = ground(knows, std=std)
+    on = knowledge(knows, std=std)
     card = registry.find("attack", "rank-map")
     made: RankMap = card.load()(card.options(form=form), on, make(name, on))
     return made
@@ -112,7 +112,7 @@ def test_only_the_order_of_the_direction_counts(scale: float, shift: float) -> N
 
 def test_it_rearranges_what_the_attack_inside_sends() -> None:
     own = [[1.0, -2.0, 0.5, 4.0, 3.0, -1.0, 9.0, 8.0], [1.0, -2.0, 0.5, 4.0, 3.0, -1.0, 9.0, 8.0]]
-    inner, outer = sent(make("ipm", ground("own")), sight(own)), sent(wrapped(), sight(own))
+    inner, outer = sent(make("ipm", knowledge("own")), round_view(own)), sent(wrapped(), round_view(own))
     assert torch.equal(inner.argsort(dim=1), outer.argsort(dim=1))
     torch.testing.assert_close(
         outer.sort(dim=1).values[0].double(), STD * torch.special.ndtri((torch.arange(8) + 0.5).double() / 8)
@@ -122,15 +122,15 @@ def test_it_rearranges_what_the_attack_inside_sends() -> None:
 def test_it_knows_what_the_attack_inside_is_given() -> None:
     """IPM sends the opposite of the mean of its own uploads, or of the honest ones if it sees them."""
     rising, other = [float(i) for i in range(8)], [3.0, 0.0, 1.0, 7.0, 6.0, 2.0, 4.0, 5.0]
-    seen = sight([other] * 2, [rising] * 3)
-    blind = sent(wrapped(knows="own"), sight([other] * 2))
+    seen = round_view([other] * 2, [rising] * 3)
+    blind = sent(wrapped(knows="own"), round_view([other] * 2))
     assert sent(wrapped(knows="omniscient"), seen)[0].argsort().tolist() == list(range(7, -1, -1))
     assert blind[0].argsort().tolist() == torch.tensor(other).argsort(descending=True).tolist()
 
 
 def test_it_can_be_run_with_the_knowledge_of_the_attack_inside() -> None:
-    assert compose.knowledge(compose.parse_attack("rank-map+sign-flip")) == ("own",)
-    assert compose.knowledge(compose.parse_attack("rank-map+ipm")) == ("own", "omniscient")
+    assert compose.knowledge_levels(compose.parse_attack("rank-map+sign-flip")) == ("own",)
+    assert compose.knowledge_levels(compose.parse_attack("rank-map+ipm")) == ("own", "omniscient")
 
 
 def test_it_starts_only_where_noise_is_added_and_the_attack_inside_starts() -> None:
@@ -139,24 +139,24 @@ def test_it_starts_only_where_noise_is_added_and_the_attack_inside_starts() -> N
     assert reason is not None
     assert "adds no noise" in reason.reason
     assert wrapped("optimized", "omniscient").applies() is None  # M = 3 > √7
-    few = ground("omniscient", 20, 2, STD)
+    few = knowledge("omniscient", 20, 2, STD)
     card = registry.find("attack", "rank-map")
     assert card.load()(card.options(), few, make("optimized", few)).applies() is not None
 
 
 def test_form_acts_and_the_rng_determines_everything() -> None:
     own = torch.randn(2, 8, generator=generator(5)).tolist()
-    a, b, c = (sent(wrapped(form=form), sight(own)) for form in ("quantiles", "sample", "sample"))
+    a, b, c = (sent(wrapped(form=form), round_view(own)) for form in ("quantiles", "sample", "sample"))
     assert not torch.equal(a, b)
     assert torch.equal(b, c)
-    assert not torch.equal(b, sent(wrapped(form="sample"), sight(own), seed=1))
+    assert not torch.equal(b, sent(wrapped(form="sample"), round_view(own), seed=1))
 
 
 def test_memory_of_the_attack_inside_is_kept() -> None:
-    on = ground("omniscient", std=STD)
+    on = knowledge("omniscient", std=STD)
     card = registry.find("attack", "rank-map")
     outer, inner = card.load()(card.options(), on, make("mimic", on)), make("mimic", on)
-    s: Sight = sight([[1.0] * 8] * 2, torch.randn(3, 8, generator=generator(6)).tolist())
+    s: RoundView = round_view([[1.0] * 8] * 2, torch.randn(3, 8, generator=generator(6)).tolist())
     (_, kept), (_, plain) = outer.craft(s, {}, Rng(0)), inner.craft(s, {}, Rng(0).child("inner"))
     assert kept.keys() == plain.keys()
     assert kept
@@ -164,7 +164,7 @@ def test_memory_of_the_attack_inside_is_kept() -> None:
 
 
 def test_what_is_given_is_left_as_it_was() -> None:
-    s = sight(torch.randn(2, 8, generator=generator(7)).tolist())
+    s = round_view(torch.randn(2, 8, generator=generator(7)).tolist())
     before = rows(s.own).clone()
     wrapped("sign-flip").craft(s, {}, Rng(0))
     assert torch.equal(rows(s.own), before)

@@ -7,13 +7,13 @@ import torch
 from torch.func import grad
 
 from fedarena.contracts.defense import Cohort, State
-from fedarena.contracts.poisoning import Sight
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
 
@@ -30,7 +30,7 @@ def made(defense, given, options=None):
 
 def steering(defense, given, **options):
     spec = compose.parse_attack("steer", {name: str(value) for name, value in options.items()})
-    return compose.make_poisoning(spec, ground_of(given, defense, "own"))
+    return compose.make_poisoning(spec, knowledge_of(given, defense, "own"))
 
 
 @pytest.mark.parametrize("scheme", ["forward", "central"])
@@ -42,9 +42,9 @@ def test_the_server_believes_in_the_gradient_of_choice(scheme, target):
     attack = steering(defense, given, target=target, strength=5.0, samples=100)
     state = State(dict(given.init))
     sent = defense.broadcast(state, Rng(0))
-    up, _ = attack.craft(Sight(0, 10, 2, dict(sent.down), {}, {}), {}, Rng(3))
+    up, _ = attack.craft(RoundView(0, 10, 2, dict(sent.down), {}, {}), {}, Rng(3))
     believed = flatten(defense.direction(state, sent, up, Cohort((0, 1), torch.ones(2)), Rng(0)).step)
-    x, y = attack.ground.data.draw(100, Rng(3).child("samples"))
+    x, y = attack.knowledge.data.draw(100, Rng(3).child("samples"))
     sign = 1.0 if target == "flip" else -1.0
     g = sign * 5 * flatten(grad(given.task.loss)(given.init, x, 9 - y if target == "flip" else y))
     theory = (3000 / (defense.n + 3000)) ** 0.5

@@ -31,10 +31,10 @@ from fedarena.cli import main
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense, Direction, Reading
 from fedarena.contracts.inference import Guess, Reconstruction
-from fedarena.contracts.poisoning import Sight as Seen
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
-from fedarena.core.threat import SIGHT, NotApplicable, Sight, Threat
+from fedarena.core.threat import VISIBILITY, NotApplicable, Threat, Visibility
 from fedarena.defenses import accountant
 from fedarena.defenses.aggregators import krum
 from fedarena.defenses.aggregators.geometry import Geometry
@@ -46,7 +46,7 @@ from fedarena.defenses.dp_sgd import DPSGD
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.defenses.pbpfl import protocol as pbpfl
 from fedarena.defenses.pbpfl import readings as pbpfl_views
-from fedarena.runs.executors import Here
+from fedarena.runs.executors import InProcess
 from fedarena.runs.suite.plan import Plan, Planned
 from fedarena.runs.suite.run import plan_of, run_suite
 from fedarena.runs.suite.suite import Suite, load
@@ -80,7 +80,7 @@ def frozen() -> Iterator[None]:
 def measure(suite: Suite, plan: Plan, folder: Path) -> None:
     """What is missing in a folder, in this process."""
     with frozen():
-        assert run_suite(suite, plan, folder, None, Here).lost == {}
+        assert run_suite(suite, plan, folder, None, InProcess).lost == {}
 
 
 @pytest.fixture(scope="session")
@@ -269,7 +269,7 @@ def test_corrupted_clients_are_honest_now(
 ) -> None:
     """ALIE does next to nothing here, so that no score moves by more than its noise; that it does nothing at all is
     told by equality."""
-    monkeypatch.setattr(attack, "craft", lambda self, sight, memory, rng: (sight.own, memory))
+    monkeypatch.setattr(attack, "craft", lambda self, view, memory, rng: (view.own, memory))
     found = gate(by(name))
     check_located(found, name)
     cells = [i for i in found.items if i.group == "cell" and f"· {name} ·" in i.name]
@@ -289,10 +289,10 @@ def test_corrupted_clients_are_honest_after_some_rounds(
     and three seeds do not prove it. That only this attack's scores changed is told."""
     craft = SignFlip.craft
 
-    def tired(self: SignFlip, sight: Seen, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        if sight.round >= share * self.ground.task.schedule.rounds:
-            return sight.own, memory
-        return craft(self, sight, memory, rng)
+    def tired(self: SignFlip, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        if view.round >= share * self.knowledge.task.schedule.rounds:
+            return view.own, memory
+        return craft(self, view, memory, rng)
 
     monkeypatch.setattr(SignFlip, "craft", tired)
     compared = gate(by("sign-flip"), passes=not found)
@@ -306,7 +306,7 @@ def test_corrupted_clients_are_honest_after_some_rounds(
 
 # -- views ---------------------------------------------------------------------------------------------
 
-ALL = Sight(down=True, ups=True, state=True, own=True)
+ALL = Visibility(down=True, ups=True, state=True, own=True)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_client_is_handed_what_others_see(
         found: Sequence[Reading] | NotApplicable = readings(of, replace(threat, party=party), seen, victims)
         return found
 
-    monkeypatch.setitem(SIGHT, "client", ALL)
+    monkeypatch.setitem(VISIBILITY, "client", ALL)
     monkeypatch.setattr(views, "readings", leaking)
     found = gate(lambda t: t.defense == defense and t.party == "client" and not t.knows)
     check_located(found, defense)
@@ -337,7 +337,7 @@ def test_a_client_is_handed_what_others_see(
 
 def test_a_view_that_nobody_reads(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client is handed everything, and no reading looks at it: no attack gets more, and no score can tell."""
-    monkeypatch.setitem(SIGHT, "client", ALL)
+    monkeypatch.setitem(VISIBILITY, "client", ALL)
     found = gate(lambda t: t.defense == "dbcl" and t.party == "client" and not t.knows, passes=True)
     assert verdict(found).startswith("Passed: all ")
 

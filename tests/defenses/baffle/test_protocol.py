@@ -149,7 +149,7 @@ def test_whoever_sums_a_run_says_how_many_differences_vanished(name, epochs, pre
     else:
         received = ups
     verdict = defense.aggregate(state, sent, received, cohort, Rng(2)).verdict
-    marks = defense.marks([{**verdict, **defense.witness(sent, batches[0], noises[0], ups)}])
+    marks = defense.warnings([{**verdict, **defense.diagnostics(sent, batches[0], noises[0], ups)}])
     if precision == "float32":
         assert marks == ()
         return

@@ -62,5 +62,5 @@ def test_the_law_of_own_perturbations_is_a_mean_of_independent_draws():
 
 
 def test_a_simulated_run_is_marked():
-    assert make(law=True).marks([])
-    assert not make().marks([])
+    assert make(law=True).warnings([])
+    assert not make().warnings([])

@@ -30,14 +30,14 @@ def test_lost_digits_are_counted_and_said():
     calm, few, _ = lost()
     wild, many, error = lost(gamma_scale=1e5)
     assert float(many["digits lost"].max()) > float(few["digits lost"].max()) + 3
-    assert calm.marks([few]) == ()
-    (said,) = wild.marks([few, many])
+    assert calm.warnings([few]) == ()
+    (said,) = wild.warnings([few, many])
     assert "more than 5 in 1 of 2 rounds (first: 1)" in said
     assert error > 0.01  # and rightly so: nothing much is left of a float32's 7.2 digits
-    assert make(digits=6.0).marks([{**few, "digits lost": torch.tensor([5.9])}]) == ()
+    assert make(digits=6.0).warnings([{**few, "digits lost": torch.tensor([5.9])}]) == ()
     with pytest.raises(UserError, match=r"option 'digits' is 6\.9, allowed: number in "):  # of what may be noise alone
         make(digits=6.9)
-    assert calm.marks([{**few, "digits lost": torch.tensor([math.nan])}])
+    assert calm.warnings([{**few, "digits lost": torch.tensor([math.nan])}])
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_a_secure_sum_rounds_away_is_said(name, options):
     predicted = 2.0**-24 * 10 ** float(after.verdict["digits lost"].max())
     assert worst > 0.01
     assert predicted / 10 < worst < 10 * predicted
-    assert defense.marks([after.verdict])
+    assert defense.warnings([after.verdict])
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_nothing_left_is_all_lost():
     ups = {k + n: torch.full((1, *sent.down[n].shape), math.inf) for k in UPLOADS for n in sent.down if n != R_A}
     _, lost = defense.recover(sent, ups)
     assert lost.tolist() == [math.inf]
-    assert "lost all of their decimal digits" in defense.marks([{"digits lost": lost}])[0]
+    assert "lost all of their decimal digits" in defense.warnings([{"digits lost": lost}])[0]
     none = {name: torch.zeros_like(t) for name, t in ups.items()}
     for name in (name for name in ups if name.startswith(UPLOADS[0])):  # one infinite layer is no smaller loss
         assert defense.recover(sent, {**none, name: ups[name]})[1].tolist() == [math.inf], name

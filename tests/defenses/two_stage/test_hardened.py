@@ -21,7 +21,7 @@ from fedarena.defenses.cards.two_stage_hardened import Options
 from fedarena.defenses.two_stage.hardened import TwoStageHardened
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import Adversary, ground_of
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
@@ -241,7 +241,7 @@ def final(defense: str, attack: str = "", **options: str) -> float:
     p = build(ProblemSpec("digits", "mlp", "iid", 10, model, schedule=schedule, corrupted=2), 0, auxiliary=wanted)
     made, adversary = compose.make_defense(spec, p.task), None
     if attack:
-        method = compose.make_poisoning(compose.parse_attack(attack, options), ground_of(p, made, "own"))
+        method = compose.make_poisoning(compose.parse_attack(attack, options), knowledge_of(p, made, "own"))
         adversary = Adversary(method, frozenset(p.corrupted), Rng(5))
     return federation.run(made, p, Rng(0).child("federation"), adversary=adversary).accuracy
 

@@ -17,11 +17,11 @@ class Options:
 
 
 class SameValue(Poisoning):
-    """`sight.own` holds what the protocol would have sent: here only its names and shapes are used."""
+    """`view.own` holds what the protocol would have sent: here only its names and shapes are used."""
 
-    def craft(self, sight, memory, rng):
+    def craft(self, view, memory, rng):
         """All corrupted uploads of a round, stacked, and what the attack wants to remember."""
-        return {name: torch.full_like(t, self.options.value) for name, t in sight.own.items()}, memory
+        return {name: torch.full_like(t, self.options.value) for name, t in view.own.items()}, memory
 
 
 CARD = Card(

@@ -78,7 +78,7 @@ def test_table_1_in_small(model, layers):
 def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
     cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PBPFL, "marks", lambda self, told: ("lost 6 digits",))
+        patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
         seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, Where(), seed, silent)]
     assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
     assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}

@@ -31,7 +31,7 @@ from fedarena.records.store import STALE, Store
 from fedarena.records.trial_locks import Claims
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
-from fedarena.runs.executors import Here
+from fedarena.runs.executors import InProcess
 from fedarena.runs.shared_training import Training, given_by, training_of
 from fedarena.runs.suite.run import run_suite
 from fedarena.runs.suite.trials import Trial, trials_of
@@ -40,7 +40,7 @@ from fedarena.runs.suite.trials import Trial, trials_of
 def alone(trial: Trial, known: dict[Training, Record]) -> list[str]:
     """A trial's records, when nothing else reads its run."""
     made: list[Record] = []
-    engine.run([trial.spec], Here(), Events(finished=lambda i, k, records, galleries: made.extend(records)), known)
+    engine.run([trial.spec], InProcess(), Events(finished=lambda i, k, records, galleries: made.extend(records)), known)
     return sorted(stable(r) for r in made)
 
 
