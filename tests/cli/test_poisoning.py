@@ -262,8 +262,14 @@ BAD = {
     "more than everybody": ((*KRUM, "--corrupted=9"), "option 'corrupted' is 9, allowed: 0 to 7"),
     "corrupted below zero": ((*KRUM, "--corrupted=-1"), "option 'corrupted' is -1, allowed: 0 or more"),
     "corrupted in words": ((*KRUM, "--corrupted=two"), "option 'corrupted' is 'two', allowed: an integer, 0 or more"),
-    "belief too large": ((*KRUM, "--belief=8"), "option 'belief' is 8, allowed: 0 to 7"),
-    "belief beyond the rule": ((*KRUM, "--belief=3"), "krum: 8 uploads a round of which 3 are expected"),
+    "assumed corrupted too large": (
+        (*KRUM, "--assumed-corrupted=8"),
+        "option 'assumed-corrupted' is 8, allowed: 0 to 7",
+    ),
+    "assumed corrupted beyond the rule": (
+        (*KRUM, "--assumed-corrupted=3"),
+        "krum: 8 uploads a round of which 3 are assumed",
+    ),
     "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are expected"),
     "too few participants": ((*KRUM, "--participation=0.5"), "krum: 4 uploads a round of which 1 are expected"),
     "too few buckets": (against("bucketing+krum"), "8 uploads in buckets of 2: aggregator krum: 4 uploads a round"),

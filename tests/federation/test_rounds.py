@@ -16,8 +16,9 @@ from fedarena.core.tensors import Tensors
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds as federation
 from fedarena.problem.local_training import adam_step
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def make(clients: int = 3, partition: str = "iid", **schedule: Any) -> Problem:

@@ -16,8 +16,8 @@ from fedarena.core import registry
 from fedarena.core.threat import FORMS, PARTIES
 from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.records.record import IDENTITY, VOLATILE, canonical, key_of, save, take_sum
 from fedarena.runs.engine import run_groups
 from fedarena.runs.trial import GroupResult
