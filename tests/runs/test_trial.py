@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fedarena.attacks.cards.dlg import Options as DLGOptions
+from fedarena.attacks.reconstruction.cards.dlg import Options as DLGOptions
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, PARTIES
-from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
