@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Labels, Scores
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
@@ -20,7 +21,7 @@ from fedarena.goals import scores
 from fedarena.goals.candidates import Question, ask
 from fedarena.problem.problem import Problem, ProblemSpec
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 
