@@ -12,7 +12,7 @@ from fedarena.attacks.poisoning.alie import z_max
 from fedarena.cli import main
 from fedarena.core.text.mean import mean
 from fedarena.core.text.numbers import percent
-from fedarena.records.record import SCHEMA
+from fedarena.records.schema import SCHEMA
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 

@@ -12,9 +12,10 @@ from fedarena.cli.output.pairing import closing, heading, numbered
 from fedarena.cli.output.pairing_table import Cell
 from fedarena.cli.output.poisoning_table import NOBODY, clean_accuracy, rows, unweighed, verdict
 from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of, percent, quality
+from fedarena.core.text.numbers import MEASURES, level, percent, quality
 from fedarena.federation.compose import defense_cards
-from fedarena.records.record import Record
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 LINES = (
     ("attack_success_rate", "trigger succeeds {}"),
