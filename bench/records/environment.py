@@ -30,10 +30,10 @@ def environment() -> dict[str, Any]:
 
 def _commit() -> str | None:
     """The commit of a source checkout, or None for an installed package."""
-    here = Path(__file__).resolve().parent
-    if not (here.parent / "pyproject.toml").exists():
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / "pyproject.toml").exists():
         return None
     asked = subprocess.run(
-        ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+        ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
     )
     return asked.stdout.strip() or None
