@@ -12,12 +12,43 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers.fresh_python import run_python
 from helpers.paths import ROOT
+
+from fedarena.cli import main
+from fedarena.core import registry
+
+LONG_FILES = (
+    "board/gate/test_planted.py",
+    "test_every_method_acts.py",
+    "test_devices.py",
+    "runs/suite/test_kills.py",
+    "test_contributing.py",
+    "attacks/poisoning/test_harm.py",
+    "runs/test_poisoned_run.py",
+    "goals/test_property.py",
+    "runs/test_trial.py",
+    "runs/test_executors.py",
+    "records/test_command.py",
+)
+"""The files that take longest, the longest first."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the order of files to `pytest_collection_modifyitems`: pytest-xdist would put those with most tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no process works at the last of them while the others wait."""
+    rank = {ROOT / "tests" / name: i for i, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]
 """bench(*args, path=None): run the command in a folder of its own, with `path` in front of PYTHONPATH."""
@@ -48,3 +79,24 @@ def install_plugin(source: Path, folder: Path) -> Path:
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the distribution `arena-toys` of tests/plugin is installed."""
     return install_plugin(ROOT / "tests" / "plugin", tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture
+def bench_with_plugin(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The command `bench` in this process, where the plug-in of tests/plugin is installed for the time of a test."""
+    monkeypatch.syspath_prepend(str(plugin))
+    monkeypatch.chdir(tmp_path)
+    registry.registries.cache_clear()
+
+    def call(*args: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = main(args)
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(args, code, printed.out, printed.err)
+
+    yield call
+    registry.registries.cache_clear()
+    for name in [name for name in sys.modules if name.split(".")[0] == "arena_toys"]:
+        del sys.modules[name]
