@@ -39,7 +39,7 @@ LONG_FILES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave the order of files to `pytest_collection_modifyitems`: pytest-xdist would put those with most tests first."""
+    """Keep the order of `pytest_collection_modifyitems`: pytest-xdist would begin with the files of most tests."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 

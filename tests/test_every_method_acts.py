@@ -46,7 +46,7 @@ def trained(defense: str) -> federation.Run:
     spec = poisoned_problem(0)
     if defense == "dbcl":  # its paper's networks are wide: sketching a narrow one costs more, and so do long steps
         wide = registry.find("model", "mlp").parse({"widths": "200"})
-        spec = replace(spec, model_options=wide, schedule=replace(spec.schedule, rounds=200, lr=0.2))
+        spec = replace(spec, model_options=wide, schedule=replace(spec.schedule, rounds=300, lr=0.2))
     if loss := dict(compose.defense_cards(defense)[0].usual).get("loss"):
         spec = replace(spec, schedule=replace(spec.schedule, loss=loss))
     problem = build(spec, 0, auxiliary=compose.auxiliary(compose.parse_defense(defense)))
@@ -212,10 +212,13 @@ BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal =
 
 
 BRIEF = {
-    "inverting-gradients": {"victims": "2", "iterations": "400"},
-    "property-inference": {"classifier": "ridge", "round_batches": "8"},
+    "dlg": {"victims": "2"},
+    "idlg": {"victims": "2"},
+    "inverting-gradients": {"victims": "1", "iterations": "300"},
+    "membership-inference": {"shadows": "8"},
+    "property-inference": {"classifier": "forest"},
 }
-"""Options of attacks that would take minutes."""
+"""Options of attacks that would take longer."""
 
 
 def read(name: str, problem: ProblemSpec) -> list[Any]:
