@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final, get_args
 
 from torch import Tensor
 
@@ -26,9 +26,14 @@ GoalName = Literal[
     "training-membership",
     "estimate",
 ]
-"""What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
-them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
-looks like to the model, whether a sample was in the training set, or the gradient itself."""
+"""What an attack is after; `fedarena.goals` has a file of that name.
+
+It is the samples behind an upload, whether a sample was among them, their classes, or the server's model in training;
+whether samples behind an upload share a property, what a class looks like to the model, whether a sample was in the
+training set, or the gradient itself.
+"""
+
+GOAL_NAMES: tuple[GoalName, ...] = get_args(GoalName)
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
-from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
+from fedarena.goals.phrases import auc, interval, span
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.records.record import Record
 
 
-class Ranking(Goal):
-    """Answers are judged by the area under the ROC curve."""
+class RankingText(GoalText):
+    """How `Ranking` is told of."""
 
     @property
     @abstractmethod
@@ -29,18 +32,6 @@ class Ranking(Goal):
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
-
-    @abstractmethod
-    def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
-        """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
-
-    def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
-        """`roc`: [false positive rate, true positive rate], see `fedarena.goals.metrics.roc`."""
-        return {"roc": roc(*self.pooled(answer, challenge))}
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
-        return metrics["advantage"]
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -61,6 +52,24 @@ class Ranking(Goal):
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
+
+
+class Ranking(InferenceGoal):
+    """Answers are judged by the area under the ROC curve."""
+
+    text: ClassVar[RankingText]
+
+    @abstractmethod
+    def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
+
+    def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
+        """`roc`: [false positive rate, true positive rate], see `fedarena.goals.metrics.roc`."""
+        return {"roc": roc(*self.pooled(answer, challenge))}
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """2·AUC − 1."""
+        return metrics["advantage"]
 
 
 def found(cell: Cell, name: str) -> str:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.contracts.inference import GOAL_NAMES
 from fedarena.core.text.plural import plural
-from fedarena.goals import GOALS
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -35,7 +35,7 @@ from fedarena.records.json_schema import (
 from fedarena.records.record import SCHEMA, STATUSES, Record, key_of, read_json, save, take_sum
 
 if TYPE_CHECKING:
-    from fedarena.runs.trial import Gallery
+    from fedarena.records.results import Gallery
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
@@ -50,7 +50,7 @@ RECORD = fields(
                 "data": fields({"subset": perhaps(text)}),
             }
         ),
-        "goal": either("", *GOALS),
+        "goal": either("", *GOAL_NAMES),
         "seed": whole,
         "status": either(*STATUSES),
         "metrics": named(number),

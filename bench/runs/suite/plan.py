@@ -180,7 +180,7 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
     """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
     turn comes."""
-    from fedarena.runs.checks import require_runnable
+    from fedarena import goals
 
     first = min((t.spec.seed for t in trials), default=0)
     asked = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
@@ -193,7 +193,7 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
             if held is None or held[:2] != (spec.problem, spec.defense):
                 held = (spec.problem, spec.defense, *_built(spec))
             if spec.attack is not None:
-                require_runnable(spec.problem, held[2], held[3], spec.attack)
+                goals.of_attack(spec.attack).require_runnable(spec.problem, held[2], held[3], spec.attack)
             tried[spec] = ""
         except UserError as error:
             tried[spec] = str(error)

@@ -17,10 +17,10 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from fedarena.goals.training import Training
+    from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
-    from fedarena.runs.shared_training import Training
     from fedarena.runs.suite.trials import Trial
-    from fedarena.runs.trial import Gallery
 
 LOOK = 3.0
 """Seconds between two looks at what others have written into the folder."""
