@@ -41,7 +41,7 @@ from fedarena.board.words import (
     times,
     unranked,
 )
-from fedarena.contracts.inference import GOAL_NAMES
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.text.mean import mean, t_quantile
 from fedarena.core.text.numbers import level, percent, quality
 from fedarena.core.text.plural import plural

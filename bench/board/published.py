@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fedarena.board.board import STATUSES, Arena, Board, Cell, Honest, overall
-from fedarena.contracts.inference import GOAL_NAMES
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.errors import UserError
+from fedarena.core.files import read_json
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -30,7 +31,6 @@ from fedarena.records.json_schema import (
     text,
     whole,
 )
-from fedarena.records.record import read_json
 
 SCHEMA = 1
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedarena.federation.spec import MethodSpec
     from fedarena.goals.goal import Goal
     from fedarena.goals.inference_goal import InferenceGoal
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 INTEGRITY = "integrity"
 
@@ -44,7 +44,7 @@ def recorded(name: str) -> Goal:
     Raises:
         KeyError: there is none of that name.
     """
-    from fedarena.contracts.inference import GOAL_NAMES
+    from fedarena.contracts.goal_names import GOAL_NAMES
 
     if name not in ("", *GOAL_NAMES):
         raise KeyError(name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedarena.core.text.mean import Mean, mean
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import means_over_rounds, shares, success_rate
 from fedarena.goals.metrics.reconstruction import only_finite
-from fedarena.records.record import Record
+from fedarena.records.record_of import record_of
+from fedarena.records.schema import Record
 
 
 def clean_record(finished: FinishedRun) -> Record:
@@ -19,4 +20,4 @@ def clean_record(finished: FinishedRun) -> Record:
     if probe is not None and finished.problem.corrupted:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
-    return finished.record(None, "", *status, only_finite(metrics))
+    return record_of(finished, None, "", *status, only_finite(metrics))

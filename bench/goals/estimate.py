@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.pairing_table import Panels
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
     from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}

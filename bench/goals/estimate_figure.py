@@ -8,7 +8,7 @@ from fedarena.core.text.figures import Line, Panel
 from fedarena.goals.inference_table import table
 from fedarena.goals.pairing_table import Panels
 from fedarena.goals.text import GoalText
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 OWN = "own upload in the others' place"
 MEASURES = {"cosine": "cosine", "relative_l2": "relative L2 error"}

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from fedarena.federation.spec import GroupSpec, MethodSpec
     from fedarena.goals.pairing_table import Figure, PairingTable
     from fedarena.goals.trials import CompleteTrial
-    from fedarena.problem.problem import Problem, ProblemSpec
-    from fedarena.records.record import Record
+    from fedarena.problem.problem import Problem
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 Axis = Literal["privacy", "integrity"]
 """A score by which defenses are ranked."""

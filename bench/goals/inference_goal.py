@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.federation.rounds import Run
     from fedarena.goals.pairing_table import Figure, PairingTable
-    from fedarena.problem.problem import Problem, ProblemSpec
-    from fedarena.records.record import Record
+    from fedarena.problem.problem import Problem
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: it draws as usual."""

@@ -9,12 +9,13 @@ from statistics import fmean
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of, number, quality
+from fedarena.core.text.numbers import MEASURES, level, number, quality
 from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.cell import Cell, and_list, over_seeds
 from fedarena.goals.pairing_table import CellText, Notes, PairingTable
 from fedarena.goals.text import GoalText, Wording
-from fedarena.records.record import Record
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""

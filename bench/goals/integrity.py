@@ -22,9 +22,10 @@ from fedarena.goals.trials import CompleteTrial
 if TYPE_CHECKING:
     from fedarena.federation.rounds import Run
     from fedarena.goals.pairing_table import Figure, PairingTable
-    from fedarena.problem.problem import Problem, ProblemSpec
-    from fedarena.records.record import Record
+    from fedarena.problem.problem import Problem
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 CORRUPTED = "acts as corrupted clients: see --knows"
 

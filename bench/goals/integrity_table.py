@@ -10,11 +10,13 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.core import registry
 from fedarena.core.text.figures import Line
 from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of, percent, quality
+from fedarena.core.text.numbers import MEASURES, level, percent, quality
+from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
 from fedarena.goals.cell import Cell, over_seeds
 from fedarena.goals.pairing_table import CellText, Curves, Notes, PairingTable
-from fedarena.records.record import Record
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
 NOBODY = "nobody"
@@ -26,21 +28,8 @@ LINES = (
     ("corrupted_weight", "weight of corrupted {}"),
     ("honest_rejected", "rejected: honest {}"),
     ("corrupted_rejected", "rejected: corrupted {}"),
-    ("honest_first_stage", "stage one rejects: honest {}"),
-    ("corrupted_first_stage", "stage one rejects: corrupted {}"),
 )
-
-
-MEANING = {
-    "sigma": "noise multiplier σ",
-    "delta": "δ",
-    "q": "sampling rate",
-    "epsilon_add_remove": "ε for one sample more or less, Rényi bound,",
-    "epsilon_add_remove_tight": "the same, tight,",
-    "epsilon_replace_one": "ε for one sample exchanged, tight,",
-    "epsilon_replace_one_fixed": "ε for one sample exchanged, batches of fixed size, Rényi bound,",
-    "epsilon_sensitivity_2": "for one exchanged as the two-stage paper's proof bounds it,",
-}
+"""Metrics that every defense may have, and how they are printed."""
 
 
 @dataclass(frozen=True)
@@ -109,23 +98,32 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
     if row.knows != NOBODY:
-        return row.knows, tuple(CellText(_poisoned_lines(c, notes, measure)) for c in row.cells.values())
+        return row.knows, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
-        cells.append(CellText(_clean_lines(c, reached)))
+        cells.append(CellText(_clean_lines(defense, c, reached)))
     return "(nobody is corrupted)", tuple(cells)
 
 
-def _clean_lines(c: Cell | None, reached: str) -> tuple[str, ...]:
+def _lines(defense: str) -> list[tuple[str, str]]:
+    """Metrics of a defense, with what its cards say of its own, and how they are printed."""
+    own = [pair for card in defense_cards(defense) for pair in card.verdicts]
+    return [
+        *LINES,
+        *((f"{who}_{name}", f"{text}: {who} {{}}") for name, text in own for who in ("honest", "corrupted")),
+    ]
+
+
+def _clean_lines(defense: str, c: Cell | None, reached: str) -> tuple[str, ...]:
     lines = [reached]
-    for name, text in LINES:
+    for name, text in _lines(defense):
         if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
             lines.append(text.format(percent(c.metrics[name])))
     return tuple(lines)
 
 
-def _poisoned_lines(c: Cell | None, notes: Notes, measure: str) -> tuple[str, ...]:
+def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) -> tuple[str, ...]:
     if c is None:
         return ("-",)
     lines = []
@@ -133,7 +131,7 @@ def _poisoned_lines(c: Cell | None, notes: Notes, measure: str) -> tuple[str, ..
         lines.append(quality(c.metrics["accuracy"], measure))
     if "lowest" in c.metrics:
         lines.append(f"lowest under attack {level(c.metrics['lowest'], measure)}")
-    shown = [(name, text) for name, text in LINES if name in c.metrics]
+    shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
     lines += [text.format(percent(c.metrics[name])) for name, text in shown]
@@ -161,9 +159,10 @@ def _recovery(c: Cell) -> str:
 
 
 def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]]:
-    promised: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
-    told = [f"{MEANING.get(name, name)} {value:.4g}" for name, value in promised.items()]
-    return [(f"{defense} promises", "; ".join(told))] if told else []
+    guarantees: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
+    texts = {name: text for card in defense_cards(defense) for name, text in card.guarantees}
+    parts = [f"{texts.get(name, name)} {value:.4g}" for name, value in guarantees.items()]
+    return [(f"{defense} promises", "; ".join(parts))] if parts else []
 
 
 def _tuned(record: Record) -> str:

@@ -11,6 +11,7 @@ from fedarena.core.threat import NotApplicable
 from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 from fedarena.goals.phrases import average, percent_of, span, values
 from fedarena.goals.text import GoalText, Wording, given_of_readings
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class BatchLabelsText(GoalText):
@@ -75,7 +76,7 @@ class BatchLabels(InferenceGoal):
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
             classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
-            known = finished.estimate_metrics(reading.observations)
+            known = median_estimate_metrics(finished, reading.observations)
             known |= prior_label_metrics(classes, sizes, finished.problem.y)
             view = finished.view(transcript.threat, attack, reading, truths)
             challenges.append(Challenge(reading.name, view, (classes, sizes), known))

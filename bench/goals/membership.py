@@ -13,6 +13,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.phrases import span, values
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.metrics.reconstruction import Truth
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class BatchMembershipText(RankingText):
@@ -68,7 +69,7 @@ class BatchMembership(Ranking):
                 challenges.append(NoChallenge(reading.name, why))
                 continue
             view = finished.view(transcript.threat, attack, reading, truths, [q.candidates for q in questions])
-            known = finished.estimate_metrics(reading.observations)
+            known = median_estimate_metrics(finished, reading.observations)
             challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return challenges
 

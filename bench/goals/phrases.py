@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fedarena.goals.cell import Cell
 from fedarena.goals.metrics.membership import TOGETHER
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def target_of(target: Mapping[str, Tensor]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.core.threat import NotApplicable, Threat
@@ -20,8 +20,9 @@ from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
-from fedarena.records.record import Record, describe
-from fedarena.records.trial_key import options_of
+from fedarena.records.identity import options_of
+from fedarena.records.record_of import record_of
+from fedarena.records.schema import Record
 
 
 def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
@@ -67,7 +68,7 @@ def _ready(
 
 def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: str, reason: str) -> Record:
     finished = FinishedRun(spec, problem, defense, federation.untrained(problem))
-    return finished.record(spec.threats[0], "", status, reason)
+    return record_of(finished, spec.threats[0], "", status, reason)
 
 
 def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
@@ -80,6 +81,6 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
         **means_over_rounds(rounds),
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
-    record = finished.record(threat, "", "ok", reason, only_finite(metrics))
+    record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
     record["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
     return record

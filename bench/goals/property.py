@@ -27,6 +27,7 @@ from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import Draw
 from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
 from fedarena.goals.phrases import span, values
 from fedarena.goals.ranking import Ranking, RankingText
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
@@ -139,7 +140,7 @@ class PropertyOfBatch(Ranking):
             seen = replace(reading, observations=kept)
             truths = [finished.truth(o) for o in kept]
             view = replace(finished.view(transcript.threat, attack, seen, truths), population=population)
-            challenges.append(Challenge(reading.name, view, truth, finished.estimate_metrics(kept)))
+            challenges.append(Challenge(reading.name, view, truth, median_estimate_metrics(finished, kept)))
         return challenges
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:

@@ -19,7 +19,7 @@ from fedarena.goals.phrases import auc, interval, span
 from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class RankingText(GoalText):

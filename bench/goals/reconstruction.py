@@ -15,6 +15,7 @@ from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.phrases import average, percent_of, values
 from fedarena.goals.text import GoalText, Wording, given_of_readings
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 IMAGES = Wording(
     "recovered",
@@ -94,7 +95,9 @@ class Reconstructions(InferenceGoal):
             if not any(len(y) for _, y in truths):
                 challenges.append(NoChallenge(reading.name, "no batch attacked held a sample"))
                 continue
-            known = finished.estimate_metrics(reading.observations) | judge.prior_metrics(truths, finished.problem)
+            known = median_estimate_metrics(finished, reading.observations) | judge.prior_metrics(
+                truths, finished.problem
+            )
             challenges.append(
                 Challenge(reading.name, finished.view(transcript.threat, attack, reading, truths), truths, known)
             )

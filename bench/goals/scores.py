@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedarena import goals
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def add_reference(record: Record, own: Record, plain: Record) -> None:

@@ -16,7 +16,7 @@ from fedarena.goals.phrases import target_of
 if TYPE_CHECKING:
     from fedarena.goals.cell import Cell
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 
 
 @dataclass(frozen=True)

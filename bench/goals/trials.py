@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedarena.core.threat import Threat
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.challenge import Challenge
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 @dataclass(frozen=True)

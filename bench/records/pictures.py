@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.records.record import write_atomically
+from fedarena.core.files import write_atomically
 
 if TYPE_CHECKING:
     from fedarena.records.results import Gallery

@@ -1,4 +1,4 @@
-"""What running a group of trials gives: its records, and pictures beside them."""
+"""Results of a group of trials: its records, and the pictures that belong to them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedarena.federation.spec import GroupSpec
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Originals and reconstructions of one cell, for pictures: arrays [n, *input_shape]."""
+    """Originals and reconstructions of one record, for pictures: arrays [n, *input_shape].
+
+    Attributes:
+        key: the record's key.
+    """
 
     key: str
     originals: Tensor
@@ -21,7 +25,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """Records of a group and pictures."""
+    """The records of a group of trials, and their pictures."""
 
     spec: GroupSpec
     records: list[Record]

@@ -14,7 +14,8 @@ from fedarena.core.threat import FORMS, KNOWLEDGE
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.goal import Choices, Goal
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.checks import require_summable
 
 Word = TypeVar("Word", bound=str)

@@ -15,6 +15,7 @@ from fedarena import goals
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, Watch
 from fedarena.contracts.transcript import cut
+from fedarena.core.errors import describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.core.threat import NotApplicable, Threat
@@ -28,8 +29,9 @@ from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
 from fedarena.problem.problem import Problem, build
-from fedarena.records.record import Record, describe
+from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
+from fedarena.records.schema import Record
 
 Progress = Callable[[float, str], None]
 
@@ -133,7 +135,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
     """
 
     def complete(status: str, reason: str) -> CompleteTrial:
-        return CompleteTrial(finished.spec, threat, finished.record(threat, "", status, reason))
+        return CompleteTrial(finished.spec, threat, record_of(finished, threat, "", status, reason))
 
     status, reason = "ok", ""
     if finished.run.diverged_at is not None:
@@ -156,7 +158,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
         if isinstance(challenge, NoChallenge):
             trials.append(complete("n/a", challenge.reason))
             continue
-        record = finished.record(threat, challenge.reading, status, reason, only_finite(challenge.metrics))
+        record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
         trials.append(OpenTrial(finished.spec, threat, replace(challenge, readings=readings), record))
     return trials
 

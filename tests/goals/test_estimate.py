@@ -19,11 +19,12 @@ from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import GradientEstimate
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import row, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
@@ -34,9 +35,9 @@ from fedarena.goals.goal import Challenge
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.models.scaling.positive_scaling import canonical as canonical_form
 from fedarena.models.scaling.positive_scaling import plan
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import canonical
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 GOAL = find("estimate")

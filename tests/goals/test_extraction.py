@@ -9,26 +9,27 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.model_extraction import ModelExtraction
+from fedarena.attacks.extraction.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
 from fedarena.contracts.transcript import Seen
 from fedarena.contracts.view import Disclosure
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import scores
 from fedarena.goals.extraction import last_seen
 from fedarena.goals.metrics.extraction import Exam, agreement, constant_agreement, extraction_metrics, secret_metrics
 from fedarena.problem.loss import Criterion
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs.engine import run_groups
 
 CLASSES = Criterion("cross-entropy", 3)

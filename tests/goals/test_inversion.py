@@ -9,19 +9,20 @@ import torch
 from torch import Tensor
 
 from fedarena import goals
-from fedarena.attacks.model_inversion import ModelInversion
+from fedarena.attacks.inversion.model_inversion import ModelInversion
 from fedarena.cli.output.pairing_table import table, verdict
 from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import scores
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import canonical
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 

@@ -10,7 +10,7 @@ from helpers.suite import POISON, READ, measure, records_in, stable
 
 from fedarena.cli import main
 from fedarena.records.command import command_of
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 TEXT = f"""
 title = "One of each kind of record"
@@ -30,7 +30,7 @@ model = "mlp"
 clients = 6
 corrupted = 2
 corrupted_data = "resampled"
-belief = 1
+assumed_corrupted = 1
 model_options = {{ widths = [6, 5] }}
 training = {{ rounds = 3, batch_size = 8, lr = 0.1 }}
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fedarena.core.text.plural import plural
 from fedarena.goals.pairing_table import CellText, PairingTable
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def heading(records: Sequence[Record], defense: str, attack: str) -> Console:

@@ -18,7 +18,8 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.rounds import Run
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.suite.trials import Trial
 
 ROUNDS = 2

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.records.record import Record, prepare_folder
+from fedarena.core.files import prepare_folder
+from fedarena.records.schema import Record
 from fedarena.records.store import Store, clear_litter
 from fedarena.records.trial_locks import Claims
 from fedarena.runs.suite.forecast import Costs
