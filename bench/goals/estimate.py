@@ -58,12 +58,12 @@ class EstimatesText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "cosine",
-            "cosine",
-            "Without a defense {attack} finds the gradient with",
-            "Of the gradient under {defense}, {attack} finds an estimate with",
-            lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
-            "made with the protocol in mind",
+            metric="cosine",
+            tie="cosine",
+            undefended="Without a defense {attack} finds the gradient with",
+            defended="Of the gradient under {defense}, {attack} finds an estimate with",
+            outcome=lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
+            adaptive="made with the protocol in mind",
         )
 
     def lines(self, cell: Cell) -> list[str]:

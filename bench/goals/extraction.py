@@ -37,12 +37,12 @@ class ModelExtractionText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "agreement",
-            "final_agreement",
-            "Without a defense the model that {attack} takes agrees with the server's by",
-            "The model that {attack} takes from {defense} agrees with the server's by",
-            lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
-            "read with the protocol in mind",
+            metric="agreement",
+            tie="final_agreement",
+            undefended="Without a defense the model that {attack} takes agrees with the server's by",
+            defended="The model that {attack} takes from {defense} agrees with the server's by",
+            outcome=lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
+            adaptive="read with the protocol in mind",
         )
 
     def lines(self, cell: Cell) -> list[str]:

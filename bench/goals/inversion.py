@@ -67,11 +67,11 @@ class InversionText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "top1",
-            "ssim",
-            "Without a defense {attack} makes pictures in which the class is recognised:",
-            "{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
-            percent_of("top1"),
+            metric="top1",
+            tie="ssim",
+            undefended="Without a defense {attack} makes pictures in which the class is recognised:",
+            defended="{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
+            outcome=percent_of("top1"),
         )
 
     def lines(self, cell: Cell) -> list[str]:

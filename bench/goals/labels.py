@@ -28,11 +28,11 @@ class BatchLabelsText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "label_accuracy",
-            "label_accuracy",
-            "Without a defense {attack} reads of the labels",
-            "Of the labels, {attack} reads from {defense}",
-            percent_of("label_accuracy"),
+            metric="label_accuracy",
+            tie="label_accuracy",
+            undefended="Without a defense {attack} reads of the labels",
+            defended="Of the labels, {attack} reads from {defense}",
+            outcome=percent_of("label_accuracy"),
         )
 
     def lines(self, cell: Cell) -> list[str]:

@@ -35,12 +35,12 @@ class RankingText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "auc",
-            "auc",
-            f"Without a defense {{attack}} tells {self.tells} with",
-            f"{{attack}} tells {self.tells} under {{defense}} with",
-            partial(auc, unclear=", not told from chance"),
-            self.adaptive,
+            metric="auc",
+            tie="auc",
+            undefended=f"Without a defense {{attack}} tells {self.tells} with",
+            defended=f"{{attack}} tells {self.tells} under {{defense}} with",
+            outcome=partial(auc, unclear=", not told from chance"),
+            adaptive=self.adaptive,
         )
 
     def lines(self, cell: Cell) -> list[str]:

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from fedarena.records.schema import Record
 
 IMAGES = Wording(
-    "recovered",
-    "ssim",
-    "Without a defense {attack} recovers of the images",
-    "Of the images, {attack} recovers from {defense}",
-    percent_of("recovered"),
+    metric="recovered",
+    tie="ssim",
+    undefended="Without a defense {attack} recovers of the images",
+    defended="Of the images, {attack} recovers from {defense}",
+    outcome=percent_of("recovered"),
 )
 ROWS = Wording(
-    "recovered",
-    "psnr",
-    "Without a defense {attack} recovers of the rows",
-    "Of the rows, {attack} recovers from {defense}",
-    percent_of("recovered"),
+    metric="recovered",
+    tie="psnr",
+    undefended="Without a defense {attack} recovers of the rows",
+    defended="Of the rows, {attack} recovers from {defense}",
+    outcome=percent_of("recovered"),
 )
 
 

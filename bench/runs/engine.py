@@ -133,7 +133,7 @@ def run(
     """
     tally = _Tally(events.report)
     with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
-        _Run(groups, place, events, dict(known or {}), tally, address).run()
+        _Run(groups=groups, place=place, events=events, clean=dict(known or {}), tally=tally, address=address).run()
 
 
 class _Run:
