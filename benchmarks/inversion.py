@@ -56,8 +56,9 @@ from fedarena.core.text.mean import mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg import FedAvg
 from fedarena.goals.metrics import image_similarity as images
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 SLACK = 1.05
 """Factor by which CPU times of the same work differ on a busy machine."""

@@ -65,4 +65,4 @@ def merged(problem: Problem) -> Problem:
         else max(batch, sum(map(schedule.taken, task.sizes)) * task.participants // len(task.sizes))
     )
     one = replace(schedule, participation=1.0, batch_size=batch, local_samples=local)
-    return replace(problem, shards=(data,), task=replace(task, sizes=(len(data),), schedule=one, belief=0))
+    return replace(problem, shards=(data,), task=replace(task, sizes=(len(data),), schedule=one, assumed_corrupted=0))

@@ -63,7 +63,7 @@ class Optimized(Poisoning):
                     f"{math.sqrt(honest):.2f}: set lam, or tune=2 or more"
                 )
             return None
-        n, f = knowledge.task.participants, knowledge.task.expected
+        n, f = knowledge.task.participants, knowledge.task.assumed_corrupted_per_round
         if n < 2 * f + 3:
             return NotApplicable(f"Krum is not defined for {n} uploads of which {f} are expected to be corrupted")
         if knowledge.clients < 2 * knowledge.corrupted + 2:
@@ -80,7 +80,7 @@ class Optimized(Poisoning):
             factor = 1 / math.sqrt(len(known)) if lam is None else (1 + lam) / colluders
             return same(-factor * known.sum(0), view), memory
         if self.options.against == "krum":
-            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.expected)
+            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.assumed_corrupted_per_round)
             return view.own if found is None else same(found, view), memory
         if self.knowledge.knows == "own":
             sent = fang.against_trimmed_mean_partial(known, view.size, generator)

@@ -17,11 +17,11 @@ from fedarena.problem.defaults import DEFAULTS, read_integer, usual_problem
 from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
-    from fedarena.problem.problem import ProblemSpec
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.reproduce.place import Where
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
-NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
+NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
 """What of a problem has a flag of its own."""
 SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
@@ -46,8 +46,11 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
         "corrupted client draws a shard of its own from the same data (default: shard)",
     )
     group.add_argument(
-        "--belief", metavar="N", help="how many corrupted clients the server expects (default: as many as there are)"
+        "--assumed-corrupted",
+        metavar="N",
+        help="how many corrupted clients the server assumes (default: as many as there are)",
     )
+    group.add_argument("--belief", dest="assumed_corrupted", help=argparse.SUPPRESS)  # the option's old name
     schedule = parse_options(Schedule, {}, "training")
     for name in SHORTHANDS:
         flag, default = f"--{name.replace('_', '-')}", getattr(schedule, name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedarena.core.options import NoOptions
 from fedarena.core.threat import Form, Party, Threat
-from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 
 
 @dataclass(frozen=True)

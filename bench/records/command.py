@@ -40,7 +40,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
         if problem["corrupted_data"] != "shard":
             words += ["--corrupted-data", problem["corrupted_data"]]
     if problem["belief"] != (problem["corrupted"] or problem["clients"] // 5):
-        words += ["--belief", str(problem["belief"])]
+        words += ["--assumed-corrupted", str(problem["belief"])]
     if record["knows"]:
         words += ["--knows", record["knows"]]
     elif record["party"]:

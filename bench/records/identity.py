@@ -39,7 +39,7 @@ def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record
             "clients": problem.clients,
             "corrupted": problem.corrupted,
             "corrupted_data": problem.corrupted_data,
-            "belief": problem.expected,
+            "belief": problem.assumed_corrupted_or_default,
             "device": spec.device,
         },
         "defense": spec.defense.label,

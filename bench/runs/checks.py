@@ -15,7 +15,8 @@ from fedarena.core.tensors import rows
 from fedarena.federation import compose, rounds
 from fedarena.federation.adversary import knowledge_of, require_corrupted
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.problem import Problem, ProblemSpec
+from fedarena.problem.problem import Problem
+from fedarena.problem.spec import ProblemSpec
 
 
 def require_runnable(spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:

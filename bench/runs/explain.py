@@ -22,7 +22,8 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
 from fedarena.federation.spec import MethodSpec, threats
 from fedarena.goals.goal import PartyTranscript
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
+from fedarena.problem.spec import ProblemSpec
 
 ROUNDS = 2
 
@@ -118,8 +119,8 @@ def _server(problem: Problem, run: federation.Run) -> str:
     held = 0 if problem.auxiliary is None else problem.auxiliary.y.numel()
     judged = ", ".join(run.verdicts[0].values) if run.verdicts else "none"
     return (
-        f"it holds {held} samples of its own, expects {problem.task.belief} of {len(problem.shards)} clients to be "
-        f"corrupted and never learns which; what it records of each upload: {judged}"
+        f"it holds {held} samples of its own, assumes that {problem.task.assumed_corrupted} of {len(problem.shards)} "
+        f"clients are corrupted and never learns which; what it records of each upload: {judged}"
     )
 
 

@@ -12,7 +12,7 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.goal import Goal
-from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 
 
 @dataclass(frozen=True)

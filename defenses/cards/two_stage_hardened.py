@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fedarena.core.card import Card
 from fedarena.core.options import option
-from fedarena.defenses.cards import two_stage
+from fedarena.defenses.cards import dp_sgd, two_stage
 
 
 @dataclass(frozen=True)
@@ -55,4 +55,6 @@ CARD = Card(
         ),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
+    guarantees=dp_sgd.GUARANTEES,
+    verdicts=two_stage.VERDICTS,
 )

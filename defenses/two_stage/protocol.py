@@ -120,7 +120,7 @@ class TwoStage(DPSGD):
             if self.code:
                 scores = scores / x.norm(dim=1).clamp_min(torch.finfo(x.dtype).tiny)
             n, o = len(x), self.options
-            k = size(n, len(self.task.sizes), self.task.belief, o.gamma, whole=self.code)
+            k = size(n, len(self.task.sizes), self.task.assumed_corrupted, o.gamma, whole=self.code)
             members = torch.tensor(cohort.clients, device=x.device)
             totals = extra[SCORES].index_add(0, members, counted(scores, k))
             selected = select(totals[members], k, rng.child("ties"))

@@ -18,8 +18,8 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 

@@ -27,8 +27,9 @@ from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.candidates import ask, how_many
 from fedarena.problem.loss import WORST, Criterion
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 TABLE = ("diabetes", "regression")

@@ -12,8 +12,9 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 SHARED = {
     # option: (another value, settings that both sides share)
@@ -51,7 +52,7 @@ CASES = [(name, option) for name, options in OTHER.items() for option in options
 def problem(per_class: int | None) -> Problem:
     model = find("model", "mlp").parse({"widths": "20"})
     schedule = Schedule(rounds=6, batch_size=8, lr=0.2)
-    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, belief=2)
+    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, assumed_corrupted=2)
     held = (
         find("defense", "two-stage").load().holds(find("defense", "two-stage").parse({"aux_per_class": str(per_class)}))
     )

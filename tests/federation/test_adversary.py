@@ -20,8 +20,9 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.compose import make_defense, make_poisoning, parse_attack, parse_defense
 from fedarena.problem.batch import Batch
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def problem_of(corrupted: int = 2, **schedule: Any) -> Problem:

@@ -16,8 +16,9 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.trial import attack, prepare
 
 DROPPING = {"dropout": "0.45", "threshold": "0.75"}

@@ -35,8 +35,9 @@ from fedarena.goals.goal import Challenge
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.models.scaling.positive_scaling import canonical as canonical_form
 from fedarena.models.scaling.positive_scaling import plan
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 GOAL = find("estimate")

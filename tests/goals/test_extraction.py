@@ -26,8 +26,8 @@ from fedarena.goals import scores
 from fedarena.goals.extraction import last_seen
 from fedarena.goals.metrics.extraction import Exam, agreement, constant_agreement, extraction_metrics, secret_metrics
 from fedarena.problem.loss import Criterion
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
 from fedarena.records.schema import VOLATILE
 from fedarena.runs.engine import run_groups

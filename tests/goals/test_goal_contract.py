@@ -23,8 +23,9 @@ from fedarena.federation.spec import GroupSpec
 from fedarena.goals import released_model as released
 from fedarena.goals.goal import Goal
 from fedarena.problem.batch import Batch
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def spec(**changes: object) -> ProblemSpec:

@@ -20,8 +20,9 @@ from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import scores
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.engine import run_groups
 
 

@@ -19,8 +19,9 @@ from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import membership as goal
 from fedarena.goals import scores
 from fedarena.goals.candidates import Question, ask
-from fedarena.problem.problem import Problem, ProblemSpec
+from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.records.schema import VOLATILE
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
@@ -186,13 +187,13 @@ def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_m
     more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
     made = groups("last-layer-label", f"{base}+{rule}", parties=("client",), forms=(form,), **more)
     plain = groups("last-layer-label", base, parties=("client",), forms=(form,), **more)
-    problem = replace(made[0].problem, clients=5, belief=0)
+    problem = replace(made[0].problem, clients=5, assumed_corrupted=0)
     (ruled, *_) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records  # readings of one estimate
     (bare, *_) = run_groups([replace(g, problem=problem) for g in (*plain, made[1])], 1)[0].records
     assert ruled["status"] == bare["status"]
     assert ruled["scores"] == pytest.approx(bare["scores"], abs=0.05)
     assert ruled["reason"] == bare["reason"]
-    wary = replace(problem, belief=1)
+    wary = replace(problem, assumed_corrupted=1)
     (hidden,) = run_groups([replace(g, problem=wary) for g in made], 1)[0].records
     assert hidden["status"] == "n/a"
     assert "consecutive broadcasts show what the server's rule made of the uploads" in hidden["reason"]
@@ -204,7 +205,7 @@ def test_krum_gives_every_client_what_one_other_sent(base: str, form: Form) -> N
     """In as many rounds as it picks another's upload; the mean of several would tell of each client less."""
     more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
     made = groups("last-layer-label", f"{base}+krum", parties=("client",), forms=(form,), **more)
-    problem = replace(made[0].problem, clients=5, belief=1)
+    problem = replace(made[0].problem, clients=5, assumed_corrupted=1)
     (record, *_) = run_groups([replace(g, problem=problem) for g in made], 1)[0].records
     assert record["status"] == "ok", record["reason"]
     batches, left = divmod(record["metrics"]["labels"], problem.schedule.batch_size)

@@ -28,8 +28,9 @@ from fedarena.goals.property import (
     rounds_with,
     victim_of,
 )
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 

@@ -9,8 +9,8 @@ from fedarena.core import registry
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 from fedarena.runs.trial import Prepared
 

@@ -30,7 +30,7 @@ model = "mlp"
 clients = 6
 corrupted = 2
 corrupted_data = "resampled"
-belief = 1
+assumed_corrupted = 1
 model_options = {{ widths = [6, 5] }}
 training = {{ rounds = 3, batch_size = 8, lr = 0.1 }}
 

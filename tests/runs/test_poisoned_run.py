@@ -16,8 +16,8 @@ from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.records.schema import VOLATILE, Record
 from fedarena.runs import engine
 from fedarena.runs.engine import run_groups

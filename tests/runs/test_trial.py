@@ -17,8 +17,8 @@ from fedarena.core.files import canonical
 from fedarena.core.threat import FORMS, PARTIES
 from fedarena.defenses.cards.dbcl import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.records.results import GroupResult
 from fedarena.records.schema import VOLATILE
 from fedarena.records.store import save, take_sum

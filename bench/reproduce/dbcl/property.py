@@ -30,8 +30,8 @@ from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, TRANSPOSE
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
 from fedarena.runs import trial

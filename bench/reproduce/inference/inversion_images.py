@@ -22,8 +22,8 @@ from fedarena.core import registry
 from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Threat
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.runs import trial
 

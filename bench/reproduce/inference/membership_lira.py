@@ -42,8 +42,9 @@ from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import training_membership
 from fedarena.goals.goal import Challenge
 from fedarena.goals.metrics.membership import RATES as JUDGED
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.inference.membership_picture import Line, Panel, draw_panels
 from fedarena.reproduce.place import Where
 from fedarena.runs import trial

@@ -22,7 +22,8 @@ from fedarena.federation.adversary import knowledge_of, why_not
 from fedarena.federation.rounds import Run
 from fedarena.federation.spec import MethodSpec
 from fedarena.goals.goal import PartyTranscript
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.suite.trials import Trial
 
 ROUNDS = 2

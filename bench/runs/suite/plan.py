@@ -27,7 +27,8 @@ from fedarena.runs.suite.suite import Suite
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.spec import GroupSpec, MethodSpec
-    from fedarena.problem.problem import Problem, ProblemSpec
+    from fedarena.problem.problem import Problem
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.runs.suite.trials import Trial
 
 LAYOUT = 2

@@ -5,7 +5,8 @@ about = "…"                       what it is for
 seeds = [0, 1, 2]
 minutes = 8                       on two cores, as measured; what `plan` says before anything is measured here
 
-[problems.NAME]                   dataset, model, partition, clients, corrupted, corrupted_data, belief
+[problems.NAME]                   dataset, model, partition, clients, corrupted, corrupted_data,
+                                  assumed_corrupted
 training = { rounds = 100 }       options of the schedule; likewise model_options, partition_options
 
 [methods.METHOD]                  options of a method, wherever it takes part
@@ -39,7 +40,9 @@ FOLDER = Path(__file__).resolve().parent.parent / "suites"
 Options = dict[str, str]
 """Options as text, as on the command line."""
 
-PROBLEM = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
+PROBLEM = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
+OLD_NAMES = {"belief": "assumed_corrupted"}
+"""Old name of a problem's entry, which files may still use → its name now."""
 GROUPS = {"training": "training", "model_options": "model", "partition_options": "partition"}
 """Tables of a problem, and the group of settings that each is."""
 
@@ -155,12 +158,21 @@ def parse(text: str, path: Path) -> Suite:
 
 
 def _problem(table: Any, where: str) -> ProblemTable:
-    _known(_table(table, where), (*PROBLEM, *GROUPS, "utility"), where)
-    said = {name: _text(table[name], f"{where}.{name}") for name in PROBLEM if name in table}
+    renamed = _renamed(_table(table, where), where)
+    _known(renamed, (*PROBLEM, *GROUPS, "utility"), where)
+    said = {name: _text(renamed[name], f"{where}.{name}") for name in PROBLEM if name in renamed}
     if "dataset" not in said:
         raise UserError(f"{where} names no dataset")
     settings = {GROUPS[g]: _options(table[g], f"{where}.{g}") for g in GROUPS if g in table}
     return ProblemTable(said, settings, _flag(table, "utility", where))
+
+
+def _renamed(table: dict[str, Any], where: str) -> dict[str, Any]:
+    """A problem's table with today's names. Raises UserError for an entry under its old and its new name."""
+    for old, new in OLD_NAMES.items():
+        if old in table and new in table:
+            raise UserError(f"{where} has {old} and {new}, allowed: {new} alone")
+    return {OLD_NAMES.get(name, name): value for name, value in table.items()}
 
 
 def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Matrix:

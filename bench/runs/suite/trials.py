@@ -18,7 +18,7 @@ from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.goal import Goal
 from fedarena.problem.defaults import usual_problem
-from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.shared_training import references
 from fedarena.runs.suite.suite import Matrix, Suite
 

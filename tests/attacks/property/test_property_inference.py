@@ -24,8 +24,8 @@ from fedarena.core.threat import Form, NotApplicable, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import property_metrics
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 
 # -- features -------------------------------------------------------------------------------------------

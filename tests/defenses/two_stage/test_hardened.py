@@ -23,8 +23,9 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.batch import Batch
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
 
 N = 6

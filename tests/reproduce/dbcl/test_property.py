@@ -14,8 +14,9 @@ from fedarena.core.threat import FORMS
 from fedarena.federation import compose
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
 from fedarena.reproduce.place import Where
 from fedarena.runs.checks import require_runnable
