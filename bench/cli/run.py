@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         results = run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
     records = [record for result in results for record in result.records]
     defense, attack = next((g.defense.label, g.attack.label) for g in groups if g.attack is not None)
-    poisoned = any(record["knows"] for record in records)
+    poisoned = any(record["attacker_knowledge"] for record in records)
     name = f"{defense}-{attack}-{groups[0].problem.dataset}.png"
     if poisoned:
         from fedarena.cli.output.poisoning import draw_curves, show_poisoning

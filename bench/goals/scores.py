@@ -29,8 +29,9 @@ def add_reference(record: Record, own: Record, plain: Record) -> None:
     utility, cost = record["utility"], record["cost"]
     accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
     utility["fedavg_accuracy"] = accuracy
-    if record["knows"]:
-        utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}
+    if record["attacker_knowledge"]:
+        utility["clean_accuracy"] = own["utility"]["clean_accuracy"]
+        utility["clean_curve"] = own["utility"]["clean_curve"]
         if record["status"] == "ok":
             _judge_poisoning(record, own)
     utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0

@@ -21,7 +21,7 @@ from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
 from fedarena.records.identity import options_of
 from fedarena.records.record_of import record_of
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Status, Tuned
 
 Progress = Callable[[float, str], None]
 
@@ -29,13 +29,13 @@ Progress = Callable[[float, str], None]
 def honest(finished: FinishedRun) -> Record:
     """The record of a run in which nobody is corrupted; with a probe, how often its trigger works on the model."""
     spec, run = finished.spec, finished.run
-    told = ("ok", "") if run.diverged_at is None else ("diverged", run.why)
+    status: Status = "ok" if run.diverged_at is None else "diverged"
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))
     probe = compose.trigger_of(spec.probe)
     if probe is not None and finished.problem.corrupted:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
-    return record_of(finished, None, "", *told, only_finite(metrics))
+    return record_of(finished, None, "", status, run.why, only_finite(metrics))
 
 
 def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
@@ -47,7 +47,7 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     # A seed of its own, from which the run's seed cannot be computed back.
     own = Rng(Rng(spec.seed).child("attack").integer())
 
-    def untrained(status: str, reason: str) -> Record:
+    def untrained(status: Status, reason: str) -> Record:
         return record_of(FinishedRun(spec, problem, defense, federation.untrained(problem)), threat, "", status, reason)
 
     try:
@@ -71,7 +71,12 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     made = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
     if tuned:
         # `options` is what was asked for, and names the record; the strength given there is not the one of the run.
-        made["tuned"] = {**tuned, "ran_with": options_of("attack", method)}
+        made["tuned"] = Tuned(
+            options=tuned["options"],
+            tried=tuned["tried"],
+            chosen=tuned["chosen"],
+            ran_with=options_of("attack", method),
+        )
     return made
 
 

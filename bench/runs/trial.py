@@ -30,7 +30,7 @@ from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Status
 from fedarena.runs import poisoned_run as poisoned
 
 Progress = Callable[[float, str], None]
@@ -122,7 +122,7 @@ def _challenged(finished: FinishedRun, threat: Threat, victims: list[int], attac
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
     """
 
-    def without_challenge(status: str, reason: str) -> list[Prepared]:
+    def without_challenge(status: Status, reason: str) -> list[Prepared]:
         return [Prepared(finished.spec, threat, None, record_of(finished, threat, "", status, reason))]
 
     def not_applicable(why: str) -> list[Prepared]:
@@ -130,7 +130,8 @@ def _challenged(finished: FinishedRun, threat: Threat, victims: list[int], attac
         stopped = status == "diverged" and not any(t in seen for t in victims)
         return without_challenge(status, reason) if stopped else without_challenge("n/a", why)
 
-    status, reason = "ok", ""
+    status: Status = "ok"
+    reason = ""
     if finished.run.diverged_at is not None:
         status, reason = "diverged", finished.run.why
         if not all(finite(r.after) for r in finished.run.rounds):
@@ -171,9 +172,13 @@ def attack(cell: Prepared, progress: Progress = lambda share, text: None) -> tup
         series, pictures = _finite(goal.series(answer, cell.challenge)), goal.pictures(answer, cell.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**cell.record, "status": "failed", "reason": describe(error)}, None
-    judged = {"metrics": metrics, "series": series, "scores": scores.privacy(method.goal, metrics)}
-    spent = {"cost": {**cell.record["cost"], "attack_seconds": time.process_time() - began}}
-    record = {**cell.record, **judged, **spent}
+    record: Record = {
+        **cell.record,
+        "metrics": metrics,
+        "series": series,
+        "scores": scores.privacy(method.goal, metrics),
+        "cost": {**cell.record["cost"], "attack_seconds": time.process_time() - began},
+    }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 

@@ -64,8 +64,8 @@ def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path
     for r in records:
         if r["seed"] != seed or r["status"] != "ok":
             continue
-        curve = r["attacked"]["curve"] if r["knows"] else r["utility"]["clean_curve"]
-        who = "everybody honest" if not r["knows"] else f"{attack}, {r['knows']}"
+        curve = r["attacked"]["curve"] if r["attacker_knowledge"] else r["utility"]["clean_curve"]
+        who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
         name = "no defense" if r["defense"] == "fedavg" else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != "fedavg"))
     dataset = records[0]["problem"]["dataset"]
@@ -77,7 +77,7 @@ def draw_curves(records: Sequence[Record], defense: str, attack: str, path: Path
 
 def _tuned(record: Record) -> str:
     """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
-    names, tried, chosen = (record["tuned"][key] for key in ("options", "tried", "chosen"))
+    names, tried, chosen = record["tuned"]["options"], record["tuned"]["tried"], record["tuned"]["chosen"]
     own = record["attacked"].get("strengths", {})
 
     def one(name: str, value: float | None) -> str:
@@ -90,7 +90,7 @@ def _tuned(record: Record) -> str:
 
     given = tried[0][0]
     what = f"kept {told(given)}" if chosen == given else f"chose {told(chosen)} in place of {told(given)}"
-    where = f"{record['defense']}, {record['knows']}, seed {record['seed']}"
+    where = f"{record['defense']}, {record['attacker_knowledge']}, seed {record['seed']}"
     return f"{where}: the attacker {what} after {len(tried)} simulated runs"
 
 

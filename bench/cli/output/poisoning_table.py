@@ -35,15 +35,15 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
     """The clean row, then one a knowledge; columns are FedAvg (no defense) and the defense."""
     columns = list(dict.fromkeys(("fedavg", defense)))
     found = []
-    for knows in dict.fromkeys(r["knows"] for r in records):
-        mine = [r for r in records if r["knows"] == knows]
+    for knows in dict.fromkeys(r["attacker_knowledge"] for r in records):
+        mine = [r for r in records if r["attacker_knowledge"] == knows]
         found.append(Row(knows or NOBODY, {d: cell(r for r in mine if r["defense"] == d) for d in columns}))
     return found
 
 
 def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
     """Accuracy of the runs in which everybody is honest, by seed."""
-    return [r["utility"]["clean_accuracy"] for r in records if not r["knows"] and r["defense"] == defense]
+    return [r["utility"]["clean_accuracy"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
 
 
 def unweighed(records: Sequence[Record], defense: str) -> str:
@@ -110,7 +110,7 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
     told, measure = [], measure_of(records)
     for name in dict.fromkeys(("fedavg", defense)):
-        clean = [r["utility"] for r in records if not r["knows"] and r["defense"] == name]
+        clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
         nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
