@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 GoalName = Literal[
     "reconstruction",
@@ -17,5 +17,3 @@ GoalName = Literal[
 """What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
 them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
 looks like to the model, whether a sample was in the training set, or the gradient itself."""
-
-GOAL_NAMES: tuple[str, ...] = get_args(GoalName)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
+from fedarena.contracts.goal_names import GoalName
 from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
@@ -70,9 +72,9 @@ def record_of(
     return record
 
 
-def goal_of(attack: MethodSpec | None) -> str:
+def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
     """What an inference attack is after; empty for others."""
     if attack is None:
         return ""
-    found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
-    return found
+    goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
+    return goal

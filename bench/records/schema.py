@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args, get_type_hints, is_typeddict
 
-from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.contracts.goal_names import GoalName
+from fedarena.core.threat import Form, Knowledge, Party
 from fedarena.records.json_schema import (
     amount,
     both,
     each,
-    either,
     fields,
     named,
     number,
@@ -106,11 +106,11 @@ class Identity(TypedDict):
     """The defense, with its further parts: "dp-sgd+krum"."""
     attack: str
     """The attack, with its wrappers; `none` is a run in which all clients are honest."""
-    party: str
+    party: Literal["", Party]
     """The party that attacks; empty without an attack."""
-    form: str
+    form: Literal["", Form]
     """`paper`, the attack as published, or `adaptive`, adapted to the defense; empty without an attack."""
-    attacker_knowledge: str
+    attacker_knowledge: Literal["", Knowledge]
     """What corrupted clients know: `own` or `omniscient`; empty unless the federation is poisoned."""
     seed: int
     """The seed of the run."""
@@ -208,7 +208,7 @@ class Record(Identity):
     """The record's key and its file's name: the hash of identity and reading."""
     trial: TrialOf
     """The trial that it belongs to."""
-    goal: Annotated[str, either("", *GOAL_NAMES)]
+    goal: Literal["", GoalName]
     """What an inference attack is after; empty for all others."""
     reading: str
     """The way in which the party looked at what it saw; empty where there is one way only, or nothing was seen."""

@@ -117,7 +117,7 @@ CASES = (
     ),
 )
 DEFENSES = ("fedavg", "dbcl")
-PAPER: dict[tuple[str, Party], float] = {
+PAPER: dict[tuple[str, str], float] = {
     ("fedavg", "server"): 1.0,
     ("fedavg", "client"): 1.0,
     ("dbcl", "server"): 0.726,
