@@ -157,9 +157,11 @@ def test_the_plugin_s_rule_and_poisoning_compose_with_built_in_parts(
 
 
 def test_the_plugin_s_rule_refuses_more_liars_than_it_can_bear(bench, plugin: Path) -> None:
-    done = bench(*POISONS, "--belief", "5", path=plugin)
+    done = bench(*POISONS, "--assumed-corrupted", "5", path=plugin)
     assert done.returncode == 2
-    assert done.stderr.startswith("bench: aggregator shortest: 10 uploads a round of which 5 are expected")
+    assert done.stderr.startswith(
+        "bench: aggregator shortest: 10 uploads a round of which 5 are assumed to be corrupted"
+    )
     assert done.stderr.count("\n") == 1
 
 

@@ -21,7 +21,7 @@ from fedarena.core.files import canonical
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec

@@ -24,7 +24,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import row, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun

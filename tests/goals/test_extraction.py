@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.model_extraction import ModelExtraction
+from fedarena.attacks.extraction.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
 from fedarena.contracts.transcript import Seen
@@ -19,7 +19,7 @@ from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import scores

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedarena import goals
-from fedarena.attacks.model_inversion import ModelInversion
+from fedarena.attacks.inversion.model_inversion import ModelInversion
 from fedarena.cli.output.pairing_table import table, verdict
 from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import View

@@ -136,7 +136,7 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
 def test_an_answer_that_cannot_be_judged_is_a_failed_record(
     answer: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedarena.attacks.membership.candidate_scores import Compare
+    from fedarena.attacks.membership.helpers.candidate_scores import Compare
 
     monkeypatch.setattr(Compare, "run", lambda self, view, rng, progress: answer)
     made = server("joint-membership")

@@ -15,7 +15,7 @@ from fedarena.contracts.inference import Inference
 from fedarena.core import registry
 from fedarena.core.files import canonical
 from fedarena.core.threat import FORMS, PARTIES
-from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec

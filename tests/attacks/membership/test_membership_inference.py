@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from helpers.membership_models import attacked, group, prepared
 
-from fedarena.attacks.cards.membership_inference import Options
+from fedarena.attacks.membership.cards.membership_inference import Options
+from fedarena.attacks.membership.helpers.shadows import merged, shadows
 from fedarena.attacks.membership.membership_inference import sureness, surprise
-from fedarena.attacks.membership.shadows import merged, shadows
 from fedarena.contracts.final_model import BlackBox, WhiteBox
 from fedarena.contracts.view import Candidates, View
 from fedarena.core.rng import Rng

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.attacks.property.own_batches import OwnBatches
+from fedarena.attacks.property.helpers.own_batches import OwnBatches
+from fedarena.attacks.property.helpers.round_ridge import STRENGTHS, ridge_scores
+from fedarena.attacks.property.helpers.update_features import Slopes, features
 from fedarena.attacks.property.property_inference import PropertyInference
-from fedarena.attacks.property.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.property.update_features import Slopes, features
 from fedarena.contracts.inference import PropertyScores
 from fedarena.contracts.view import Observation, Population, View
 from fedarena.core import registry
