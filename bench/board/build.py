@@ -13,6 +13,7 @@ from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
 from fedarena.core.files import digest
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
+from fedarena.records.trial_key import hashed_problem
 
 ROUND = 6
 """Decimals that are kept: beyond them is rounding, which differs between machines."""
@@ -96,7 +97,7 @@ def _told(record: Record) -> str:
         problem["dataset"],
         f"model {problem['model']}",
         f"{problem['clients']} clients ({problem['partition']})",
-        _corrupted(problem["corrupted"], problem["belief"]),
+        _corrupted(problem["corrupted"], problem["assumed_corrupted"]),
         f"FedAvg, {local} local epochs" if local else "FedSGD",
         f"batch {training['batch_size']}",
         f"{training['rounds']} rounds",
@@ -140,7 +141,7 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
         fmean(seconds) if seconds else None,
         _mean([c["peak_bytes"] for c in cost]),
         dict(first["guarantees"]) if first else {},
-        tuple(dict.fromkeys(mark for r in records for mark in r["marks"])),
+        tuple(dict.fromkeys(mark for r in records for mark in r["warnings"])),
         tuple((float(p[0]), _rounded(p[1])) for p in curve),
         tuple(r["key"] for r in records),
         command_of(first, _seeds(runs)) if first else "",
@@ -196,7 +197,7 @@ def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
         one.counts and goal.of_data,
-        tuple(dict.fromkeys(mark for r in found.values() for mark in r["marks"] if mark not in known)),
+        tuple(dict.fromkeys(mark for r in found.values() for mark in r["warnings"] if mark not in known)),
     )
 
 
@@ -208,7 +209,7 @@ def doubt(record: Record) -> str:
     said, status = record["scores"], record["status"]
     if status not in ("ok", "diverged") or record["attack"] == "none":
         return f"it has scores ({_told_scores(said)}), where there was nothing to score" if said else ""
-    if not (record["knows"] or record["goal"]):
+    if not (record["attacker_knowledge"] or record["goal"]):
         return "goal is empty, though it is of an inference attack"
     # Of a federation that diverged there may have been nothing left to attack.
     if status == "diverged" and not said:
@@ -260,13 +261,13 @@ def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[
 
 def _settings(record: Record) -> str:
     """A digest of the problem and every option; seeds and versions left out."""
-    return digest([record["problem"], record["options"]], 12)
+    return digest([hashed_problem(record["problem"]), record["options"]], 12)
 
 
 def _defended(record: Record) -> str:
     """Likewise, without the attack's."""
     options = {name: value for name, value in record["options"].items() if not name.startswith(("attack", "probe"))}
-    return digest([record["problem"], options], 12)
+    return digest([hashed_problem(record["problem"]), options], 12)
 
 
 def _made(records: Sequence[Record]) -> dict[str, str]:

@@ -89,7 +89,8 @@ class Integrity(Goal):
     def add_reference(self, record: Record, own: Record) -> None:
         """The clean run's accuracy, the damage that was done to it, and the score."""
         utility, metrics = record["utility"], record["metrics"]
-        utility |= {name: own["utility"][name] for name in ("clean_accuracy", "clean_curve")}
+        utility["clean_accuracy"] = own["utility"]["clean_accuracy"]
+        utility["clean_curve"] = own["utility"]["clean_curve"]
         if record["status"] != "ok":
             return
         attacked = record["attacked"]

@@ -68,8 +68,8 @@ def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Cur
     for r in records:
         if r["seed"] != seed or r["status"] != "ok":
             continue
-        curve = r["attacked"]["curve"] if r["knows"] else r["utility"]["clean_curve"]
-        who = "everybody honest" if not r["knows"] else f"{attack}, {r['knows']}"
+        curve = r["attacked"]["curve"] if r["attacker_knowledge"] else r["utility"]["clean_curve"]
+        who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
         name = NO_DEFENSE if r["defense"] == BASELINE else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != BASELINE))
     measure, dataset = measure_of(records), records[0]["problem"]["dataset"]
@@ -84,8 +84,8 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
     """The clean row, then one a knowledge; columns are FedAvg (no defense) and the defense."""
     columns = list(dict.fromkeys((BASELINE, defense)))
     table = []
-    for knows in dict.fromkeys(r["knows"] for r in records):
-        of_column = {d: [r for r in records if (r["knows"], r["defense"]) == (knows, d)] for d in columns}
+    for knows in dict.fromkeys(r["attacker_knowledge"] for r in records):
+        of_column = {d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knows, d)] for d in columns}
         cells = {d: over_seeds(some) if some else None for d, some in of_column.items()}
         table.append(Row(knows or NOBODY, cells))
     return table
@@ -93,7 +93,7 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
 
 def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
     """Accuracy of the runs in which everybody is honest, by seed."""
-    return [r["utility"]["clean_accuracy"] for r in records if not r["knows"] and r["defense"] == defense]
+    return [r["utility"]["clean_accuracy"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
 
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
@@ -167,7 +167,7 @@ def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]
 
 def _tuned(record: Record) -> str:
     """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
-    names, tried, chosen = (record["tuned"][key] for key in ("options", "tried", "chosen"))
+    names, tried, chosen = record["tuned"]["options"], record["tuned"]["tried"], record["tuned"]["chosen"]
     own = record["attacked"].get("strengths", {})
 
     def one(name: str, value: float | None) -> str:
@@ -180,7 +180,7 @@ def _tuned(record: Record) -> str:
 
     given = tried[0][0]
     what = f"kept {text(given)}" if chosen == given else f"chose {text(chosen)} in place of {text(given)}"
-    where = f"{record['defense']}, {record['knows']}, seed {record['seed']}"
+    where = f"{record['defense']}, {record['attacker_knowledge']}, seed {record['seed']}"
     return f"{where}: the attacker {what} after {len(tried)} simulated runs"
 
 
@@ -248,7 +248,7 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
     told, measure = [], measure_of(records)
     for name in dict.fromkeys((BASELINE, defense)):
-        clean = [r["utility"] for r in records if not r["knows"] and r["defense"] == name]
+        clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
         nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.errors import UserError, describe
@@ -22,7 +20,7 @@ from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
 from fedarena.records.identity import options_of
 from fedarena.records.record_of import record_of
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Status, Tuned
 
 
 def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
@@ -52,7 +50,7 @@ def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progres
 
 def _ready(
     spec: GroupSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
-) -> tuple[Poisoning | NotApplicable, dict[str, Any]]:
+) -> tuple[Poisoning | NotApplicable, Tuned]:
     """The attack, tuned if it is to be, and how it was; or why it cannot start."""
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
@@ -63,10 +61,12 @@ def _ready(
         return attack, {}
     attack = compose.make_poisoning(method, knowledge)
     # `options` of the record is what was asked for; the strength given there is not the one of the run.
-    return why_not(attack, tuned=True) or attack, {**tuned, "ran_with": options_of("attack", method)}
+    ran_with = options_of("attack", method)
+    chosen = Tuned(options=tuned["options"], tried=tuned["tried"], chosen=tuned["chosen"], ran_with=ran_with)
+    return why_not(attack, tuned=True) or attack, chosen
 
 
-def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: str, reason: str) -> Record:
+def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Status, reason: str) -> Record:
     finished = FinishedRun(spec, problem, defense, federation.untrained(problem))
     return record_of(finished, spec.threats[0], "", status, reason)
 

@@ -31,7 +31,7 @@ from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
 from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Status
 
 Progress = Callable[[float, str], None]
 
@@ -134,10 +134,11 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
     """
 
-    def complete(status: str, reason: str) -> CompleteTrial:
+    def complete(status: Status, reason: str) -> CompleteTrial:
         return CompleteTrial(finished.spec, threat, record_of(finished, threat, "", status, reason))
 
-    status, reason = "ok", ""
+    status: Status = "ok"
+    reason = ""
     if finished.run.diverged_at is not None:
         status, reason = "diverged", finished.run.why
         if not all(finite(r.after) for r in finished.run.rounds):
@@ -183,9 +184,13 @@ def attack(trial: PreparedTrial, progress: Progress = lambda share, text: None) 
         series, pictures = _finite(goal.series(answer, trial.challenge)), goal.pictures(answer, trial.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
         return {**trial.record, "status": "failed", "reason": describe(error)}, None
-    judged = {"metrics": metrics, "series": series, "scores": goal.privacy(metrics)}
-    spent = {"cost": {**trial.record["cost"], "attack_seconds": time.process_time() - began}}
-    record = {**trial.record, **judged, **spent}
+    record: Record = {
+        **trial.record,
+        "metrics": metrics,
+        "series": series,
+        "scores": goal.privacy(metrics),
+        "cost": {**trial.record["cost"], "attack_seconds": time.process_time() - began},
+    }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 

@@ -43,13 +43,13 @@ def records_of(made: list[GroupSpec], jobs: int = 1) -> list[Record]:
 
 
 def poisoned(records: list[Record], defense: str) -> Record:
-    (found,) = [r for r in records if r["defense"] == defense and r["knows"]]
+    (found,) = [r for r in records if r["defense"] == defense and r["attacker_knowledge"]]
     return found
 
 
 def test_an_attack_is_scored_against_the_same_federation_with_everybody_honest() -> None:
     records = records_of(groups("krum", "sign-flip", options={"scale": "5"}))
-    assert [(r["defense"], r["attack"], r["knows"]) for r in records] == [
+    assert [(r["defense"], r["attack"], r["attacker_knowledge"]) for r in records] == [
         ("krum", "none", ""),
         ("krum", "sign-flip", "own"),
         ("fedavg", "none", ""),

@@ -21,7 +21,7 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
     local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
-    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['belief']})"
+    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['assumed_corrupted']})"
     console.print(
         f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
         f"{problem['clients']} clients{poisoned if problem['corrupted'] else ''}, {local}, "
@@ -32,8 +32,8 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     )
     marked: dict[str, dict[str, None]] = {}
     for record in records:
-        run = record["defense"] + (f" under {record['attack']}" if record["knows"] else "")
-        for mark in record["marks"]:
+        run = record["defense"] + (f" under {record['attack']}" if record["attacker_knowledge"] else "")
+        for mark in record["warnings"]:
             marked.setdefault(mark, {})[run] = None
     for mark, runs in marked.items():
         console.print(f"[bold]Marked[/bold] ({', '.join(runs)}): {mark}.", highlight=False)

@@ -34,7 +34,7 @@ from fedarena.core.option_values import to_text
 from fedarena.core.rng import LARGEST_SEED
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 
-FOLDER = Path(__file__).resolve().parent.parent / "suites"
+FOLDER = Path(__file__).resolve().parents[2] / "suites"
 """Where the package's own suites are."""
 
 Options = dict[str, str]
