@@ -10,10 +10,11 @@ from typing import Any
 
 from fedarena import goals
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
+from fedarena.core.files import digest
 from fedarena.federation import integrity
 from fedarena.goals import scores
 from fedarena.records.command import command_of
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
 
 ROUND = 6
 """Decimals that are kept: beyond them is rounding, which differs between machines."""

@@ -10,8 +10,9 @@ from fedarena.board.build import Asked, build, doubt
 from fedarena.board.consistent import contradictions
 from fedarena.board.published import from_json
 from fedarena.core.errors import UserError
+from fedarena.core.files import digest
 from fedarena.core.text.plural import plural
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.plan import Plan, read_plan
 

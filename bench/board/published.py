@@ -12,6 +12,7 @@ from typing import Any
 
 from fedarena.board.board import STATUSES, Arena, Board, Cell, Honest, overall
 from fedarena.core.errors import UserError
+from fedarena.core.files import read_json
 from fedarena.goals import GOALS
 from fedarena.records.json_schema import (
     amount,
@@ -30,7 +31,6 @@ from fedarena.records.json_schema import (
     text,
     whole,
 )
-from fedarena.records.record import read_json
 
 SCHEMA = 1
 

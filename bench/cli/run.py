@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
-    from fedarena.records.record import prepare_folder
+    from fedarena.core.files import prepare_folder
     from fedarena.records.store import write
     from fedarena.runs.engine import run_groups
     from fedarena.runs.executors import cores

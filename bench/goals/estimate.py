@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fedarena.contracts.view import Observation
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
-    from fedarena.runs.trial import GroupResult
+    from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 SECRET = "secret_error_"
 

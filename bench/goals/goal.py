@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fedarena.core.rng import Rng
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
-    from fedarena.runs.trial import GroupResult
+    from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: it draws as usual."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 NEAREST = 200
 """Training images of a class that a portrait is held against, the first ones; with fewer all of them."""

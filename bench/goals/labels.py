@@ -20,6 +20,7 @@ from fedarena.goals.goal import (
     span,
     values,
 )
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class BatchLabels(Goal):
@@ -45,7 +46,7 @@ class BatchLabels(Goal):
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
             classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
-            known = finished.estimate_metrics(reading.observations)
+            known = median_estimate_metrics(finished, reading.observations)
             known |= prior_label_metrics(classes, sizes, finished.problem.y)
             view = finished.view(sights.threat, attack, reading, truths)
             made.append(Challenge(reading.name, view, (classes, sizes), known))

@@ -13,6 +13,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
 from fedarena.goals.goal import Challenge, PartyTranscript, given_of_readings, span, values
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.ranking import Ranking, outsiders
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.metrics.reconstruction import Truth
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class BatchMembership(Ranking):
@@ -45,7 +46,7 @@ class BatchMembership(Ranking):
                 made.append(Challenge(reading.name, None, reason=why))
                 continue
             view = finished.view(sights.threat, attack, reading, truths, [q.candidates for q in questions])
-            known = finished.estimate_metrics(reading.observations)
+            known = median_estimate_metrics(finished, reading.observations)
             made.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return made
 

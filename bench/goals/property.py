@@ -25,6 +25,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
 from fedarena.goals.goal import Challenge, Draw, PartyTranscript, given_of_readings, span, values
 from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
 from fedarena.goals.ranking import Ranking
 from fedarena.problem.batch import Batch
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
@@ -97,7 +98,7 @@ class PropertyOfBatch(Ranking):
             seen = replace(reading, observations=kept)
             truths = [finished.truth(o) for o in kept]
             view = replace(finished.view(sights.threat, attack, seen, truths), population=population)
-            made.append(Challenge(reading.name, view, truth, finished.estimate_metrics(kept)))
+            made.append(Challenge(reading.name, view, truth, median_estimate_metrics(finished, kept)))
         return made
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:

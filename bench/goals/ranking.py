@@ -16,7 +16,7 @@ from fedarena.goals.metrics.roc import roc
 
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
 class Ranking(Goal):

@@ -22,13 +22,14 @@ from fedarena.goals.goal import (
     values,
 )
 from fedarena.goals.metrics import reconstruction as judge
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 IMAGES = Wording(
     "recovered",
@@ -61,7 +62,9 @@ class Reconstructions(Goal):
             if not any(len(y) for _, y in truths):
                 made.append(Challenge(reading.name, None, reason="no batch attacked held a sample"))
                 continue
-            known = finished.estimate_metrics(reading.observations) | judge.prior_metrics(truths, finished.problem)
+            known = median_estimate_metrics(finished, reading.observations) | judge.prior_metrics(
+                truths, finished.problem
+            )
             made.append(Challenge(reading.name, finished.view(sights.threat, attack, reading, truths), truths, known))
         return made
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fedarena import goals
 from fedarena.federation import integrity
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def privacy(goal: str, metrics: Mapping[str, float]) -> dict[str, float]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 MOST = 5000
 """Members asked about at most, and as many strangers."""

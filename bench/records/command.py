@@ -13,7 +13,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
 from fedarena.core.threat import EVERYONE, FORMS
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 FLAGS = {"model": "--model", "partition": "--partition", "clients": "--clients", "dataset": "--dataset"}
 

@@ -6,6 +6,7 @@ file is written whole or not at all, and two runs that measure the same trial wr
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -15,8 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.text.plural import plural
-from fedarena.goals import GOALS
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -32,10 +34,11 @@ from fedarena.records.json_schema import (
     text,
     whole,
 )
-from fedarena.records.record import SCHEMA, STATUSES, Record, key_of, read_json, save, take_sum
+from fedarena.records.schema import SCHEMA, STATUSES, Record
+from fedarena.records.trial_key import key_of
 
 if TYPE_CHECKING:
-    from fedarena.runs.trial import Gallery
+    from fedarena.records.results import Gallery
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
@@ -50,7 +53,7 @@ RECORD = fields(
                 "data": fields({"subset": perhaps(text)}),
             }
         ),
-        "goal": either("", *GOALS),
+        "goal": either("", *GOAL_NAMES),
         "seed": whole,
         "status": either(*STATUSES),
         "metrics": named(number),
@@ -81,7 +84,7 @@ RECORD = fields(
 )
 """What a record of this layout holds."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
-"""What `fedarena.records.record.write_atomically` calls a file that it has begun."""
+"""What `fedarena.core.files.write_atomically` calls a file that it has begun."""
 
 
 def clear_litter(folder: Path) -> None:
@@ -93,6 +96,25 @@ def clear_litter(folder: Path) -> None:
             with suppress(OSError):  # another run cleans up too
                 if time.time() - path.stat().st_mtime > STALE:
                     path.unlink()
+
+
+def save(record: Record, folder: Path) -> Path:
+    """Write a record to `folder`/<key>.json, atomically.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    path = folder / f"{record['key']}.json"
+    content = json.loads(json.dumps(record, allow_nan=False))  # as it is read again, lists for tuples
+    content.pop("sum", None)
+    write_atomically(path, json.dumps({**content, "sum": digest(content, 20)}, indent=2) + "\n")
+    return path
+
+
+def take_sum(record: Record) -> None:
+    """Take the sum off a record that was read. Raises ValueError where the rest is not what was written."""
+    if record.pop("sum", None) != digest(record, 20):
+        raise ValueError("it was changed after it was written: its sum is that of another content")
 
 
 def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path) -> list[tuple[Record, Path]]:

@@ -18,13 +18,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.errors import UserError, WorkerDied, describe
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.scores import add_reference
-from fedarena.records.record import Record, describe
+from fedarena.records.results import Gallery, GroupResult
+from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
 from fedarena.runs.shared_training import Training, given_by, references, shared
-from fedarena.runs.trial import Gallery, GroupResult, Prepared, attack, gather, prepare_together
+from fedarena.runs.trial import Prepared, attack, gather, prepare_together
 from fedarena.runs.worker_messages import Address, mailbox, post
 
 Report = Callable[[int, float, str], None]

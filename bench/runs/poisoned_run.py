@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import Poisoning
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.core.threat import Threat
@@ -19,8 +19,9 @@ from fedarena.federation.spec import GroupSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
-from fedarena.records.record import Record, describe
-from fedarena.records.trial_key import options_of
+from fedarena.records.identity import options_of
+from fedarena.records.record_of import record_of
+from fedarena.records.schema import Record
 
 Progress = Callable[[float, str], None]
 
@@ -34,7 +35,7 @@ def honest(finished: FinishedRun) -> Record:
     if probe is not None and finished.problem.corrupted:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
-    return finished.record(None, "", *told, only_finite(metrics))
+    return record_of(finished, None, "", *told, only_finite(metrics))
 
 
 def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
@@ -47,7 +48,7 @@ def record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progre
     own = Rng(Rng(spec.seed).child("attack").integer())
 
     def untrained(status: str, reason: str) -> Record:
-        return FinishedRun(spec, problem, defense, federation.untrained(problem)).record(threat, "", status, reason)
+        return record_of(FinishedRun(spec, problem, defense, federation.untrained(problem)), threat, "", status, reason)
 
     try:
         attack = compose.make_poisoning(spec.attack, knowledge)
@@ -84,6 +85,6 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
         **means_over_rounds(rounds),
         **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
     }
-    made = finished.record(threat, "", "ok", reason, only_finite(metrics))
+    made = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
     made["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
     return made

@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from torch import Tensor
-
 from fedarena import goals
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
+from fedarena.core.errors import describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.core.threat import NotApplicable, Threat
@@ -29,28 +28,12 @@ from fedarena.goals import scores
 from fedarena.goals.goal import Challenge, PartyTranscript
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import build
-from fedarena.records.record import Record, describe
+from fedarena.records.record_of import record_of
+from fedarena.records.results import Gallery, GroupResult
+from fedarena.records.schema import Record
 from fedarena.runs import poisoned_run as poisoned
 
 Progress = Callable[[float, str], None]
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Originals and reconstructions of one cell, for pictures: arrays [n, *input_shape]."""
-
-    key: str
-    originals: Tensor
-    guesses: Tensor
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """Records of a group and pictures."""
-
-    spec: GroupSpec
-    records: list[Record]
-    galleries: list[Gallery]
 
 
 @dataclass(frozen=True)
@@ -140,7 +123,7 @@ def _challenged(finished: FinishedRun, threat: Threat, victims: list[int], attac
     """
 
     def without_challenge(status: str, reason: str) -> list[Prepared]:
-        return [Prepared(finished.spec, threat, None, finished.record(threat, "", status, reason))]
+        return [Prepared(finished.spec, threat, None, record_of(finished, threat, "", status, reason))]
 
     def not_applicable(why: str) -> list[Prepared]:
         """Diverged, if that is why none of the rounds attacked was seen."""
@@ -164,7 +147,7 @@ def _challenged(finished: FinishedRun, threat: Threat, victims: list[int], attac
         if challenge.view is None:
             cells += without_challenge("n/a", challenge.reason)
             continue
-        record = finished.record(threat, challenge.reading, status, reason, only_finite(challenge.metrics))
+        record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
         cells.append(Prepared(finished.spec, threat, replace(challenge, readings=readings), record))
     return cells
 

@@ -42,6 +42,18 @@ class Options:
     )
 
 
+GUARANTEES = (
+    ("sigma", "noise multiplier σ"),
+    ("delta", "δ"),
+    ("q", "sampling rate"),
+    ("epsilon_add_remove", "ε for one sample more or less, Rényi bound,"),
+    ("epsilon_add_remove_tight", "the same, tight,"),
+    ("epsilon_replace_one", "ε for one sample exchanged, tight,"),
+    ("epsilon_replace_one_fixed", "ε for one sample exchanged, batches of fixed size, Rényi bound,"),
+    ("epsilon_sensitivity_2", "for one exchanged as the two-stage paper's proof bounds it,"),
+)
+"""How `fedarena.defenses.dp_sgd.DPSGD.guarantees` are printed."""
+
 CARD = Card(
     name="dp-sgd",
     kind="defense",
@@ -67,4 +79,5 @@ CARD = Card(
         ("eavesdropper knows", "both wires, which is all that the server knows"),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
+    guarantees=GUARANTEES,
 )

@@ -22,7 +22,7 @@ class Options(dp_sgd.Options):
         high=1e6,
     )
     gamma: float | None = option(
-        None, "γ, share of clients believed to be honest; none: 1 - belief/clients", above=0, high=1
+        None, "γ, share of clients believed to be honest; none: 1 - assumed-corrupted/clients", above=0, high=1
     )
     variant: str = option(
         "paper",
@@ -43,6 +43,8 @@ class Options(dp_sgd.Options):
     aux_per_class: int = option(2, "samples of each class that the server holds", low=1)
     aux_dataset: str = option("", "data set that they come from; empty: the clients' own")
 
+
+VERDICTS = (("first_stage", "stage one rejects"),)
 
 CARD = Card(
     name="two-stage",
@@ -75,4 +77,6 @@ CARD = Card(
         ("eavesdropper knows", "both wires"),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
+    guarantees=dp_sgd.GUARANTEES,
+    verdicts=VERDICTS,
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fedarena.core.card import Card
 from fedarena.core.options import option
+from fedarena.defenses.dp_sgd import card as dp_sgd
 from fedarena.defenses.two_stage import card as two_stage
 
 
@@ -55,4 +56,6 @@ CARD = Card(
         ),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
+    guarantees=dp_sgd.GUARANTEES,
+    verdicts=two_stage.VERDICTS,
 )

@@ -13,7 +13,7 @@ from helpers.suite import READ, measure, records_in
 from fedarena.board.board import Board, Cell
 from fedarena.board.build import Asked, build, doubt
 from fedarena.board.published import from_json, to_json
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 ONE = f"""
 title = "One cell"

@@ -12,7 +12,7 @@ from fedarena.attacks.poisoning.alie import z_max
 from fedarena.cli import main
 from fedarena.core.text.mean import mean
 from fedarena.core.text.numbers import percent
-from fedarena.records.record import SCHEMA
+from fedarena.records.schema import SCHEMA
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
@@ -262,16 +262,11 @@ BAD = {
     "more than everybody": ((*KRUM, "--corrupted=9"), "option 'corrupted' is 9, allowed: 0 to 7"),
     "corrupted below zero": ((*KRUM, "--corrupted=-1"), "option 'corrupted' is -1, allowed: 0 or more"),
     "corrupted in words": ((*KRUM, "--corrupted=two"), "option 'corrupted' is 'two', allowed: an integer, 0 or more"),
-    "assumed corrupted too large": (
-        (*KRUM, "--assumed-corrupted=8"),
-        "option 'assumed-corrupted' is 8, allowed: 0 to 7",
-    ),
-    "assumed corrupted beyond the rule": (
-        (*KRUM, "--assumed-corrupted=3"),
-        "krum: 8 uploads a round of which 3 are assumed",
-    ),
-    "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are expected"),
-    "too few participants": ((*KRUM, "--participation=0.5"), "krum: 4 uploads a round of which 1 are expected"),
+    "assumed too large": ((*KRUM, "--assumed-corrupted=8"), "option 'assumed-corrupted' is 8, allowed: 0 to 7"),
+    "the option's old name": ((*KRUM, "--belief=8"), "option 'assumed-corrupted' is 8, allowed: 0 to 7"),
+    "assumed beyond the rule": ((*KRUM, "--assumed-corrupted=3"), "krum: 8 uploads a round of which 3 are assumed"),
+    "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are assumed"),
+    "too few participants": ((*KRUM, "--participation=0.5"), "krum: 4 uploads a round of which 1 are assumed"),
     "too few buckets": (against("bucketing+krum"), "8 uploads in buckets of 2: aggregator krum: 4 uploads a round"),
     "too few for bulyan": (against("bulyan"), "allowed: 4f + 3 uploads or more"),
     "law of data": ((*KRUM, "--corrupted-data=fresh"), "'corrupted-data' is 'fresh', allowed: shard, resampled"),

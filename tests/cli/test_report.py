@@ -15,7 +15,7 @@ from helpers.board import consistent, make_board
 from fedarena.board.board import Board
 from fedarena.board.published import from_json, to_json
 from fedarena.cli import main
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 FAST = ("--quiet", "--jobs", "1")
 SMALL = ("--clients", "2", "--model", "mlp", "--set", "model.widths=8", "--set", "training.lr=0.1")

@@ -19,6 +19,7 @@ from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import GradientEstimate
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import row, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
@@ -37,7 +38,6 @@ from fedarena.models.scaling.positive_scaling import plan
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs.engine import run_groups
 
 GOAL = find("estimate")

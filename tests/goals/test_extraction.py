@@ -15,6 +15,7 @@ from fedarena.contracts.inference import Extraction, Labels, Watch
 from fedarena.contracts.transcript import Seen
 from fedarena.contracts.view import Disclosure
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
@@ -28,7 +29,7 @@ from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs.engine import run_groups
 
 CLASSES = Criterion("cross-entropy", 3)

@@ -15,6 +15,7 @@ from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
@@ -22,7 +23,6 @@ from fedarena.goals import scores
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs.engine import run_groups
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Labels, Scores
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
@@ -21,7 +22,7 @@ from fedarena.goals.candidates import Question, ask
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 

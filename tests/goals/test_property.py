@@ -13,6 +13,7 @@ from torch import Tensor
 from fedarena.contracts.inference import Inference, PropertyScores
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, Form, Party
 from fedarena.federation import compose
@@ -30,7 +31,6 @@ from fedarena.goals.property import (
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 

@@ -10,7 +10,7 @@ from helpers.suite import POISON, READ, measure, records_in, stable
 
 from fedarena.cli import main
 from fedarena.records.command import command_of
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 TEXT = f"""
 title = "One of each kind of record"

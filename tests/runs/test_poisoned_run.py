@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.registry import find
 from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
@@ -17,7 +18,7 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.spec import GroupSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import VOLATILE, Record, canonical
+from fedarena.records.schema import VOLATILE, Record
 from fedarena.runs import engine
 from fedarena.runs.engine import run_groups
 from fedarena.runs.trial import prepare_together

@@ -13,14 +13,17 @@ import pytest
 from fedarena.attacks.reconstruction.cards.dlg import Options as DLGOptions
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.threat import FORMS, PARTIES
 from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import IDENTITY, VOLATILE, canonical, key_of, save, take_sum
+from fedarena.records.results import GroupResult
+from fedarena.records.schema import VOLATILE
+from fedarena.records.store import save, take_sum
+from fedarena.records.trial_key import IDENTITY, key_of
 from fedarena.runs.engine import run_groups
-from fedarena.runs.trial import GroupResult
 
 QUICK = DLGOptions(iterations=40, restarts=2, victims=2, window=4)
 

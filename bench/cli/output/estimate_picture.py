@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedarena.cli.output.pairing_table import table
 from fedarena.core.text.figures import Line, Panel, panels
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 OWN = "own upload in the others' place"
 MEASURES = {"cosine": "cosine", "relative_l2": "relative L2 error"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fedarena.core.text.plural import plural
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def heading(records: Sequence[Record], defense: str, attack: str) -> Console:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedarena.cli.output.pairing_table import table
 from fedarena.core.text.figures import Strip, gallery
-from fedarena.runs.trial import GroupResult
+from fedarena.records.results import GroupResult
 
 
 def draw_guesses(results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:

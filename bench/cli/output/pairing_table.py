@@ -9,10 +9,11 @@ from statistics import fmean
 
 from fedarena import goals
 from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of
+from fedarena.core.text.numbers import MEASURES, level
 from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.goal import Wording
-from fedarena.records.record import Record
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""

@@ -12,8 +12,10 @@ from fedarena.cli.output.pairing import closing, heading, numbered
 from fedarena.cli.output.pairing_table import Cell
 from fedarena.cli.output.poisoning_table import NOBODY, clean_accuracy, rows, unweighed, verdict
 from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of, percent, quality
-from fedarena.records.record import Record
+from fedarena.core.text.numbers import MEASURES, level, percent, quality
+from fedarena.federation.compose import defense_cards
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 LINES = (
     ("attack_success_rate", "trigger succeeds {}"),
@@ -21,21 +23,8 @@ LINES = (
     ("corrupted_weight", "weight of corrupted {}"),
     ("honest_rejected", "rejected: honest {}"),
     ("corrupted_rejected", "rejected: corrupted {}"),
-    ("honest_first_stage", "stage one rejects: honest {}"),
-    ("corrupted_first_stage", "stage one rejects: corrupted {}"),
 )
-
-
-MEANING = {
-    "sigma": "noise multiplier σ",
-    "delta": "δ",
-    "q": "sampling rate",
-    "epsilon_add_remove": "ε for one sample more or less, Rényi bound,",
-    "epsilon_add_remove_tight": "the same, tight,",
-    "epsilon_replace_one": "ε for one sample exchanged, tight,",
-    "epsilon_replace_one_fixed": "ε for one sample exchanged, batches of fixed size, Rényi bound,",
-    "epsilon_sensitivity_2": "for one exchanged as the two-stage paper's proof bounds it,",
-}
+"""Metrics that every defense may have, and how they are printed."""
 
 
 def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:
@@ -49,9 +38,9 @@ def show_poisoning(records: Sequence[Record], defense: str, attack: str, folder:
     notes: list[str] = []
     for row in found:
         if row.knows == NOBODY:
-            texts = [_honest(c, quality(mean(clean_accuracy(records, d)), measure)) for d, c in row.cells.items()]
+            texts = [_honest(d, c, quality(mean(clean_accuracy(records, d)), measure)) for d, c in row.cells.items()]
         else:
-            texts = [_text(c, notes, measure) for c in row.cells.values()]
+            texts = [_text(d, c, notes, measure) for d, c in row.cells.items()]
         view.add_row("(nobody is corrupted)" if row.knows == NOBODY else row.knows, *texts)
     console.print(view)
     numbered(console, notes)
@@ -105,15 +94,24 @@ def _tuned(record: Record) -> str:
     return f"{where}: the attacker {what} after {len(tried)} simulated runs"
 
 
-def _honest(c: Cell | None, reached: str) -> str:
+def _lines(defense: str) -> list[tuple[str, str]]:
+    """Metrics of a defense, with what its cards say of its own, and how they are printed."""
+    own = [pair for card in defense_cards(defense) for pair in card.verdicts]
+    return [
+        *LINES,
+        *((f"{who}_{name}", f"{text}: {who} {{}}") for name, text in own for who in ("honest", "corrupted")),
+    ]
+
+
+def _honest(defense: str, c: Cell | None, reached: str) -> str:
     lines = [reached]
-    for name, text in LINES:
+    for name, text in _lines(defense):
         if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
             lines.append(text.format(percent(c.metrics[name])))
     return "\n".join(lines)
 
 
-def _text(c: Cell | None, notes: list[str], measure: str) -> str:
+def _text(defense: str, c: Cell | None, notes: list[str], measure: str) -> str:
     if c is None:
         return "-"
     lines = []
@@ -121,7 +119,7 @@ def _text(c: Cell | None, notes: list[str], measure: str) -> str:
         lines.append(quality(c.metrics["accuracy"], measure))
     if "lowest" in c.metrics:
         lines.append(f"lowest under attack {level(c.metrics['lowest'], measure)}")
-    shown = [(name, text) for name, text in LINES if name in c.metrics]
+    shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
     lines += [text.format(percent(c.metrics[name])) for name, text in shown]
@@ -148,6 +146,7 @@ def _recovery(c: Cell) -> str:
 
 
 def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]]:
-    promised: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
-    told = [f"{MEANING.get(name, name)} {value:.4g}" for name, value in promised.items()]
-    return [(f"{defense} promises", "; ".join(told))] if told else []
+    guarantees: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
+    texts = {name: text for card in defense_cards(defense) for name, text in card.guarantees}
+    parts = [f"{texts.get(name, name)} {value:.4g}" for name, value in guarantees.items()]
+    return [(f"{defense} promises", "; ".join(parts))] if parts else []

@@ -9,9 +9,10 @@ from statistics import fmean
 from fedarena.cli.output.pairing_table import Cell, cell
 from fedarena.core import registry
 from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, measure_of, percent
+from fedarena.core.text.numbers import MEASURES, level, percent
 from fedarena.federation.integrity import learned
-from fedarena.records.record import Record
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 NOBODY = "nobody"
 """The row of the runs in which everybody is honest."""

@@ -13,8 +13,9 @@ from fedarena import goals
 from fedarena.cli.output.pairing import closing, heading, numbered
 from fedarena.cli.output.pairing_table import OF_SEVERAL, Cell, picked, table, verdict
 from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import measure_of, number, quality
-from fedarena.records.record import Record
+from fedarena.core.text.numbers import number, quality
+from fedarena.records.measure import measure_of
+from fedarena.records.schema import Record
 
 
 def show(records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fedarena.cli.output.suite_progress import span
 from fedarena.core.text.plural import plural
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Forecast
 from fedarena.runs.suite.plan import Plan, Planned

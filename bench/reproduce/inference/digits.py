@@ -25,7 +25,7 @@ from fedarena.federation import compose
 from fedarena.federation.spec import threats
 from fedarena.goals.goal import Goal
 from fedarena.goals.property import IN_CLEAR
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Progress, Settings, pairing
 from fedarena.reproduce.place import Where
 

@@ -28,7 +28,7 @@ from fedarena.core.text.figures import Line, Panel, panels
 from fedarena.core.text.mean import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Progress, Settings, pairing
 from fedarena.reproduce.place import Where
 

@@ -18,9 +18,10 @@ from fedarena import __version__
 from fedarena.core import registry
 from fedarena.core.card import KINDS
 from fedarena.core.errors import UserError
+from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.plural import plural
-from fedarena.records.record import SCHEMA, digest, read_json, write_atomically
+from fedarena.records.schema import SCHEMA
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def make_plan(
     Raises:
         UserError: a data set that is not there.
     """
-    from fedarena.federation.finished_run import goal_of
+    from fedarena.records.record_of import goal_of
 
     keys = _keys(trials)
     refused = _refusals(trials, progress)
@@ -168,7 +169,8 @@ def make_plan(
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.trial_key import identity, trial_key
+    from fedarena.records.identity import identity
+    from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}
     for trial in trials:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.records.record import Record, prepare_folder
+from fedarena.core.files import prepare_folder
+from fedarena.records.schema import Record
 from fedarena.records.store import Store, clear_litter
 from fedarena.records.trial_locks import Claims
 from fedarena.runs.suite.forecast import Costs
@@ -17,10 +18,10 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
     from fedarena.runs.shared_training import Training
     from fedarena.runs.suite.trials import Trial
-    from fedarena.runs.trial import Gallery
 
 LOOK = 3.0
 """Seconds between two looks at what others have written into the folder."""

@@ -11,7 +11,7 @@ import pytest
 from fedarena.cli import main
 from fedarena.cli.output.pairing_table import Cell, cell, table, verdict
 from fedarena.goals import GOALS, find
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")
 

@@ -26,7 +26,7 @@ from helpers.suite import (
 )
 
 from fedarena.core.errors import UserError
-from fedarena.records.record import SCHEMA, Record
+from fedarena.records.schema import SCHEMA, Record
 from fedarena.records.store import STALE, Store
 from fedarena.records.trial_locks import Claims
 from fedarena.runs import engine
