@@ -23,17 +23,16 @@ from fedarena.cli import main
 from fedarena.core import registry
 
 LONG_FILES = (
-    "board/gate/test_planted.py",
+    "test_planted.py",
     "test_every_method_acts.py",
     "test_devices.py",
-    "runs/suite/test_kills.py",
+    "test_kills.py",
     "test_contributing.py",
-    "attacks/poisoning/test_harm.py",
-    "runs/test_poisoned_run.py",
-    "goals/test_property.py",
-    "runs/test_trial.py",
-    "runs/test_executors.py",
-    "records/test_command.py",
+    "test_poisoned_run.py",
+    "test_harm.py",
+    "test_trial.py",
+    "test_executors.py",
+    "test_command.py",
 )
 """The files that take longest, the longest first."""
 
@@ -46,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no process works at the last of them while the others wait."""
-    rank = {ROOT / "tests" / name: i for i, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+    rank = {name: i for i, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -14,6 +14,7 @@ from fedarena.core.files import digest
 from fedarena.core.text.plural import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
+from fedarena.records.trial_key import hashed_problem
 from fedarena.runs.suite.plan import Plan, read_plan
 
 
@@ -99,7 +100,7 @@ def _loose(where: Path, store: Store) -> Board:
         r = records[0]
         if any(group == "probe" for group in r["options"]):
             continue  # an honest run again, tried with a trigger
-        what = (r["defense"], r["attack"], r["party"], r["form"], r["knows"], r["goal"], r["seed"])
+        what = (r["defense"], r["attack"], r["party"], r["form"], r["attacker_knowledge"], r["goal"], r["seed"])
         calm = r["attack"] == "none"
         asked.append(Asked(names[_problem(r)], *what, records, "", r["defense"] == "fedavg" and calm))
     asked += _calm(asked)
@@ -125,4 +126,4 @@ def _short(record: Record) -> str:
 
 def _problem(record: Record) -> str:
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return digest([record["problem"], groups])
+    return digest([hashed_problem(record["problem"]), groups])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.card import Kind
@@ -15,13 +15,10 @@ from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.records.schema import SCHEMA
-
-if TYPE_CHECKING:
-    from fedarena.records.schema import Record
+from fedarena.records.schema import DataSource, Identity
 
 
-def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record:
+def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:
     """Everything that the result follows from, as a record has it, but for the reading.
 
     Args:
@@ -30,23 +27,22 @@ def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record
     """
     problem, attack = spec.problem, spec.attack
     return {
-        "schema": SCHEMA,
         "problem": {
             "dataset": problem.dataset,
-            "data": asdict(data),
+            "data": _data_source(data),
             "model": problem.model,
             "partition": problem.partition,
             "clients": problem.clients,
             "corrupted": problem.corrupted,
             "corrupted_data": problem.corrupted_data,
-            "belief": problem.assumed_corrupted_or_default,
+            "assumed_corrupted": problem.assumed_corrupted_or_default,
             "device": spec.device,
         },
         "defense": spec.defense.label,
         "attack": attack.label if attack else "none",
         "party": threat.party if threat else "",
         "form": threat.form if threat else "",
-        "knows": (threat.knows or "") if threat else "",
+        "attacker_knowledge": (threat.knows or "") if threat else "",
         "seed": spec.seed,
         "options": {
             **options_of("defense", spec.defense),
@@ -59,6 +55,16 @@ def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record
             **versions_of("attack", attack),
             **{kind: card.version for kind, card in problem.cards().items()},
         },
+    }
+
+
+def _data_source(data: Provenance) -> DataSource:
+    return {
+        "source": data.source,
+        "file": data.file,
+        "sha256": data.sha256,
+        "verified": data.verified,
+        "subset": data.subset,
     }
 
 

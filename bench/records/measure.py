@@ -8,5 +8,5 @@ from fedarena.records.schema import Record
 
 
 def measure_of(records: Sequence[Record]) -> str:
-    """What the quality of these records' models is; one that does not say has accuracies."""
-    return str(records[0]["utility"].get("measure", "accuracy"))
+    """What the quality of these records' models is measured in: `accuracy`, or `R2`."""
+    return records[0]["utility"]["measure"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
+from fedarena.contracts.goal_names import GoalName
 from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import MethodSpec
 from fedarena.records.environment import environment
 from fedarena.records.identity import identity, origins_of
-from fedarena.records.schema import SCHEMA, Record
+from fedarena.records.schema import SCHEMA, Record, Status, Utility
 from fedarena.records.trial_key import key_of, trial_key
 
 
@@ -18,7 +20,7 @@ def record_of(
     finished: FinishedRun,
     threat: Threat | None,
     reading: str,
-    status: str,
+    status: Status,
     reason: str,
     metrics: dict[str, float] | None = None,
 ) -> Record:
@@ -27,6 +29,9 @@ def record_of(
     poisons = threat is not None and threat.knows is not None
     curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve]
     who = identity(spec, threat, problem.provenance)
+    utility: Utility = {"measure": problem.task.criterion.measure, "chance": problem.chance}
+    if not poisons:
+        utility |= {"clean_accuracy": run.accuracy, "clean_curve": curve}
     record: Record = {
         "schema": SCHEMA,
         "key": "",
@@ -37,7 +42,7 @@ def record_of(
         "goal": goal_of(spec.attack),
         "party": who["party"],
         "form": who["form"],
-        "knows": who["knows"],
+        "attacker_knowledge": who["attacker_knowledge"],
         "reading": reading,
         "seed": spec.seed,
         "status": status,
@@ -45,15 +50,10 @@ def record_of(
         "metrics": metrics or {},
         "series": {},
         "scores": {},
-        "utility": {
-            "measure": problem.task.criterion.measure,
-            "chance": problem.chance,
-            "clean_accuracy": None if poisons else run.accuracy,
-            "clean_curve": None if poisons else curve,
-        },
+        "utility": utility,
         "attacked": {"curve": curve} if poisons else {},
         "tuned": {},
-        "marks": finished.warnings(),
+        "warnings": finished.warnings(),
         "guarantees": finished.defense.guarantees(),
         "cost": {
             "bytes_up": run.bytes_up,
@@ -72,9 +72,9 @@ def record_of(
     return record
 
 
-def goal_of(attack: MethodSpec | None) -> str:
+def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
     """What an inference attack is after; empty for others."""
     if attack is None:
         return ""
-    found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
-    return found
+    goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
+    return goal

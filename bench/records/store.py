@@ -6,7 +6,6 @@ file is written whole or not at all, and two runs that measure the same trial wr
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -14,75 +13,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fedarena.contracts.goal_names import GOAL_NAMES
-from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.text.plural import plural
-from fedarena.records.json_schema import (
-    amount,
-    anything,
-    each,
-    either,
-    fields,
-    named,
-    number,
-    pair,
-    perhaps,
-    point,
-    share,
-    text,
-    whole,
-)
-from fedarena.records.schema import SCHEMA, STATUSES, Record
-from fedarena.records.trial_key import key_of
+from fedarena.records.record_file import read_record, save
+from fedarena.records.schema import Record
 
 if TYPE_CHECKING:
     from fedarena.records.results import Gallery
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
-RECORD = fields(
-    {
-        **dict.fromkeys(("key", "defense", "attack", "party", "form", "knows", "reading", "reason"), text),
-        "trial": fields({"key": text, "records": whole}),
-        "problem": fields(
-            {
-                **dict.fromkeys(("dataset", "model", "partition", "device", "corrupted_data"), text),
-                **dict.fromkeys(("clients", "corrupted", "belief"), whole),
-                "data": fields({"subset": perhaps(text)}),
-            }
-        ),
-        "goal": either("", *GOAL_NAMES),
-        "seed": whole,
-        "status": either(*STATUSES),
-        "metrics": named(number),
-        "series": named(each(pair)),
-        "scores": named(share),
-        "utility": fields({"clean_accuracy": number, "clean_curve": each(point), "measure": text, "chance": number}),
-        "attacked": fields({}, {"curve": each(point)}),
-        "tuned": fields({}),
-        "marks": each(text),
-        "guarantees": named(number),
-        "cost": fields(
-            {
-                **dict.fromkeys(("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes"), amount),
-                "relative_seconds": perhaps(amount),
-            }
-        ),
-        "options": fields(
-            {
-                "model": fields({}),
-                "partition": fields({}),
-                "training": fields({"local_epochs": whole, "batch_size": whole, "rounds": whole, "lr": number}),
-            }
-        ),
-        "versions": named(whole),
-        "origins": named(text),
-        "environment": fields({"libraries": named(anything)}),
-    }
-)
-"""What a record of this layout holds."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
 """What `fedarena.core.files.write_atomically` calls a file that it has begun."""
 
@@ -98,25 +39,6 @@ def clear_litter(folder: Path) -> None:
                     path.unlink()
 
 
-def save(record: Record, folder: Path) -> Path:
-    """Write a record to `folder`/<key>.json, atomically.
-
-    Raises:
-        UserError: the folder cannot be written.
-    """
-    path = folder / f"{record['key']}.json"
-    content = json.loads(json.dumps(record, allow_nan=False))  # as it is read again, lists for tuples
-    content.pop("sum", None)
-    write_atomically(path, json.dumps({**content, "sum": digest(content, 20)}, indent=2) + "\n")
-    return path
-
-
-def take_sum(record: Record) -> None:
-    """Take the sum off a record that was read. Raises ValueError where the rest is not what was written."""
-    if record.pop("sum", None) != digest(record, 20):
-        raise ValueError("it was changed after it was written: its sum is that of another content")
-
-
 def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path) -> list[tuple[Record, Path]]:
     """Write a trial, pictures first, so that a record's are there when it is; each record's file. Raises UserError."""
     from fedarena.records import pictures
@@ -124,14 +46,6 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
     for gallery in galleries:
         pictures.save(gallery, folder)
     return [(record, save(record, folder / "records")) for record in records]
-
-
-def check(record: Any, key: str) -> None:
-    """Raise ValueError for what is no record of this layout and key."""
-    RECORD(record, "")
-    named(fields({}))(record["options"], "options")
-    if record["key"] != key or key_of(record) != key:
-        raise ValueError("its name is not that of its content")
 
 
 class Store:
@@ -166,21 +80,16 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record: Any = read_json(path.read_bytes())
-            fields({"schema": anything})(record, "")
-            # Before there were sums, records of this layout had none.
-            if record["schema"] != SCHEMA or "sum" not in record:
-                self.outdated.add(path.name)
-                return
-            check(record, path.stem)
-            if why := self._doubt(record):
-                raise ValueError(why)
-            take_sum(record)
-            self._trials[record["trial"]["key"]][record["key"]] = record
+            record = read_record(path.read_bytes(), path.stem, self._doubt)
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)
         except ValueError as error:
             self.damaged[path.name] = str(error)
+        else:
+            if record is None:
+                self.outdated.add(path.name)
+            else:
+                self._trials[record["trial"]["key"]][record["key"]] = record
 
     def trial(self, key: str) -> list[Record]:
         """A trial's records in the order of their readings; [] unless all of them are there."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.cli.output.poisoning_table import unweighed, verdict
+from fedarena.goals.integrity_table import unweighed, verdict
 from fedarena.records.schema import Record
 
 SELECTS = {"honest_rejected": 0.5}
@@ -16,9 +16,21 @@ def record(defense: str, knows: str, accuracy: float | None, seed: int = 0, clea
     """One run; without an accuracy it has no result."""
     ok = {"status": "ok", "reason": "", "metrics": {} if accuracy is None else {"accuracy": accuracy}}
     none = {"status": "n/a", "reason": "there is nothing to do", "metrics": {}}
-    made = {"defense": defense, "knows": knows, "reading": "", "seed": seed, "key": f"{defense}{knows}{seed}"}
+    made = {
+        "defense": defense,
+        "attacker_knowledge": knows,
+        "reading": "",
+        "seed": seed,
+        "key": f"{defense}{knows}{seed}",
+    }
     made |= none if knows and accuracy is None else ok
-    return {**made, "goal": "", "options": {}, "utility": {"clean_accuracy": clean, "chance": 0.1}, **more}
+    return {
+        **made,
+        "goal": "",
+        "options": {},
+        "utility": {"clean_accuracy": clean, "chance": 0.1, "measure": "accuracy"},
+        **more,
+    }
 
 
 def told(*records: Record) -> str:

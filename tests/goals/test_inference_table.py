@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.tables import cell, table, verdict
 
-from fedarena.cli.output.pairing_table import cell, table, verdict
 from fedarena.core.text.mean import mean
-from fedarena.goals.goal import interval
+from fedarena.goals.phrases import interval
 
 
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
         "status": "ok",
         "reason": "",
         "metrics": {"recovered": 1.0, "ssim": 0.9, "match": 1e-9},
-        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9, "measure": "accuracy"},
         "key": f"k{seed}",
     }
     return made | changes
@@ -69,7 +69,7 @@ def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0
         record(defense="fedavg", metrics={"recovered": 1.0, "ssim": 1.0, "match": 1e-9}),
     ]
     for r in records[:2]:
-        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9}
+        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "measure": "accuracy"}
     return verdict(table(records, "dbcl"), records, "dbcl", "dlg")
 
 
