@@ -172,11 +172,12 @@ def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
             raise UserError(f"attack {part.name} wraps no other attack: put it last, or leave it out")
     if issubclass(last, Around):
         raise UserError(f"attack {parts[-1].name} wraps another attack: add one, such as {parts[-1].name}+label-flip")
-    if len(parts) > 1 and not issubclass(last, Poisoning):
+    if around and issubclass(last, Inference):
         raise UserError(f"attack {parts[-1].name} does not poison, so {parts[0].name} cannot wrap it")
-    for i, (part, made) in enumerate(zip(parts, (*around, last), strict=True)):
-        if getattr(part.options, "tune", 0) and issubclass(made, Poisoning):
-            _refuse_idle_tuning(part, made, {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)})
+    if around:
+        for i, (part, made) in enumerate(zip(parts, (*around, last), strict=True)):
+            wrappers = {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)}
+            _refuse_idle_tuning(part, made, wrappers)
     found: type[Inference] | type[Poisoning] = last
     return found
 
@@ -184,7 +185,7 @@ def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
 def _refuse_idle_tuning(part: MethodSpec, made: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
     """Raise UserError where all that an attack tunes is the length of uploads, and a wrapper fixes that."""
     fixing = [name for name, wrapper in around.items() if not wrapper.keeps_length]
-    if fixing and made.tunes and set(made.tunes) <= set(made.only_length):
+    if getattr(part.options, "tune", 0) and fixing and made.tunes and set(made.tunes) <= set(made.only_length):
         raise UserError(
             f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, for "
             f"{', '.join(made.tunes)} only changes the length of uploads, which {fixing[0]} fixes"

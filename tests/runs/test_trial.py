@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from fedarena.attacks.cards.dlg import Options as DLGOptions
+from fedarena.attacks.reconstruction.cards.dlg import Options as DLGOptions
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
 from fedarena.core.files import canonical
