@@ -101,8 +101,8 @@ def read_problem(
         methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
             comes before all of them.
     """
-    said = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
-    return usual_problem(said, settings, methods)
+    named = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
+    return usual_problem(named, settings, methods)
 
 
 def read_words(text: str | None) -> tuple[str, ...] | None:

@@ -48,17 +48,17 @@ class TrainingMembershipText(RankingText):
     adaptive: ClassVar[str] = "shadows trained through the protocol"
 
     def lines(self, cell: Cell) -> list[str]:
-        told = super().lines(cell)
-        if told and "member_accuracy" in cell.metrics:
+        lines = super().lines(cell)
+        if lines and "member_accuracy" in cell.metrics:
             inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
-            told.append(f"the model itself: {inside} on members, {outside} on strangers")
-        return told
+            lines.append(f"the model itself: {inside} on members, {outside} on strangers")
+        return lines
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (asked := values(records, "candidates")):
+        if not (counts := values(records, "candidates")):
             return []
-        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
-        return [told + outsiders(records)]
+        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them trained on."
+        return [sentence + outsiders(records)]
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
@@ -66,13 +66,13 @@ class TrainingMembershipText(RankingText):
         threat = transcript.threat
         what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
         members = trained_on(problem, threat)
-        asked = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
-        told = [what, f"{len(asked)} candidates: half of them samples of other clients, half held out, shuffled"]
+        candidates = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
+        lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
         if attack.knows_population:
-            told.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
-            told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
-        told.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
-        return "\n".join(told)
+            lines.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
+            lines += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
+        lines.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
+        return "\n".join(lines)
 
 
 class TrainingMembership(Ranking):
@@ -124,8 +124,8 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
     """
     own = problem.shards[threat.client]
     others = torch.cat([own[:0], *(s for c, s in enumerate(problem.shards) if c != threat.client)]).unique()
-    found = others[~torch.isin(others, own)]
-    return found if len(found) or threat.visibility.own else own.sort().values
+    unknown = others[~torch.isin(others, own)]
+    return unknown if len(unknown) or threat.visibility.own else own.sort().values
 
 
 def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:

@@ -81,7 +81,7 @@ class _Group:
 
     cells: list[PreparedTrial] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
 
 
 def run_groups(
@@ -197,9 +197,11 @@ class _Run:
         return None
 
     def _found_elsewhere(self, piece: _Piece) -> bool:
-        found = {i: self.events.elsewhere(i) for i in piece.groups}
-        self.clean |= {run: records[0] for i, records in found.items() if records for run in given_by(self.groups[i])}
-        return all(found.values())
+        records_of = {i: self.events.elsewhere(i) for i in piece.groups}
+        self.clean |= {
+            run: records[0] for i, records in records_of.items() if records for run in given_by(self.groups[i])
+        }
+        return all(records_of.values())
 
     def _ready(self, piece: _Piece) -> bool:
         """Whether every reference is there, or comes from this very run."""
@@ -275,15 +277,15 @@ class _Run:
         """Hand on the trials of a group that are complete now."""
         state, group = self.state[i], self.groups[i]
         for k, threat in enumerate(group.threats or (None,)):
-            mine = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
-            if k in state.told or not mine or not all(j in state.done for j in mine):
+            of_threat = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
+            if k in state.reported or not of_threat or not all(j in state.done for j in of_threat):
                 continue
-            state.told.add(k)
+            state.reported.add(k)
             own, plain = (self.clean[run] for run in references(group))
-            records = [state.done[j][0] for j in mine]
+            records = [state.done[j][0] for j in of_threat]
             for record in records:
                 add_reference(record, own, plain)
-            self.events.finished(i, k, records, [g for j in mine if (g := state.done[j][1]) is not None])
+            self.events.finished(i, k, records, [g for j in of_threat if (g := state.done[j][1]) is not None])
 
 
 News = Address | Callable[[Any], object] | None

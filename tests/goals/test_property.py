@@ -1,4 +1,4 @@
-"""Property inference as an experiment: who works on what, what is refused, what is asked and how it is judged."""
+"""Property inference as an experiment: who works on what, what is refused, what is property_of and how it is judged."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fedarena.goals.metrics.auc_interval import score_interval
 from fedarena.goals.property import (
     IN_CLEAR,
     PropertyOfBatch,
-    asked,
     pools,
     property_metrics,
+    property_of,
     rounds_with,
     victim_of,
 )
@@ -167,7 +167,7 @@ def test_data_without_attributes_and_attributes_that_are_not_there_are_refused()
         PropertyOfBatch().refuse(replace(held, attributes={}), made())
     with pytest.raises(UserError, match="option 'property' is 'bald', allowed with digits: bold"):
         PropertyOfBatch().refuse(held, made(property="bald"))
-    assert asked(held, made()) == asked(held, made(property="bold")) == "bold"
+    assert property_of(held, made()) == property_of(held, made(property="bold")) == "bold"
 
 
 @pytest.mark.parametrize(("client", "value", "said"), [(1, 1, "sample with it"), (0, 0, "sample without it")])
@@ -190,7 +190,7 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     assert isinstance(client, OpenTrial)  # it has its shard
 
 
-# -- what is asked --------------------------------------------------------------------------------------
+# -- what is property_of --------------------------------------------------------------------------------------
 
 
 def prepared(defense: str = "fedavg", party: Party = "server", form: Form = "paper", **changes: Any) -> Any:

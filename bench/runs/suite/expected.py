@@ -34,11 +34,11 @@ def expected(
     attacked: dict[tuple[ProblemSpec, MethodSpec], dict[Name, Trial]] = {}
     for trial in trials:
         if trial.spec.attack is not None:
-            found = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
-            found.setdefault(trial.name[:-1], trial)
+            of_defense = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
+            of_defense.setdefault(trial.name[:-1], trial)
     reasons: dict[Name, str] = {}
-    for i, ((_, defense), asked) in enumerate(attacked.items()):
-        reasons |= _of_defense(list(asked.values()))
+    for i, ((_, defense), by_name) in enumerate(attacked.items()):
+        reasons |= _of_defense(list(by_name.values()))
         progress((i + 1) / len(attacked), defense.label)
     return {trial.name: reasons[trial.name[:-1]] for trial in trials if trial.name[:-1] in reasons}
 

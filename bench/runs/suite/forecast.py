@@ -97,9 +97,9 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
     if not missing:
         return Forecast(0.0, 0, 0, "everything is there")
     if len(missing) == len(wanted):
-        told = "the suite's own figure" if suite.minutes else "nothing measured here yet"
+        source = "the suite's own figure" if suite.minutes else "nothing measured here yet"
         whole = suite.minutes * 120 * len(plan.seeds) / len(suite.seeds) if suite.minutes else None
-        return Forecast(whole, len(missing), 0, told)
+        return Forecast(whole, len(missing), 0, source)
     costs = Costs()
     for t in wanted:
         if records := store.trial(t.key):

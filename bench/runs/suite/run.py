@@ -60,9 +60,9 @@ def plan_of(
     progress: Callable[[float, str], object] = lambda share, text: None,
 ) -> Plan:
     """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
-    kept = read_plan(folder)
-    if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
-        return kept
+    plan = read_plan(folder)
+    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir):
+        return plan
     before()
     from fedarena.runs.suite.trials import trials_of
 

@@ -55,14 +55,14 @@ def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) 
     """Every trial once, references included, seed by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
-    found: dict[tuple[str, ...], Trial] = {}
+    trials: dict[tuple[str, ...], Trial] = {}
     for seed in seeds:
         for matrix in suite.matrices:
             for trial in _of_matrix(suite, matrix, seed, data_dir):
-                known = found.get(trial.name)
+                known = trials.get(trial.name)
                 if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
-                    found[trial.name] = trial
-    return list(found.values())
+                    trials[trial.name] = trial
+    return list(trials.values())
 
 
 def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -> Iterator[Trial]:
