@@ -118,7 +118,7 @@ def name_of(group: GroupSpec) -> str:
 
 
 class progress_bars:  # noqa: N801  (used like a function)
-    """A bar for each training run on stderr; silent when told so."""
+    """A progress bar for each training run on stderr; none when `quiet`."""
 
     def __init__(self, groups: Sequence[GroupSpec], quiet: bool) -> None:
         self.groups, self.quiet = groups, quiet

@@ -1,9 +1,9 @@
 """Methods made of parts: `dp-sgd+nnm+krum`, `delayed+label-flip`.
 
-A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol
-averages; without a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may
-be secure aggregation, which averages what nobody sees: PROTOCOL+SECURE. A poisoning attack is an attack that may be
-wrapped: WRAPPER+…+ATTACK.
+A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol averages; without
+a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may be secure aggregation,
+which averages uploads that the server does not see: PROTOCOL+SECURE. A poisoning attack may be wrapped:
+WRAPPER+…+ATTACK.
 """
 
 from __future__ import annotations

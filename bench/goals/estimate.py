@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
-"""What a guess of zero has."""
+"""The metrics of a guess of zero."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Truths:
 
 
 class EstimatesText(GoalText):
-    """How `Estimates` is told of."""
+    """The words of `Estimates`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -168,7 +168,9 @@ class Estimates(InferenceGoal):
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
-    """How good a client's guess is that takes itself for all: clients that are alike make any cosine look good.
+    """How good the guess of a client is that takes its own samples for those of all clients.
+
+    It stands beside an estimate because any cosine is high where clients are alike.
 
     Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
     the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
@@ -189,7 +191,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
 
 
 def share(finished: FinishedRun, truth: Tensors) -> float:
-    """Of the model's parameters, how many an estimate is of."""
+    """The share of the model's parameters that an estimate covers."""
     whole = sum(p.numel() for p in finished.problem.init.values())
     return sum(t.numel() for t in truth.values()) / whole
 

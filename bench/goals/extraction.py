@@ -33,7 +33,7 @@ SECRET = "secret_error_"
 
 
 class ModelExtractionText(GoalText):
-    """How `ModelExtraction` is told of."""
+    """The words of `ModelExtraction`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(

@@ -76,7 +76,7 @@ class Goal(ABC):
     beside."""
 
     idle_options: ClassVar[Mapping[str, str]] = {}
-    """Options of a pairing that do nothing with such an attack, and why; who gives them is told of it."""
+    """Options of a pairing that do nothing with such an attack, and why. Giving one of them is an error."""
 
     # -- what is played --------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class InferenceGoal(Goal):
     """What an attack that reads a finished run is after."""
 
     text: ClassVar[GoalText]
-    """How it is told of."""
+    """Its words."""
 
     axis: ClassVar[Axis] = "privacy"
     idle_options: ClassVar[Mapping[str, str]] = {"knows": NEITHER, "corrupted": NEITHER}
@@ -78,7 +78,7 @@ class InferenceGoal(Goal):
 
     @abstractmethod
     def judge(self, answer: Any, challenge: Challenge) -> dict[str, float]:
-        """What the answer is worth. Any exception makes the trial a failed one."""
+        """The metrics of an answer. Any exception makes the trial a failed one."""
 
     @abstractmethod
     def leak(self, metrics: Mapping[str, float]) -> float:
@@ -89,8 +89,10 @@ class InferenceGoal(Goal):
         return None
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
-        """What is worth keeping beside the metrics, as [x, y] by name, x the round where nothing else is said; part of
-        the record."""
+        """Curves that the record keeps beside the metrics: points [x, y] by name.
+
+        x is the round unless the name says otherwise.
+        """
         return {}
 
     # -- what every goal says -------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
 NOBODY = "nobody"
-"""The row of the runs in which everybody is honest."""
+"""The row of the runs in which all clients are honest."""
 
 LINES = (
     ("attack_success_rate", "trigger succeeds {}"),
@@ -62,7 +62,7 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
 
 
 def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Curves:
-    """Accuracy, or R² of numbers, by round of the first seed, with everybody honest and under attack."""
+    """Accuracy, or R² of numbers, by round of the first seed, with all clients honest and under attack."""
     seed = min(r["seed"] for r in records)
     lines = []
     for r in records:
@@ -92,7 +92,7 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
 
 
 def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
-    """Accuracy of the runs in which everybody is honest, by seed."""
+    """Accuracy of the runs in which all clients are honest, by seed."""
     return [r["utility"]["clean_accuracy"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
 
 
@@ -185,7 +185,7 @@ def _tuned(record: Record) -> str:
 
 
 def unweighed(records: Sequence[Record], defense: str) -> str:
-    """Why nothing is said of whose uploads a defense used; empty where there is something to say."""
+    """Why the table does not say whose uploads a defense used; empty where it does."""
     done = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
     if not done or any(name.endswith("_rejected") for r in done for name in r["metrics"]):
         return ""
@@ -198,9 +198,9 @@ def unweighed(records: Sequence[Record], defense: str) -> str:
 
 
 def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
-    """A sentence for each knowledge: what the attack leaves of the accuracy, with the defense and without.
+    """One sentence for each knowledge says what the attack leaves of the accuracy, with the defense and without.
 
-    Then one for each reason why there is no result, and one where honest clients alone learn nothing either.
+    Further sentences say why there is no result, and where honest clients alone learn nothing either.
     """
     sentences: list[str] = []
     measure = measure_of(records)

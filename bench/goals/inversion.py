@@ -63,7 +63,7 @@ class Sitters:
 
 
 class InversionText(GoalText):
-    """How `Inversion` is told of."""
+    """The words of `Inversion`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(

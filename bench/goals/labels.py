@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BatchLabelsText(GoalText):
-    """How `BatchLabels` is told of."""
+    """The words of `BatchLabels`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class BatchMembershipText(RankingText):
-    """How `BatchMembership` is told of."""
+    """The words of `BatchMembership`."""
 
     tells = "who was in a batch"
 

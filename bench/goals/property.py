@@ -1,9 +1,10 @@
 """Property inference: do the samples behind an observation have a property that has nothing to do with their class.
 
-The experiment is Melis et al.'s (2019, Section 6.2): in rounds attacked the victim, which is the first client beside
-the malicious one, works on samples that all have the property or on samples that all lack it, and everybody else on
-samples that lack it. In how many rounds the victim has it is fixed, in which ones is drawn. Samples of which it is not
-known are in none of these batches. In rounds that are not attacked everybody draws as usual.
+The experiment is that of Melis et al. (2019, Section 6.2). The victim is the first client beside the malicious one. In
+the rounds attacked it works on samples that all have the property, or on samples that all lack it; all other clients
+work on samples that lack it. In how many rounds the victim has it is fixed; which rounds these are is drawn.
+Samples for which the property is not known are in none of these batches. In all other rounds every
+client draws as usual.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ IN_CLEAR = "in clear"
 
 
 class PropertyOfBatchText(RankingText):
-    """How `PropertyOfBatch` is told of."""
+    """The words of `PropertyOfBatch`."""
 
     tells = "batches with the property from others"
 
@@ -98,8 +99,8 @@ class PropertyOfBatch(Ranking):
             for what, pool in (("with", having), ("without", lacking)):
                 if not len(pool) and (what == "without" or client == victim):
                     raise UserError(
-                        f"option 'property' is {property_of(problem, attack)}, but client {client} holds no sample {what} "
-                        "it: choose another attribute or partition"
+                        f"option 'property' is {property_of(problem, attack)}, but client {client} holds no sample "
+                        f"{what} it: choose another attribute or partition"
                     )
 
     def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw:
@@ -218,7 +219,7 @@ def population_of(finished: FinishedRun, threat: Threat, attack: Inference) -> P
 
 @dataclass(frozen=True)
 class Part:
-    """Simulator: some of what another one gives.
+    """A simulator that gives some of the tensors of another one.
 
     Attributes:
         whole: the other. names: which tensors.
@@ -232,8 +233,10 @@ class Part:
 
 
 def with_clear_part(reading: Reading) -> list[Reading]:
-    """The reading, and where the protocol hides some of the parameters and not others, the others alone: what an
-    attacker has that does not look at what is hidden."""
+    """The reading, and where the protocol hides only some of the parameters, a reading of the other parameters alone.
+
+    The second one is what an attacker has that ignores what is hidden.
+    """
     clear_parts = []
     for o in reading.observations:
         hidden = set(o.estimate or ())
@@ -250,7 +253,7 @@ def with_clear_part(reading: Reading) -> list[Reading]:
 
 
 def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -> dict[str, float]:
-    """How well scores tell rounds with the property from others.
+    """How well the scores separate rounds with the property from others.
 
     Args:
         truth: [observations] (bool).

@@ -1,4 +1,4 @@
-"""What goals have in common whose answers are rankings: half of what is asked is so and half is not, or some of it."""
+"""Goals whose answers are rankings: the attack scores candidates, of which some are members and the others are not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RankingText(GoalText):
-    """How `Ranking` is told of."""
+    """The words of `Ranking`."""
 
     @property
     @abstractmethod
@@ -73,14 +73,16 @@ class Ranking(InferenceGoal):
 
 
 def share_found(cell: Cell, name: str) -> str:
-    """A share of members found, with its interval: "7 % (3 to 12 %)"."""
+    """The share of members that were found, with its interval: "7 % (3 to 12 %)"."""
     ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
     return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
 
 
 def outsiders(records: Sequence[Record]) -> str:
-    """A sentence: how many outsiders the false positive rates are, where half of the candidates are outsiders, or why
-    nothing can be measured at one."""
+    """A sentence that says how many outsiders each false positive rate is, or why nothing can be measured at it.
+
+    Half of the candidates are outsiders.
+    """
     parts: list[str] = []
     missing: dict[str, list[str]] = {}
     for name, rate in RATES.items():

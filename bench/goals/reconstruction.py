@@ -42,7 +42,7 @@ ROWS = Wording(
 
 
 class ReconstructionsText(GoalText):
-    """How `Reconstructions` is told of."""
+    """The words of `Reconstructions`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return ROWS if "psnr" in metrics and "ssim" not in metrics else IMAGES

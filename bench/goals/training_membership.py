@@ -1,9 +1,9 @@
 """Membership in the training set: which of the candidates a released model was trained on.
 
-Members are samples of the clients other than the curious one, the same whoever attacks; strangers are held-out samples
-of the half that no attacker owns (`fedarena.federation.population`). Of every class there are as many strangers as
-members, so that no class tells; where labels are numbers, of all. A member is a sample of a participant's data set:
-chance decides whether FedSGD's batches ever held it.
+Members are samples of the clients other than the curious one; they do not depend on who attacks. Strangers are held-out
+samples of the half that no attacker owns (`fedarena.federation.population`). Every class has as many strangers as
+members, so that the class says nothing; where labels are numbers, this holds for all samples together. A member is a
+sample of a participant's data set: chance decides whether a batch of FedSGD ever held it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from fedarena.records.schema import Record
 
 MOST = 5000
-"""Members asked about at most, and as many strangers."""
+"""The largest number of members among the candidates; there are as many strangers."""
 
 
 class TrainingMembershipText(RankingText):
-    """How `TrainingMembership` is told of."""
+    """The words of `TrainingMembership`."""
 
     tells = "who was in the training set"
     adaptive: ClassVar[str] = "shadows trained through the protocol"
@@ -129,7 +129,7 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
 
 
 def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
-    """As many of either as there are of the fewer, class by class, and at most `MOST` of each in all; shuffled.
+    """As many members as strangers of each class, at most `MOST` of each in all, shuffled.
 
     Args:
         members: indices of training samples. strangers: of held-out ones.
@@ -154,7 +154,7 @@ def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Quest
 
 
 def _with_own(collected: Population, problem: Problem, threat: Threat) -> Population:
-    """What an attacker holds: what it collected, and a client its own shard."""
+    """The samples that an attacker holds: those that it collected, and a client's own shard."""
     data = problem.data_of(threat)
     if data is None:
         return collected
@@ -163,7 +163,7 @@ def _with_own(collected: Population, problem: Problem, threat: Threat) -> Popula
 
 
 def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> dict[str, float]:
-    """How well the model predicts members and strangers: the wider apart, the more it overfits."""
+    """How well the model predicts members and strangers; a model that overfits predicts members better."""
     task, (x, y), inside = (
         problem.task,
         (question.candidates.x, question.candidates.y),

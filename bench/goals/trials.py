@@ -12,7 +12,7 @@ from fedarena.records.schema import Record
 
 @dataclass(frozen=True)
 class CompleteTrial:
-    """A trial with nothing left to attack.
+    """A trial that has nothing left to attack.
 
     Attributes:
         spec, threat: the trial; no threat where nobody attacks.

@@ -1,10 +1,9 @@
-"""Runs groups of trials: federations first, then what reads them, wherever there is room.
+"""Runs groups of trials: first the training of a federation, then the attacks that read it.
 
-Groups that can read one training run share it. What reads a finished run goes before the next federation, so that no
-more runs are held in memory than there are workers. A group starts when the runs are done that it is measured against,
-and a trial is handed on, complete, as soon as it is: whatever kills this process loses at most what is under way.
-Results do not depend on where and in which order the work is done: every piece is a pure function of its spec, computed
-with one thread.
+Groups that can read one training run share it. Attacks on a finished run go before the next training, so that no more
+runs are held in memory than there are workers. A group starts when the runs that it is measured against are done. A
+trial is handed on as soon as it is complete, so that a killed process loses only what is under way. Results do not
+depend on where and in which order the work is done: every piece is a pure function of its spec, computed by one thread.
 """
 
 from __future__ import annotations
@@ -35,26 +34,27 @@ Report = Callable[[int, float, str], None]
 Done = tuple[Record, Gallery | None]
 
 TRAINING = 0.1
-"""Share of a group's time that the training is taken to need, for progress."""
+"""The share of a group's time that progress counts for the training."""
 TRIES = 3
 """How often a piece of work may lose its worker before it is given up."""
 PAUSE = 0.1
-"""Least seconds between two words of a piece about its progress."""
+"""The least number of seconds between two progress messages of a piece."""
 LOOK = 1.0
-"""Seconds between two looks at what somebody else was at."""
+"""Seconds between two looks at the trials that another process works on."""
 
 
 @dataclass
 class Events:
-    """What a caller wants to be told of.
+    """Callbacks of a run.
 
     Attributes:
-        report: progress of groups.
-        finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
-        lost: a group that was given up or refused, and why.
-        elsewhere: asked before a federation starts: the group's records, if somebody else has finished it meanwhile.
-        claim: asked next, with the groups that would read the federation: False if somebody else is at one of them, and
-            they are to be looked at again later.
+        report: called with the progress of groups.
+        finished: called with every complete trial: the group's index, the threat's index, its records, their pictures.
+        lost: called with a group that was given up or refused, and the reason.
+        elsewhere: gives the records of a group that another process has written since, else none. It is called before a
+            training starts.
+        claim: called next, with the groups that would read the training. It gives False if another process works on one
+            of them; they are then looked at again later.
     """
 
     report: Report = lambda i, share, text: None
@@ -77,7 +77,7 @@ class _Piece:
 
 @dataclass
 class _Group:
-    """What is known of a group."""
+    """The state of a group."""
 
     cells: list[PreparedTrial] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def run_groups(
 def run(
     groups: Sequence[GroupSpec], place: Executor, events: Events, known: Mapping[Training, Record] | None = None
 ) -> None:
-    """Run groups, telling the caller of every trial.
+    """Run groups, and hand every trial to the caller.
 
     Args:
         known: records of runs that are done already and stand as references.
@@ -316,8 +316,11 @@ def _attack(group: int, piece: int, cell: OpenTrial, part: float, news: News) ->
 
 
 def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], None]:
-    """The same, at most once every `PAUSE`: attacks tell of each of thousands of steps, and a word to another process
-    takes a tenth of a millisecond on either side."""
+    """The same function, called at most once every `PAUSE`.
+
+    An attack reports each of thousands of steps, and a message to another process takes a tenth of a millisecond on
+    either side.
+    """
     last = -math.inf
 
     def sparing(share: float, text: str) -> None:

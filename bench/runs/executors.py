@@ -104,7 +104,7 @@ class Local(Executor):
 
 @contextmanager
 def _silent_tracker() -> Iterator[None]:
-    """What is started meanwhile to track semaphores says nothing of those that it had to remove itself.
+    """The process that tracks semaphores, started meanwhile, prints nothing about those that it had to remove itself.
 
     An interrupt can come between removing one and telling the tracker; nothing is left behind then, and a page of
     warnings would follow the one line that a person is to read. The tracker is a process of its own, which takes over
@@ -186,7 +186,7 @@ _modules = 0
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
-    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's error as it was."""
+    """The same future, which raises `WorkerDied` in place of the library's own exception; a call's error stays."""
     outer: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:

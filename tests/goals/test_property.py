@@ -1,4 +1,4 @@
-"""Property inference as an experiment: who works on what, what is refused, what is property_of and how it is judged."""
+"""Property inference as an experiment: who works on what, what is refused, what is asked and how it is judged."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     assert isinstance(client, OpenTrial)  # it has its shard
 
 
-# -- what is property_of --------------------------------------------------------------------------------------
+# -- what is asked --------------------------------------------------------------------------------------------
 
 
 def prepared(defense: str = "fedavg", party: Party = "server", form: Form = "paper", **changes: Any) -> Any:

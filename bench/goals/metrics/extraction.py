@@ -1,4 +1,4 @@
-"""The harness's judgement of stolen models: how much like the server's they behave, on held-out inputs.
+"""Metrics of stolen models: how closely they behave like the server's model on held-out inputs.
 
 A model is a function, and parameters that differ by a symmetry of the network are the same one, so that outputs are
 what is compared. `parameter_cosine` alone looks at parameters. Where the network keeps its function under positive

@@ -1,4 +1,4 @@
-"""The harness's judgement of what an attack guessed. Attacks never judge themselves.
+"""Metrics of reconstructed samples. The harness judges; attacks never judge themselves.
 
 Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
 squared error is least. Metrics are means over all images of all observations; none is left out. Where a client drew its
@@ -49,7 +49,7 @@ class Pool(Protocol):
 
 
 def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
-    """How much was read.
+    """How much was reconstructed.
 
     Args:
         sizes: how many images were to be guessed for each observation; as many as there are, where not given.
@@ -85,7 +85,7 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
 
 
 def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
-    """What knowing only the data would have given: two guesses that see nothing of the victim.
+    """What two guesses reach that know the data and see nothing of the victim.
 
     Returns:
         mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the

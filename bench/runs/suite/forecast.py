@@ -19,7 +19,7 @@ class Forecast:
     Attributes:
         seconds: None where nothing is known.
         missing: trials. measured: how many of them are judged by others of their kind in the folder.
-        source: in words, where it is from. own: whether that is the records, which do not tell of shared work.
+        source: where the number is from, in words. own: whether it is from the records, which do not count shared work.
     """
 
     seconds: float | None
@@ -30,7 +30,7 @@ class Forecast:
 
 
 class Costs:
-    """What trials have cost, and by that what others may.
+    """What trials have cost, and from that what other trials may cost.
 
     A trial costs what the same attack on the same defense has cost on the same problem. Failing that, a poisoned run
     costs what the same federation costs with nobody corrupted, times what the attack has added to others; and any

@@ -1,8 +1,8 @@
 """A suite's plan: its trials with their keys, and why some cannot be run; kept in the folder as plan.json.
 
 By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing.
-It holds for the very suite, package, method cards and data files that it was made from; anything else, and it is made
-anew.
+It is valid for the very suite, package, method cards and data files that it was made from; if any of these changes, it
+is made again.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def make_plan(
         about=suite.about,
         digest=digest_of(suite, seeds, data_dir),
         seeds=tuple(seeds),
-        problems={name: {**table.said, **table.settings} for name, table in suite.problems.items()},
+        problems={name: {**table.named, **table.settings} for name, table in suite.problems.items()},
         aside=tuple(name for name, table in suite.problems.items() if not table.utility),
         trials=tuple(_planned(trial, keys[trial.name], refused.get(trial.name, "")) for trial in trials),
     )
@@ -189,8 +189,10 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
 
 
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
-    """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
-    turn comes."""
+    """The reasons why some trials cannot be run.
+
+    They are tried on one seed, so that another seed may still be refused when its turn comes.
+    """
     from fedarena import goals
 
     first = min((t.spec.seed for t in trials), default=0)

@@ -49,12 +49,12 @@ GROUPS = {"training": "training", "model_options": "model", "partition_options":
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """A problem as the file says it: `said` as flags, `settings` as `--set`, by group.
+    """A problem as the file describes it: `named` as flags, `settings` as `--set`, by group.
 
     `utility` says whether accuracy on it counts as utility.
     """
 
-    said: Options
+    named: Options
     settings: dict[str, Options]
     utility: bool = True
 
