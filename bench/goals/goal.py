@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fedarena.contracts.defense import Defense
 from fedarena.core.threat import Form, Knowledge, Party, Threat
-from fedarena.goals.training import Training
+from fedarena.federation.spec import Training
 
 if TYPE_CHECKING:
     from fedarena.federation.rounds import Run

@@ -16,14 +16,13 @@ from fedarena.contracts.transcript import cut
 from fedarena.core.options import check_acting
 from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, Form, NotApplicable, Party, Threat, Visibility
 from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.federation.spec import threats as every_threat
 from fedarena.goals import inference_table
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, wanted_of
 from fedarena.goals.guesses_figure import guesses_figure
 from fedarena.goals.text import GoalText
-from fedarena.goals.training import Training, training_under
 from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from fedarena.core import registry
 from fedarena.core.threat import KNOWLEDGE_MEANING, Form, Threat
 from fedarena.federation import compose, integrity
 from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
 from fedarena.goals.poisoned_run import poisoned_record
-from fedarena.goals.training import Training, training_under
 from fedarena.goals.trials import CompleteTrial
 
 if TYPE_CHECKING:

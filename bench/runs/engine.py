@@ -18,14 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedarena.core.errors import UserError, WorkerDied, describe
-from fedarena.federation.spec import GroupSpec
-from fedarena.goals.scores import add_reference
-from fedarena.goals.training import Training
+from fedarena.federation.spec import GroupSpec, Training
 from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
-from fedarena.runs.shared_training import given_by, references, shared
+from fedarena.runs.shared_training import add_reference, given_by, references, shared
 from fedarena.runs.trial import attack, gather, prepare_together
 from fedarena.runs.worker_messages import Address, mailbox, post
 

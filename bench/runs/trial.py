@@ -66,7 +66,7 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
 def prepare_together(
     specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None
 ) -> list[list[PreparedTrial]]:
-    """The same for several groups that share a training run (`fedarena.goals.training.Training`); each as if it were
+    """The same for several groups that share a training run (`fedarena.federation.spec.Training`); each as if it were
     alone.
 
     Raises UserError for input that cannot run.

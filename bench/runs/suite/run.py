@@ -18,7 +18,7 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from fedarena.goals.training import Training
+    from fedarena.federation.spec import Training
     from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
     from fedarena.runs.suite.trials import Trial

@@ -26,6 +26,7 @@ from helpers.suite import (
 )
 
 from fedarena.core.errors import UserError
+from fedarena.federation.spec import Training
 from fedarena.records.schema import Record
 from fedarena.records.store import STALE, Store
 from fedarena.records.trial_locks import Claims
@@ -33,7 +34,7 @@ from fedarena.records.upgrade import READABLE
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
 from fedarena.runs.executors import InProcess
-from fedarena.runs.shared_training import Training, given_by, training_of
+from fedarena.runs.shared_training import given_by, training_of
 from fedarena.runs.suite.run import run_suite
 from fedarena.runs.suite.trials import Trial, trials_of
 
