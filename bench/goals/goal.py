@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedarena.federation.rounds import Run
     from fedarena.federation.spec import GroupSpec, MethodSpec
     from fedarena.goals.pairing_table import Figure, PairingTable
-    from fedarena.goals.trials import CompleteTrial
+    from fedarena.goals.prepared import CompleteRecord
     from fedarena.problem.problem import Problem
     from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
@@ -135,7 +135,7 @@ class Goal(ABC):
 
     def play(
         self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
-    ) -> list[CompleteTrial] | None:
+    ) -> list[CompleteRecord] | None:
         """Train and judge a group whose attack takes part in the training; None where it reads a finished run."""
         return None
 

@@ -16,7 +16,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_u
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
 from fedarena.goals.poisoned_run import poisoned_record
-from fedarena.goals.trials import CompleteTrial
+from fedarena.goals.prepared import CompleteRecord
 
 if TYPE_CHECKING:
     from fedarena.federation.rounds import Run
@@ -75,9 +75,9 @@ class Integrity(Goal):
 
     def play(
         self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
-    ) -> list[CompleteTrial] | None:
+    ) -> list[CompleteRecord] | None:
         record = poisoned_record(spec, problem, defense, progress)
-        return [CompleteTrial(spec, threat, record) for threat in spec.threats]
+        return [CompleteRecord(spec, threat, record) for threat in spec.threats]
 
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
         """integrity (`fedarena.federation.integrity.score`)."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from fedarena.core.errors import UserError, WorkerDied, describe
 from fedarena.federation.spec import GroupSpec, Training
-from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
@@ -64,20 +64,33 @@ class Events:
 
 @dataclass
 class _Piece:
-    """A training run or one attack, and how often it lost its worker."""
+    """A piece of work: a training run or one attack.
+
+    Attributes:
+        groups: the groups that it is done for.
+        function, args: what is called.
+        record: the index of the prepared record that is attacked; None for a training run.
+        died: how often it lost its worker.
+    """
 
     groups: tuple[int, ...]
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    cell: int | None = None
+    record: int | None = None
     died: int = 0
 
 
 @dataclass
 class _Group:
-    """The state of a group."""
+    """The state of a group.
 
-    cells: list[PreparedTrial] = field(default_factory=list)
+    Attributes:
+        prepared: its records after the training.
+        done: by their index, those that are complete.
+        reported: the indices of the threats whose trials were handed on.
+    """
+
+    prepared: list[PreparedRecord] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
     reported: set[int] = field(default_factory=set)
 
@@ -179,7 +192,7 @@ class _Run:
     def _next(self) -> _Piece | None:
         """The next piece that can start; suspects first."""
         for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
-            (self.attacks if piece.cell is not None else self.waiting).remove(piece)
+            (self.attacks if piece.record is not None else self.waiting).remove(piece)
             return piece
         if self.attacks:
             return self.attacks.popleft()
@@ -228,7 +241,7 @@ class _Run:
         except WorkerDied as error:
             piece.died += 1
             if piece.died < TRIES:
-                (self.attacks if piece.cell is not None else self.waiting).append(piece)
+                (self.attacks if piece.record is not None else self.waiting).append(piece)
             else:
                 self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
             return
@@ -238,11 +251,11 @@ class _Run:
         except Exception as error:  # a third party's code, or this package's: the others go on
             self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
             return
-        if piece.cell is None:
-            for i, cells in zip(piece.groups, result, strict=True):
-                self._prepared(i, cells)
+        if piece.record is None:
+            for i, prepared in zip(piece.groups, result, strict=True):
+                self._prepared(i, prepared)
         else:
-            self._attacked(piece.groups[0], piece.cell, result)
+            self._attacked(piece.groups[0], piece.record, result)
 
     def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
         if self.events.lost is None:
@@ -250,32 +263,32 @@ class _Run:
         for i in piece.groups:
             self.events.lost(i, why)
 
-    def _prepared(self, i: int, cells: list[PreparedTrial]) -> None:
+    def _prepared(self, i: int, prepared: list[PreparedRecord]) -> None:
         group, state = self.groups[i], self.state[i]
-        state.cells = cells
+        state.prepared = prepared
         # Own runs stand as references before anything is measured against them.
-        self.clean |= {run: cells[0].record for run in given_by(group) if cells and run not in self.clean}
-        for j, cell in enumerate(cells):
-            if isinstance(cell, CompleteTrial):
-                state.done[j] = cell.record, None
-                self.tally((i, j, (1 - TRAINING) / len(cells), "done"))
+        self.clean |= {run: prepared[0].record for run in given_by(group) if prepared and run not in self.clean}
+        for j, one in enumerate(prepared):
+            part = (1 - TRAINING) / len(prepared)
+            if isinstance(one, CompleteRecord):
+                state.done[j] = one.record, None
+                self.tally((i, j, part, "done"))
             else:
-                part = (1 - TRAINING) / len(cells)
-                self.attacks.append(_Piece((i,), _attack, (i, j, cell, part, self.address), j))
+                self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
         self._tell(i)
 
     def _attacked(self, i: int, j: int, done: Done) -> None:
         self.state[i].done[j] = done
-        trial = self.state[i].cells[j]
+        open_record = self.state[i].prepared[j]
         # The challenge, which can be large, is not kept.
-        self.state[i].cells[j] = CompleteTrial(trial.spec, trial.threat, trial.record)
+        self.state[i].prepared[j] = CompleteRecord(open_record.spec, open_record.threat, open_record.record)
         self._tell(i)
 
     def _tell(self, i: int) -> None:
         """Hand on the trials of a group that are complete now."""
         state, group = self.state[i], self.groups[i]
         for k, threat in enumerate(group.threats or (None,)):
-            of_threat = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
+            of_threat = [j for j, one in enumerate(state.prepared) if one.threat == threat]
             if k in state.reported or not of_threat or not all(j in state.done for j in of_threat):
                 continue
             state.reported.add(k)
@@ -290,7 +303,7 @@ News = Address | Callable[[Any], object] | None
 
 
 @arithmetic()
-def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedTrial]]:
+def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedRecord]]:
     def tell(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
@@ -307,8 +320,8 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 @arithmetic()
-def _attack(group: int, piece: int, cell: OpenTrial, part: float, news: News) -> Done:
-    done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
+def _attack(group: int, piece: int, record: OpenRecord, part: float, news: News) -> Done:
+    done = attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done
 

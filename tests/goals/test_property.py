@@ -19,6 +19,7 @@ from fedarena.core.threat import FORMS, PARTIES, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.prepared import OpenRecord
 from fedarena.goals.property import (
     IN_CLEAR,
     PropertyOfBatch,
@@ -28,7 +29,6 @@ from fedarena.goals.property import (
     rounds_with,
     victim_of,
 )
-from fedarena.goals.trials import OpenTrial
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -187,7 +187,7 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     server, client = trial.prepare(group)
     assert server.record["status"] == "n/a"
     assert "no sample of its own with" in server.record["reason"]
-    assert isinstance(client, OpenTrial)  # it has its shard
+    assert isinstance(client, OpenRecord)  # it has its shard
 
 
 # -- what is asked --------------------------------------------------------------------------------------------

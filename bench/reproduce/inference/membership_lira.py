@@ -42,7 +42,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import training_membership
 from fedarena.goals.challenge import Challenge
 from fedarena.goals.metrics.membership import RATES as JUDGED
-from fedarena.goals.trials import OpenTrial, PreparedTrial
+from fedarena.goals.prepared import OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -150,8 +150,8 @@ def measure(
     return found
 
 
-def _challenge(cell: PreparedTrial) -> Challenge:
-    assert isinstance(cell, OpenTrial), cell.record["reason"]
+def _challenge(cell: PreparedRecord) -> Challenge:
+    assert isinstance(cell, OpenRecord), cell.record["reason"]
     return cell.challenge
 
 
