@@ -66,7 +66,7 @@ def test_numbers_agree_by_the_variance_that_is_explained() -> None:
     assert constant_agreement(NUMBERS, server) == 0.0
 
 
-def test_a_server_whose_number_is_constant_gives_away_nothing_that_a_guess_lacks() -> None:
+def test_a_constant_server_gives_away_nothing_that_a_guess_lacks() -> None:
     server = torch.ones(4, 1)
     assert agreement(NUMBERS, server, server) == constant_agreement(NUMBERS, server) == 1.0
     assert agreement(NUMBERS, torch.zeros(4, 1), server) == 0.0

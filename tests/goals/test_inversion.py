@@ -68,7 +68,7 @@ def test_everyone_has_a_model_in_the_published_form_and_none_to_adapt_to(defense
         assert r["metrics"]["classes"] == 10
 
 
-def test_an_undefended_model_shows_its_classes_and_one_that_learnt_nothing_does_not() -> None:
+def test_a_trained_model_shows_its_classes_and_an_untrained_one_does_not() -> None:
     (trained,) = records()
     (blank,) = records(rounds=1, lr=1e-6)
     assert trained["metrics"]["top1"] >= 0.6

@@ -101,7 +101,7 @@ def test_the_victim_has_the_property_in_the_rounds_drawn_and_nobody_else_ever() 
     assert draw(watch.victims[-1] + 1, 1) is None
 
 
-def test_with_local_epochs_all_of_the_local_work_has_the_property_in_a_new_order_each_epoch() -> None:
+def test_all_local_epochs_have_the_property_each_in_a_new_order() -> None:
     held, method = problem(batch_size=32, local_epochs=2, local_samples=64), made()
     watch = method.watch(held.task.schedule)
     rng = Rng(0).child("draws")
@@ -115,7 +115,7 @@ def test_with_local_epochs_all_of_the_local_work_has_the_property_in_a_new_order
     assert torch.equal(first.unique(dim=0), second.unique(dim=0))
 
 
-def test_samples_of_which_nothing_is_known_are_in_no_batch_and_few_are_drawn_again() -> None:
+def test_samples_without_the_attribute_are_in_no_batch() -> None:
     held = problem()
     train, test = (t.clone() for t in held.attributes["bold"])
     shard = held.shards[1]
@@ -161,7 +161,7 @@ def test_a_client_alone_is_told_that_there_is_no_other(defense: str) -> None:
 # -- what is refused ------------------------------------------------------------------------------------
 
 
-def test_data_without_attributes_and_attributes_that_are_not_there_are_refused() -> None:
+def test_missing_attributes_are_refused() -> None:
     held = problem()
     with pytest.raises(UserError, match="'dataset' is digits, whose samples have no attributes"):
         PropertyOfBatch().refuse(replace(held, attributes={}), made())

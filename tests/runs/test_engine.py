@@ -91,7 +91,7 @@ def is_attack_on(defense: str) -> Callable[[Callable[..., Any], tuple[Any, ...]]
     return lambda function, args: function is engine._attack and args[2].spec.defense.name == defense
 
 
-def test_what_kills_its_worker_is_given_up_and_innocents_are_not_blamed(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not(patient: Callable[[Dying], Dying]) -> None:
     groups, kept = specs(READ + MATRIX), Kept()
     place = patient(Dying(is_attack_on("dbcl")))
     run(groups, place, kept.events())
@@ -102,7 +102,7 @@ def test_what_kills_its_worker_is_given_up_and_innocents_are_not_blamed(patient:
     assert max(place.together) == 2
 
 
-def test_without_anybody_to_tell_a_run_that_kills_its_worker_ends_everything_by_name(
+def test_a_run_that_kills_its_worker_ends_everything_without_a_callback(
     patient: Callable[[Dying], Dying],
 ) -> None:
     place = patient(Dying(lambda function, args: function is engine._prepare))

@@ -66,9 +66,7 @@ def test_what_a_client_does_not_send_is_taken_off() -> None:
 
 
 @pytest.mark.parametrize(("attack", "given"), [("bank", "the broadcast"), ("mimic", "honest uploads of the round")])
-def test_attacks_that_wait_longer_than_explain_plays_are_given_what_the_whole_run_gives(
-    attack: str, given: str
-) -> None:
+def test_explain_gives_a_late_attack_what_the_whole_run_gives(attack: str, given: str) -> None:
     model = registry.find("model", "mlp").parse({"widths": "12"})
     schedule = Schedule(rounds=60, batch_size=4)
     spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, assumed_corrupted=2)
