@@ -140,7 +140,7 @@ def test_every_party_is_asked_about_the_same_candidates_of_the_same_victim() -> 
         assert torch.equal(a.candidates.x, b.candidates.x)
 
 
-def test_what_a_slice_was_cut_from_stays_behind_the_seal() -> None:
+def test_the_base_of_a_slice_stays_behind_the_seal() -> None:
     whole = torch.randn(1000, 10, generator=Rng(0).torch())
     seen = Observation(0, (1,), 1, {"w": whole[1]}, simulate=_nothing)
     view = View(Threat("client", "paper"), "upload", (10,), 2, (seen,))

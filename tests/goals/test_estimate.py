@@ -123,7 +123,7 @@ def observed(made: FinishedRun, threat: Threat) -> Any:
     return found[0].observations[0]
 
 
-def test_of_a_gradient_it_is_the_clients_own() -> None:
+def test_the_control_of_a_gradient_is_the_clients_own() -> None:
     made, threat = finished("fedavg"), Threat("client", "adaptive")
     seen = observed(made, threat)
     r, task = made.round(1), made.problem.task

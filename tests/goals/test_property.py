@@ -235,7 +235,7 @@ def test_the_attacker_has_the_held_out_data_and_a_client_its_shard_besides() -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_dbcl_does_not_sketch_is_a_reading_of_its_own(form: Form) -> None:
+def test_unsketched_parameters_are_a_reading_of_their_own(form: Form) -> None:
     whole, clear = prepared("dbcl", form=form)
     assert clear.challenge.reading == f"{whole.challenge.reading}, {IN_CLEAR}"
     o, part = whole.challenge.view.observations[0], clear.challenge.view.observations[0]
@@ -248,7 +248,7 @@ def test_what_dbcl_does_not_sketch_is_a_reading_of_its_own(form: Form) -> None:
     assert "cosine" not in clear.record["metrics"]
 
 
-def test_where_nothing_or_everything_is_hidden_there_is_one_reading() -> None:
+def test_a_protocol_that_hides_all_or_nothing_has_one_reading() -> None:
     assert len(prepared("fedavg")) == 1
     assert len(prepared("pbpfl", loss="mse", form="adaptive")) == 1
 
@@ -308,7 +308,7 @@ def test_a_perfect_ranking_is_not_less_certain_than_a_nearly_perfect_one() -> No
 
 
 @pytest.mark.parametrize("readings", [2, 4])
-def test_of_several_readings_the_best_ones_interval_holds_the_truth_as_often(readings: int) -> None:
+def test_the_best_readings_interval_holds_the_truth_as_often(readings: int) -> None:
     """Of the highest of so many rankings by chance, the interval for one alone would hold .5 too seldom."""
     truth, generator = torch.arange(60) < 12, torch.Generator().manual_seed(0)
     alone = together = 0

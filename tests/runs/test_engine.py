@@ -110,7 +110,7 @@ def test_a_run_that_kills_its_worker_ends_everything_without_a_callback(
         run(specs(), place, Events())
 
 
-def test_what_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:
     groups, kept, died = specs(), Kept(), []
 
     def once(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
@@ -149,7 +149,7 @@ def test_without_somebody_to_tell_losses_are_raised(monkeypatch: pytest.MonkeyPa
         run(specs(), InProcess(), Events())
 
 
-def test_what_others_have_finished_is_left_alone_and_stands_as_reference() -> None:
+def test_trials_that_others_finished_stand_as_references() -> None:
     groups, first = specs(), Kept()
     run(groups, InProcess(), first.events())
     by_group = dict(zip(first.done, first.records, strict=True))
@@ -162,7 +162,7 @@ def test_what_others_have_finished_is_left_alone_and_stands_as_reference() -> No
     }
 
 
-def test_what_others_are_at_is_left_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_that_others_work_on_are_left_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looked at again after a while, and taken once nobody is at it."""
     groups, kept, naps, order = specs(), Kept(), [], []
     monkeypatch.setattr(engine.time, "sleep", naps.append)

@@ -272,7 +272,7 @@ def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
 
 @pytest.mark.parametrize("goal", GOAL_NAMES)
 @pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
-def test_where_nothing_came_out_the_verdict_says_so(goal: str, defense: str) -> None:
+def test_a_verdict_without_a_result_says_so(goal: str, defense: str) -> None:
     told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
     assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
     assert baseline(told) == ""

@@ -246,7 +246,7 @@ def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None
     assert (tmp_path / ".claims").stat().st_size == 0
 
 
-def test_what_training_raises_loses_its_trials_and_no_other(
+def test_an_error_in_training_loses_its_trials_and_no_other(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unexpected error, and bad input found out late."""
