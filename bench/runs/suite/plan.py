@@ -21,7 +21,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.plural import plural
-from fedarena.records.schema import SCHEMA
+from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
         if folder is not None and Path(folder).is_dir():
             found = sorted(p for p in Path(folder).iterdir() if p.is_file())
             files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in found]])
-    source = [LAYOUT, SCHEMA, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
+    source = [LAYOUT, KEY_LAYOUT, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
     return digest(source)
 
 
