@@ -27,6 +27,8 @@ ORDINARY_WORDS = frozenset({"mean", "median"})
 WHY_NAMED = {
     ("bench/cli/__init__.py", "dbcl"): "the help's example",
     ("bench/cli/__init__.py", "dlg"): "the help's example",
+    ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
+    ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }
 """(file of the harness, method) → why the file may name the method."""
 
