@@ -11,8 +11,6 @@ from typing import Any
 from fedarena import goals
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
 from fedarena.core.files import digest
-from fedarena.federation import integrity
-from fedarena.goals import scores
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
 from fedarena.records.trial_key import hashed_problem
@@ -153,14 +151,14 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
 def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
     """Args: known: marks of the honest run, which are told of there."""
     one = trials[0]
-    axis = "integrity" if one.knows else "privacy"
+    goal = goals.recorded(one.goal)
     readings = list(dict.fromkeys(r["reading"] for t in trials for r in t.records if r["reading"]))
     # A record without a reading (n/a, failed, diverged) stands for every reading, so that no seed is lost.
     by_reading = {
         name: {t.seed: [r for r in t.records if r["reading"] in (name, "")] for t in trials}
         for name in readings or [""]
     }
-    by_seed = {name: _scores(found, axis) for name, found in by_reading.items()}
+    by_seed = {name: _scores(found, goal.axis) for name, found in by_reading.items()}
     scored = {name: fmean(values.values()) for name, values in by_seed.items() if values}
     reading = min(scored, key=lambda n: scored[n]) if scored else next(iter(by_reading))
     shown = by_reading[reading]
@@ -178,7 +176,7 @@ def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
         one.problem,
         one.defense,
         one.attack,
-        axis,
+        goal.axis,
         one.goal,
         one.party,
         one.form,
@@ -198,7 +196,7 @@ def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
         _defended(first) if first else "",
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
-        one.counts and (not one.goal or goals.find(one.goal).of_data),
+        one.counts and goal.of_data,
         tuple(dict.fromkeys(mark for r in found.values() for mark in r["warnings"] if mark not in known)),
     )
 
@@ -227,12 +225,7 @@ def doubt(record: Record) -> str:
 
 def _scored(record: Record) -> dict[str, float]:
     """The scores that a record's metrics give. Raises KeyError for a metric that is not there."""
-    metrics, utility = record["metrics"], record["utility"]
-    if record["attacker_knowledge"]:
-        base = metrics.get("clean_success_rate", 0.0)
-        plain = utility.get("fedavg_accuracy")
-        return integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base, plain)
-    return scores.privacy(record["goal"], metrics)
+    return goals.recorded(record["goal"]).scores(record["metrics"], record["utility"])
 
 
 def _told_scores(found: Mapping[str, float]) -> str:

@@ -97,29 +97,6 @@ def replace_one_fixed(sigma: float, delta: float, batch: int, size: int, rounds:
 
 
 @lru_cache(maxsize=1024)
-def unamplified(sigma: float, delta: float, uses: int, sensitivity: float = 1.0) -> float:
-    """The smallest ε when a sample is known to be in `uses` of the sums (no subsampling). Exact.
-
-    Gaussian differential privacy with μ = √uses·sensitivity/σ (Balle & Wang 2018, Theorem 8; Dong et al. 2022):
-    δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ). It is what the paper's code provides, whose batches are drawn once.
-    """
-    from scipy.special import log_ndtr
-
-    mu = math.sqrt(uses) * sensitivity / sigma
-
-    def at(e: float) -> float:
-        return math.exp(log_ndtr(mu / 2 - e / mu)) - math.exp(e + log_ndtr(-mu / 2 - e / mu))
-
-    low, high = 0.0, 1.0
-    while at(high) > delta:
-        high *= 2
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle) > delta else (low, middle)
-    return high
-
-
-@lru_cache(maxsize=1024)
 def noise(target: float, delta: float, rate: float, rounds: int) -> float:
     """The smallest σ, to a relative error of 1e-4, that gives (target, δ) with Poisson batches under add/remove.
 

@@ -14,28 +14,26 @@ sizes differ, there are simply as many slots as samples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.simulators import ThroughProtocol, as_batch, upload_of, victim
-from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Observation
+from fedarena.contracts.defense import Reading
+from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd import accountant
 from fedarena.defenses.dp_sgd.card import Options
+from fedarena.defenses.dp_sgd.readings import readings
+from fedarena.defenses.dp_sgd.wire import NOISE, PREVIOUS
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.per_sample import Bound, many_clients, one_client
 from fedarena.problem.task import Task
-
-PREVIOUS, NOISE = "previous", "noise"
 
 
 class DPSGD(FedAvg):
@@ -166,39 +164,7 @@ class DPSGD(FedAvg):
 
     # -- what parties observe ----------------------------------------------------------------------
 
-    def _noise_of_mean(self, clients: Sequence[int]) -> float:
-        """Standard deviation of the noise on these clients' mean upload, weighted by N_c."""
-        share = weights(self.task.sizes, clients)
-        return self.noise_std * float(share.norm() / share.sum())
-
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
-        """As inherited; who reads the wire knows a client's momentum too, since it is its upload before this one."""
-        found = super()._upload(threat, seen, t)
-        if isinstance(found, NotApplicable):
-            return found
-        found = replace(found, noise_std=self._noise_of_mean(found.clients))
-        if threat.form != "adaptive" or not self.options.momentum:
-            return found
-        if seen[t].ups is None:
-            return found
-        one, before = victim(seen[t], threat), t - 1
-        while before in seen and one not in seen[before].participants:
-            before -= 1
-        if before not in seen:
-            return found
-        memory = {PREVIOUS: flatten(upload_of(seen[before], one))}
-        return replace(found, simulate=Remembering(self, seen[t].down, (one,), memory))
-
-
-@dataclass(frozen=True)
-class Remembering(ThroughProtocol):
-    """The upload that a candidate batch gives through the step of one client, whose memory is known.
-
-    Attributes:
-        memory: the client's.
-    """
-
-    memory: Tensors
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return self.defense.client(self.down, as_batch(self.defense.task, x, y), self.memory, {})[0]
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        return readings(self, self.options.momentum > 0, threat, seen, victims)

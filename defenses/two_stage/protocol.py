@@ -11,7 +11,7 @@ Stage one is `fedarena.defenses.two_stage.first_stage`, stage two `fedarena.defe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,9 +20,8 @@ from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, Reading, State
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows, shaped
@@ -141,10 +140,12 @@ class TwoStage(DPSGD):
         extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * found
         return F.normalize(extra[SMOOTHED], dim=0)
 
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
-        """As inherited, but for a client: broadcasts show a sum over a selection that it does not know."""
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        """As with DP-SGD, but for a client: broadcasts show a sum over a selection that it does not know."""
         if threat.party == "client":
             return NotApplicable(
                 "consecutive broadcasts show the sum of the uploads that the server selected, which no client knows"
             )
-        return super()._upload(threat, seen, t)
+        return super().readings(threat, seen, victims)

@@ -18,9 +18,9 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from fedarena.goals.training import Training
     from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
-    from fedarena.runs.shared_training import Training
     from fedarena.runs.suite.trials import Trial
 
 LOOK = 3.0
@@ -100,7 +100,8 @@ def run_suite(
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        _Measuring(suite, plan, data_dir, fresh, tell, outcome).run(missing, open_executor())
+        measuring = _Measuring(suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, tell=tell, outcome=outcome)
+        measuring.run(missing, open_executor())
     return outcome
 
 

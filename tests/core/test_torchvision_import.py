@@ -31,9 +31,9 @@ def test_operators_that_exist_are_left_alone() -> None:
         "for name in ('nms', 'qnms'):\n"
         "    real.define(name + signature)\n"
         "    real.impl(name, lambda dets, scores, iou_threshold: scores + 1, 'CPU')\n"
-        "from fedarena import vision\n"
-        "vision._load_compiled = lambda: None\n"
-        "assert vision.declare_operators() is None\n"
+        "from fedarena.core import torchvision_import\n"
+        "torchvision_import._load_compiled = lambda: None\n"
+        "assert torchvision_import.declare_operators() is None\n"
         "import torchvision\n"
         "assert torch.ops.torchvision.nms(torch.zeros(2, 4), torch.ones(2), 0.5).tolist() == [2, 2]"
     )

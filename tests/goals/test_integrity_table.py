@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.cli.output.poisoning_table import unweighed, verdict
+from fedarena.goals.integrity_table import unweighed, verdict
 from fedarena.records.schema import Record
 
 SELECTS = {"honest_rejected": 0.5}

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.runs.tensor_pickle import KNOWN, REDUCERS, reduce
+from fedarena.core.tensor_pickle import KNOWN, REDUCERS, reduce
 
 
 class Pickler(cloudpickle.Pickler):

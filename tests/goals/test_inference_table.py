@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.tables import cell, table, verdict
 
-from fedarena.cli.output.pairing_table import cell, table, verdict
 from fedarena.core.text.mean import mean
-from fedarena.goals.goal import interval
+from fedarena.goals.phrases import interval
 
 
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
