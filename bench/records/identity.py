@@ -18,7 +18,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.records.schema import DataSource, Identity
 
 
-def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:
+def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:
     """Everything that the result follows from, as a record has it, but for the reading.
 
     Args:

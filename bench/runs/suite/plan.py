@@ -177,7 +177,7 @@ def _planned(trial: Trial, key: str, refused: str) -> Planned:
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.identity import identity
+    from fedarena.records.identity import identity_of
     from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}
@@ -185,7 +185,7 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
         name = trial.spec.problem.dataset
         if name not in data:
             data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
-    return {t.name: trial_key(identity(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
+    return {t.name: trial_key(identity_of(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
 
 
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
