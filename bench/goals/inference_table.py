@@ -14,7 +14,6 @@ from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.cell import Cell, and_list, over_seeds
 from fedarena.goals.pairing_table import CellText, Notes, PairingTable
 from fedarena.goals.text import GoalText, Wording
-from fedarena.records.measure import measure_of
 from fedarena.records.schema import Record
 
 EXPLAINED = 1e-5
@@ -136,7 +135,7 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
     ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
     if ours >= plain - 0.1 * abs(plain):
         return ""
-    measure = measure_of(records)
+    measure = records[0]["utility"]["measure"]
     reached, usual = (level(Mean(value, None, 1), measure) for value in (ours, plain))
     return f"; the model that it trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}"
 
@@ -205,7 +204,7 @@ def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:
     lines = []
     for name in dict.fromkeys((BASELINE, defense)):
         runs = list({r["seed"]: r for r in records if r["defense"] == name}.values())
-        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), measure_of(runs))
+        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), runs[0]["utility"]["measure"])
         cost = [r["cost"] for r in runs]
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value

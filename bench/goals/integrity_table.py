@@ -15,7 +15,6 @@ from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
 from fedarena.goals.cell import Cell, over_seeds
 from fedarena.goals.pairing_table import CellText, Curves, Notes, PairingTable
-from fedarena.records.measure import measure_of
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
@@ -47,7 +46,7 @@ class Row:
 
 def pairing_table(records: Sequence[Record], defense: str, attack: str) -> PairingTable:
     """The table as text."""
-    cells, notes, measure = rows(records, defense), Notes(), measure_of(records)
+    cells, notes, measure = rows(records, defense), Notes(), records[0]["utility"]["measure"]
     names = tuple(cells[0].cells)
     unweighed_defenses = [f"{name}: {reason}" for name in names if (reason := unweighed(records, name))]
     guarantees = [f"{name}: {value}" for name, value in _guarantees(records, defense)]
@@ -72,7 +71,7 @@ def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Cur
         who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
         name = NO_DEFENSE if r["defense"] == BASELINE else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != BASELINE))
-    measure, dataset = measure_of(records), records[0]["problem"]["dataset"]
+    measure, dataset = records[0]["utility"]["measure"], records[0]["problem"]["dataset"]
     axis = MEASURES[measure] + (" (below 0: not drawn)" if measure == "R2" else "")
     return Curves(f"{defense} against {attack} on {dataset}, seed {seed}", lines, "round", axis)
 
@@ -203,7 +202,7 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     Further sentences say why there is no result, and where honest clients alone learn nothing either.
     """
     sentences: list[str] = []
-    measure = measure_of(records)
+    measure = records[0]["utility"]["measure"]
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
         if row.knows == NOBODY:
@@ -246,7 +245,7 @@ def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
 
 def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
-    useless, measure = [], measure_of(records)
+    useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
         clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
         nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]

@@ -1,4 +1,4 @@
-"""Pictures. Figures are drawn without pyplot, so that nothing global is touched."""
+"""Figures as PNG files: rows of images, curves, and panels of curves, drawn without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fedarena.core.files import write_atomically
 
 @dataclass(frozen=True)
 class Strip:
-    """One row of pictures.
+    """One row of images.
 
     Attributes:
-        title: what stands left of it.
-        images: [n, channels, height, width] in [0, 1], or None for a row without pictures.
-        note: what stands in place of pictures.
-        gap: whether a new block begins here.
+        title: the text to the left of the row.
+        images: [n, channels, height, width] in [0, 1], or None for a row without images.
+        note: the text in place of images.
+        gap: whether a new block begins with this row.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Strip:
 
 
 def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10) -> None:
-    """Rows of images, grey as grey and colour as colour, written as a PNG."""
+    """Write rows of images, grey or in colour, as a PNG."""
     from matplotlib.figure import Figure
 
     heights = [0.25 if s.gap else 0.0 for s in strips]
@@ -57,10 +57,11 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
 
 @dataclass(frozen=True)
 class Line:
-    """One curve: its name, x and y, and whether it is drawn boldly.
+    """One curve.
 
     Attributes:
-        error: half the length of the bar at each point; none at all: no bars.
+        bold: whether it is drawn with a thick line.
+        error: half the length of the error bar at each point; empty for no bars.
     """
 
     title: str
@@ -75,10 +76,10 @@ class Panel:
     """Curves over common axes.
 
     Attributes:
-        x, y: what stands at the axes.
+        x, y: the labels of the axes.
         log: whether y is logarithmic.
         unit: whether y is drawn from 0 to 1.
-        ticks: names of places on x, in place of numbers.
+        ticks: names of positions on x, in place of numbers.
     """
 
     title: str
@@ -92,11 +93,11 @@ class Panel:
 
 STYLES = ("-", "--", ":", "-.")
 SHADES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-"""Okabe and Ito's colours, told apart by the colour-blind; line styles tell curves apart without colour."""
+"""Okabe and Ito's colours, distinct to the colour-blind; line styles distinguish curves without colour."""
 
 
 def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> None:
-    """Curves over a common axis, written as a PNG."""
+    """Write curves over a common axis as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), dpi=110, layout="constrained")
@@ -117,7 +118,7 @@ MARKERS = ("o", "s", "^", "D", "v", "x")
 
 
 def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
-    """Panels in rows and columns with one legend, written as a PNG. A curve of one name looks alike in all of them."""
+    """Write panels in rows and columns with one legend as a PNG. Curves of one name look the same in all panels."""
     from matplotlib.figure import Figure
 
     columns = max(len(row) for row in rows)

@@ -21,7 +21,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.plural import plural
-from fedarena.records.schema import SCHEMA
+from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
         if folder is not None and Path(folder).is_dir():
             paths = sorted(p for p in Path(folder).iterdir() if p.is_file())
             files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in paths]])
-    source = [LAYOUT, SCHEMA, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
+    source = [LAYOUT, KEY_LAYOUT, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
     return digest(source)
 
 
@@ -177,7 +177,7 @@ def _planned(trial: Trial, key: str, refused: str) -> Planned:
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.identity import identity
+    from fedarena.records.identity import identity_of
     from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}
@@ -185,7 +185,7 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
         name = trial.spec.problem.dataset
         if name not in data:
             data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
-    return {t.name: trial_key(identity(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
+    return {t.name: trial_key(identity_of(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
 
 
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from fedarena.core.files import prepare_folder
 from fedarena.records.schema import Record
-from fedarena.records.store import Store, clear_litter
-from fedarena.records.trial_locks import Claims
+from fedarena.records.store import Store, remove_unfinished_files
+from fedarena.records.trial_locks import TrialLocks
 from fedarena.runs.suite.forecast import Costs
 from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
 from fedarena.runs.suite.suite import Suite
@@ -82,7 +82,7 @@ def run_suite(
     """Measure what is missing.
 
     Args:
-        warn: called before anything is measured, about records that count for nothing and will be replaced.
+        warn: called before anything is measured, about records that are ignored and will be replaced.
         open_executor: called only if there is something to do.
         fresh: measure everything again.
 
@@ -91,7 +91,7 @@ def run_suite(
     """
     prepare_folder(folder)
     prepare_folder(folder / "records")
-    clear_litter(folder)
+    remove_unfinished_files(folder)
     write_plan(plan, folder)
     store = Store(folder)
     for note in store.notes():
@@ -122,7 +122,7 @@ class _Measuring:
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()
-        self.claims = Claims(self.store.folder)
+        self.locks = TrialLocks(self.store.folder)
         self.gone: set[int] = set()
         self.spent, self.costs = 0.0, Costs()
         self.began: float | None = None
@@ -140,7 +140,7 @@ class _Measuring:
         try:
             run([self.specs[t.name].spec for t in missing], place, events, self._known())
         finally:
-            self.claims.close()
+            self.locks.close()
 
     def _known(self) -> dict[Training, Record]:
         """Runs in the folder that others are measured against."""
@@ -158,7 +158,7 @@ class _Measuring:
         self.outcome.done += 1
         if i in self.complete:  # another process had it, but not all that the same training gives
             self.outcome.there -= 1
-        self.claims.give_back([self.missing[i].key])
+        self.locks.give_back([self.missing[i].key])
         cost = self.costs.add(self.missing[i], records)
         if self.began is None:  # the first one waits for libraries to be loaded
             self.began = time.monotonic()
@@ -169,7 +169,7 @@ class _Measuring:
     def _lost(self, i: int, why: str) -> None:
         self.outcome.lost[_title(self.missing[i])] = why
         self.gone.add(i)
-        self.claims.give_back([self.missing[i].key])
+        self.locks.give_back([self.missing[i].key])
         self._tell(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
@@ -190,13 +190,13 @@ class _Measuring:
         if self.fresh:
             return True
         keys = [self.missing[i].key for i in groups]
-        if not self.claims.take(keys):
+        if not self.locks.take(keys):
             return False
         known = [key for key in keys if self.store.trial(key)]
         self.store.refresh()
         if [key for key in keys if self.store.trial(key)] == known:
             return True
-        self.claims.give_back(keys)
+        self.locks.give_back(keys)
         return False
 
     def _tell(self, i: int) -> None:
