@@ -197,7 +197,7 @@ def test_a_board_that_is_not_finished_says_so() -> None:
     first = whole.cells[0]
     part = replace(first, status="mixed", statuses={**first.statuses, 2: "missing"})
     begun = replace(whole, cells=(part, *whole.cells[1:]))
-    planned = sum(len(c.statuses) for c in whole.cells if ThreatFilter().has(c))
+    planned = sum(len(c.statuses) for c in whole.cells if ThreatFilter().counts(c))
     assert "are missing" not in told(whole, None)
     assert f"Beware: 1 of {planned} trials are missing, and what they say may change all of this." in told(begun, None)
 

@@ -116,7 +116,7 @@ def rows(browser: Any) -> list[list[str]]:
 
 READ_ALL = """
 const [cuts, problems] = arguments, found = [];
-const select = document.getElementById("problem"), form = document.getElementById("threats");
+const select = document.getElementById("problem"), form = document.getElementById("cut");
 for (const [parties, knows, problem] of cuts) {
   for (const box of form.querySelectorAll("[type=checkbox]"))
     box.checked = (box.name === "party" ? parties : knows).includes(box.value);
@@ -198,7 +198,7 @@ def test_with_javascript_off_the_ranking_can_be_read(text: str, show: Open, brow
         show(text)
         assert find(browser, "#board").is_displayed()
         assert find(browser, "#advice").text.startswith("For all threats on the board: no defense here keeps 0.5")
-        assert not find(browser, "#threats").is_displayed()
+        assert not find(browser, "#cut").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

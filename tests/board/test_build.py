@@ -53,7 +53,7 @@ def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: 
     made = copy.deepcopy(some["none"])
     made["utility"]["clean_accuracy"] = accuracy
     records = [] if accuracy is None else [made]
-    return PlannedTrial("read", defense, "none", "", "", "", "", seed, records, baseline=defense == "fedavg")
+    return PlannedTrial("read", defense, "none", "", "", "", "", seed, records, reference=defense == "fedavg")
 
 
 def scored(privacy: float, reading: str = "") -> dict[str, Any]:

@@ -65,7 +65,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (honest(bytes_up=-1), f"{HONEST}: bytes_up is -1, which is not a number from 0 on"),
     (honest(bytes_down=-0.5), f"{HONEST}: bytes_down is -0.5, which is not a number from 0 on"),
     (honest(utility={"0": 1.5}), f"{HONEST}: utility.0 is 1.5, which is not a number in [0, 1]"),
-    (honest(warnings="odd"), f'{HONEST}: marks is "odd", which is not a list'),
+    (honest(marks="odd"), f'{HONEST}: marks is "odd", which is not a list'),
     (without("honest", "accuracy"), f"{HONEST} has no accuracy"),
     (arena(chance="0.1"), 'problem 1 (digits): chance is "0.1", which is not a number'),
     (arena(subset=50), "problem 1 (digits): subset is 50, which is not a text"),
@@ -89,7 +89,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (cell(6, goal="labels"), f'{POISON}: goal is "labels", which no cell of axis integrity has'),
     (honest(accuracy={}, utility={}), f'{HONEST}: status is "ok", and accuracy has no seed'),
     (honest(utility={"7": 1.0}), f"{HONEST}: utility has seed 7, which accuracy has not"),
-    (whole(problems=[]), f'{CELL}: problem is "digits", which is not among the board\'s arenas'),
+    (whole(arenas=[]), f'{CELL}: problem is "digits", which is not among the board\'s arenas'),
     (
         honest(problem="other"),
         'honest run 1 (other · fedavg): problem is "other", which is not among the board\'s arenas',

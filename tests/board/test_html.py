@@ -83,7 +83,7 @@ def test_without_javascript_the_ranking_and_the_advice_are_there() -> None:
         assert cells[2:6] == [score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)]
     for sentence in (*advice(board, threats), *HOW):
         assert f"<p>{html.escape(sentence)}</p>" in text
-    assert '<form id="threats" hidden>' in text
+    assert '<form id="cut" hidden>' in text
     assert "<noscript>" in text
 
 

@@ -7,6 +7,7 @@ import re
 from helpers.big_board import HOSTILE, big_board
 from helpers.board import make_board, make_cell
 
+from fedarena.board.leaderboard import render
 from fedarena.board.markdown import page, ranking
 from fedarena.board.ranking import rank_defenses
 from fedarena.board.score_text import HOW, defense_name, score
@@ -22,7 +23,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 def test_every_number_is_the_standings_number() -> None:
     board, threats = big_board(), read_threat_filter("server,eavesdropper,own")
-    lines = rows_of(ranking(board, threats))
+    lines = rows_of(ranking(render(board, threats)))
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
     assert first[0] == [
@@ -40,37 +41,37 @@ def test_every_number_is_the_standings_number() -> None:
 
 
 def test_every_line_of_a_table_has_as_many_cells() -> None:
-    lines = rows_of(ranking(big_board()))
+    lines = rows_of(ranking(render(big_board())))
     widths = [len(line) for line in lines]
     half = len(lines) // 2
     assert len(set(widths[:half])) == len(set(widths[half:])) == 1
 
 
 def test_columns_of_nobody_are_left_out() -> None:
-    assert "integrity" not in ranking(big_board(), read_threat_filter("server"))
-    assert "privacy" not in ranking(big_board(), read_threat_filter("own"))
+    assert "integrity" not in ranking(render(big_board(), read_threat_filter("server")))
+    assert "privacy" not in ranking(render(big_board(), read_threat_filter("own")))
 
 
 def test_hostile_names_stay_text() -> None:
-    text = page(big_board())
+    text = page(render(big_board()))
     assert HOSTILE not in text
     assert "<" not in text.replace("\\<", "")
     assert escape("a|b\n# c <i> _x_ `y`") == "a\\|b \\# c \\<i\\> \\_x\\_ \\`y\\`"
 
 
 def test_the_page_has_all_parts_and_true_words_without_records() -> None:
-    text = page(big_board(), ThreatFilter(), ["bench leaderboard play"])
+    text = page(render(big_board(), ThreatFilter()), ["bench leaderboard play"])
     for part in (*HOW, "## Notes", "`bench leaderboard play`", "No rank: median (4 of 26", "commit 0123456789ab"):
         assert part in text
-    empty = page(make_board([], [], seeds=(), problems=(), provenance={}))
+    empty = page(render(make_board([], [], seeds=(), problems=(), provenance={})))
     assert "No records, so there is nothing to rank." in empty
     assert "no seeds: nothing was measured" in empty
     assert "Made from" not in empty
 
 
 def test_one_seed_and_all_failed() -> None:
-    one = page(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_threat_filter("server"))
+    one = page(render(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_threat_filter("server")))
     assert "one seed (0): no interval, and differences may be chance" in one
-    failed = page(make_board([make_cell(status="failed")]), read_threat_filter("server"))
+    failed = page(render(make_board([make_cell(status="failed")]), read_threat_filter("server")))
     assert "1 failed" in failed
     assert "No rank: fedavg, dbcl, two-stage (no privacy score)" in failed

@@ -14,9 +14,10 @@ from helpers.board import consistent, make_board, make_cell, make_honest
 from helpers.paths import REPORTS
 from rich.console import Console
 
+from fedarena.board.leaderboard import render
 from fedarena.board.load import load_board
 from fedarena.board.published import from_json, to_json
-from fedarena.board.threat_filter import read_threat_filter, threats_on, within
+from fedarena.board.threat_filter import read_threat_filter, within
 from fedarena.cli import leaderboard, main
 from fedarena.cli.output import leaderboard as leaderboard_output
 from fedarena.core.errors import UserError
@@ -99,7 +100,7 @@ def test_every_column_is_there_and_names_stay_whole_where_there_is_room(width: i
     """On the widest of the published boards."""
     board = load_board(DIGITS)
     out = io.StringIO()
-    leaderboard_output.show(board, threats_on(board), [], Console(file=out, width=width))
+    leaderboard_output.show(render(board), [], Console(file=out, width=width))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.lstrip().startswith("#"))
