@@ -11,7 +11,7 @@ from fedarena.board.build_cell import board_cell
 from fedarena.board.build_clean_run import clean_run
 from fedarena.board.over_seeds import rounded
 from fedarena.board.planned_trial import PlannedTrial
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def build(suite: str, title: str, trials: Sequence[PlannedTrial], notes: Iterable[str] = ()) -> Board:
@@ -77,7 +77,7 @@ def _description(record: Record) -> str:
         problem["dataset"],
         f"model {problem['model']}",
         f"{problem['clients']} clients ({problem['partition']})",
-        _corrupted(problem["corrupted"], problem["belief"]),
+        _corrupted(problem["corrupted"], problem["assumed_corrupted"]),
         f"FedAvg, {epochs} local epochs" if epochs else "FedSGD",
         f"batch {training['batch_size']}",
         f"{training['rounds']} rounds",

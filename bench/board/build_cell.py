@@ -12,8 +12,10 @@ from fedarena import goals
 from fedarena.board.board import BoardCell, BySeed
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
+from fedarena.core.files import digest
 from fedarena.records.command import command_of
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
+from fedarena.records.trial_key import hashed_problem
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) ->
         clean_warnings: warnings of the clean run, which the cell does not repeat.
     """
     trial = trials[0]
-    axis = "integrity" if trial.knows else "privacy"
-    shown = _shown_reading(trials, axis)
+    goal = goals.recorded(trial.goal)
+    shown = _shown_reading(trials, goal.axis)
     records = shown.by_seed
     first = records[min(records)] if records else None
     statuses = {t.seed: status_of(t, shown.records[t.seed]) for t in trials}
@@ -56,7 +58,7 @@ def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) ->
         problem=trial.problem,
         defense=trial.defense,
         attack=trial.attack,
-        axis=axis,
+        axis=goal.axis,
         goal=trial.goal,
         party=trial.party,
         form=trial.form,
@@ -69,7 +71,7 @@ def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) ->
         metrics=_metrics(records),
         keys={seed: record["key"] for seed, record in records.items()},
         other_readings=shown.others,
-        counts=trial.counts and (not trial.goal or goals.find(trial.goal).of_data),
+        counts=trial.counts and goal.of_data,
         warnings=tuple(w for w in warnings_in(list(records.values())) if w not in clean_warnings),
     )
     return cell if first is None else replace(cell, **_from_least_seed(first, seed_list(records)))
@@ -83,8 +85,8 @@ def _from_least_seed(first: Record, seeds: str) -> dict[str, Any]:
         "series": {name: [[rounded(x) for x in point] for point in points] for name, points in first["series"].items()},
         "found_by": "; ".join(f"{name}: {who}" for name, who in first["origins"].items()),
         # Digests leave out seeds and versions.
-        "settings": digest([first["problem"], first["options"]], 12),
-        "defense_settings": digest([first["problem"], options], 12),
+        "settings": digest([hashed_problem(first["problem"]), first["options"]], 12),
+        "defense_settings": digest([hashed_problem(first["problem"]), options], 12),
         "versions": dict(first["versions"]),
         "command": command_of(first, seeds),
     }

@@ -9,7 +9,7 @@ from fedarena.board.board import BySeed, CleanRun
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.records.command import command_of
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 def clean_run(trials: Sequence[PlannedTrial], reference: BySeed) -> CleanRun:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fedarena import goals
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.contracts.baseline import BASELINE
 from fedarena.federation import integrity
-from fedarena.federation.compose import PLAIN
-from fedarena.goals import scores
 
 CLOSE = 1e-4
 """Boards keep six decimals; a score divides what is rounded by what a federation learned, which is 0.05 and more."""
@@ -31,8 +31,8 @@ def contradictions(board: Board) -> Iterator[str]:
 
 def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
     for seed, reference in sorted(problem.reference_accuracy.items()):
-        if run.defense == PLAIN and abs(run.accuracy.get(seed, reference) - reference) > CLOSE:
-            return f"accuracy of seed {seed} is {run.accuracy[seed]:g}, and its problem has {reference:g} ({PLAIN})"
+        if run.defense == BASELINE and abs(run.accuracy.get(seed, reference) - reference) > CLOSE:
+            return f"accuracy of seed {seed} is {run.accuracy[seed]:g}, and its problem has {reference:g} ({BASELINE})"
         # A diverged model has utility 0, however often it is right.
         if seed not in run.utility or (run.status in ("diverged", "mixed") and run.utility[seed] == 0):
             continue
@@ -62,7 +62,7 @@ def _expected_scores(c: BoardCell, seed: int, problem: ProblemInfo, run: CleanRu
     """The scores that a seed's metrics give. Raises KeyError for a metric that is missing."""
     metrics = {name: values[seed] for name, values in c.metrics.items() if seed in values}
     if c.axis == "privacy" or run is None:
-        return scores.privacy(c.goal, metrics)
+        return goals.find(c.goal).privacy(metrics)
     base = metrics.get("clean_success_rate", 0.0)
     reference = problem.reference_accuracy.get(seed)
     return integrity.score(metrics, run.accuracy[seed], problem.chance, base, reference)

@@ -11,11 +11,13 @@ from fedarena.board.consistent import contradictions
 from fedarena.board.doubtful_record import doubt
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.board.published import from_json
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
+from fedarena.core.files import digest
 from fedarena.core.text.plural import plural
-from fedarena.federation.compose import PLAIN
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
+from fedarena.records.trial_key import hashed_problem
 from fedarena.runs.suite.plan import Plan, read_plan
 
 
@@ -77,7 +79,7 @@ def _trials_of_plan(plan: Plan, store: Store) -> list[PlannedTrial]:
             seed=t.seed,
             records=[] if t.refused else store.trial(t.key),
             refused=t.refused,
-            reference=t.defense == PLAIN and t.attack == "none",
+            reference=t.defense == BASELINE and t.attack == "none",
             counts=t.counts,
             utility=t.problem not in plan.aside,
         )
@@ -111,11 +113,11 @@ def _board_of_loose_records(where: Path, store: Store) -> Board:
                 attack=r["attack"],
                 party=r["party"],
                 form=r["form"],
-                knows=r["knows"],
+                knows=r["attacker_knowledge"],
                 goal=r["goal"],
                 seed=r["seed"],
                 records=records,
-                reference=r["defense"] == PLAIN and r["attack"] == "none",
+                reference=r["defense"] == BASELINE and r["attack"] == "none",
             )
         )
     trials += _clean_runs_of_attacks(trials)
@@ -153,7 +155,7 @@ def _clean_runs_of_attacks(trials: list[PlannedTrial]) -> list[PlannedTrial]:
                 goal="",
                 seed=t.seed,
                 records=t.records[:1],
-                reference=t.defense == PLAIN,
+                reference=t.defense == BASELINE,
             )
     return list(clean.values())
 
@@ -165,4 +167,4 @@ def _short_name(record: Record) -> str:
 def _problem_key(record: Record) -> str:
     """A digest that is the same for records of one problem."""
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return digest([record["problem"], groups])
+    return digest([hashed_problem(record["problem"]), groups])

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from fedarena.board.board import Board, BoardCell, ProblemInfo
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
 from fedarena.core.text.plural import plural
-from fedarena.federation.compose import PLAIN
 
 V = TypeVar("V")
 
@@ -61,7 +61,7 @@ def _joining_cells(board: Board, other: Board, present: Set[Measurement]) -> tup
     cells = [
         replace(c, problem=names[c.problem])
         for c in other.cells
-        if c.problem in names and c.defense != PLAIN and c.defense in board.defenses and c.scores
+        if c.problem in names and c.defense != BASELINE and c.defense in board.defenses and c.scores
     ]
     cells = [c for c in cells if _measurement(board, c) not in present]
     cells, other_options = _with_same_defense(board, cells)

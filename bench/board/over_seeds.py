@@ -8,7 +8,7 @@ from typing import Any
 
 from fedarena.board.board import overall
 from fedarena.board.planned_trial import PlannedTrial
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 DECIMALS = 6
 """Decimals of a number on a board; further ones are rounding, which differs between machines."""
@@ -51,4 +51,4 @@ def seed_list(by_seed: Mapping[int, Any]) -> str:
 
 def warnings_in(records: Sequence[Record]) -> tuple[str, ...]:
     """The warnings of several records, each once."""
-    return tuple(dict.fromkeys(warning for r in records for warning in r["marks"]))
+    return tuple(dict.fromkeys(warning for r in records for warning in r["warnings"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 
 @dataclass(frozen=True)

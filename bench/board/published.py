@@ -13,8 +13,8 @@ from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.published_faults import check_together
 from fedarena.board.published_schema import BOARD, LAYOUT, ROWS, from_file_names, row_title, to_file_names
 from fedarena.core.errors import UserError
+from fedarena.core.files import read_json
 from fedarena.records.json_schema import brief
-from fedarena.records.record import read_json
 
 
 def to_json(board: Board) -> str:

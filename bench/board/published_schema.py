@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedarena.board.board import STATUSES
-from fedarena.goals import GOALS
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -77,7 +77,7 @@ _CELL = fields(
     {
         **dict.fromkeys(("problem", "defense", "attack", "party", "form", "knows", "reason", "reading"), text),
         "axis": either("privacy", "integrity"),
-        "goal": either("", *GOALS),
+        "goal": either("", *GOAL_NAMES),
         "status": either(*STATUSES),
         "statuses": by_seed(either(*STATUSES)),
         "scores": by_seed(share),

@@ -29,8 +29,8 @@ from statistics import fmean
 
 from fedarena.board.board import Board, BoardCell, BySeed
 from fedarena.board.threat_filter import ThreatFilter, threats_on
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.mean import Mean, mean
-from fedarena.federation.compose import PLAIN
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _mean_of(parts: Sequence[BySeed]) -> Score:
 
 def _relative_bytes(board: Board, defense: str, threats: ThreatFilter) -> float | None:
     """Bytes up and down over FedAvg's, mean over problems."""
-    reference = {r.problem: r.bytes_up + r.bytes_down for r in board.clean_runs if r.defense == PLAIN}
+    reference = {r.problem: r.bytes_up + r.bytes_down for r in board.clean_runs if r.defense == BASELINE}
     ratios = [
         (run.bytes_up + run.bytes_down) / reference[run.problem]
         for run in board.clean_runs

@@ -11,7 +11,7 @@ from fedarena.board.phrases import attack_text, difference_text, join_and
 from fedarena.board.ranking import RankingRow
 from fedarena.board.score_text import score, times
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.federation.compose import PLAIN
+from fedarena.contracts.baseline import BASELINE
 
 WITHSTOOD = 0.5
 """A defense with a lower score does not withstand a threat."""
@@ -45,10 +45,8 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) ->
 def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
     """The first words of a recommendation, which say where the best defense is no good one."""
     best = ranked[0].defense
-    if best == PLAIN:
-        return (
-            f"no defense ranks above plain {PLAIN}, which is none: take {PLAIN}, or a defense that is not on this board"
-        )
+    if best == BASELINE:
+        return f"no defense ranks above plain {BASELINE}, which is none: take {BASELINE}, or a defense that is not on this board"
     if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
         return f"no defense here keeps {WITHSTOOD} of each; the highest overall score has {best}"
     return f"take {best}"

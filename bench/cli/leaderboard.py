@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if out is None:
         print(text, end="")
         return 0
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     write_atomically(out, text)
     print(f"{plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}: {out}")

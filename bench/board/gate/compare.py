@@ -22,7 +22,7 @@ from fedarena.board.gate.contrast import Contrast
 from fedarena.board.gate.inert import NO_ATTACK, NO_DEFENSE, harmless_now, undefended_now
 from fedarena.board.gate.judge import Verdict, judge
 from fedarena.board.gate.means import means
-from fedarena.federation.compose import PLAIN
+from fedarena.contracts.baseline import BASELINE
 
 Place = tuple[str, ...]
 Cells = list[tuple[BoardCell, BoardCell | None]]
@@ -98,7 +98,7 @@ def _clean_run_contrast(base: CleanRun, new: CleanRun | None, rules: Rules) -> C
     """A clean run's utilities on both boards, or accuracies for FedAvg, whose utility is always 1."""
     if new is None:
         return None
-    if base.defense == PLAIN:
+    if base.defense == BASELINE:
         return _contrast(base.place, REFERENCE, "utility", (base.accuracy, new.accuracy), rules)
     return _contrast(base.place, "utility", "utility", (base.utility, new.utility), rules)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import Board, BoardCell
-from fedarena.federation.compose import PLAIN
+from fedarena.contracts.baseline import BASELINE
 
 NO_DEFENSE = "it seems to do nothing: for every seed exactly FedAvg's accuracy, which it did not have"
 NO_ATTACK = "it seems to do nothing: for every seed exactly the accuracy without it, which was not so"
@@ -55,7 +55,7 @@ def _undefended(board: Board) -> set[Place]:
     return {
         run.place
         for run in board.clean_runs
-        if run.defense != PLAIN and _equal(run.accuracy, reference.get(run.problem, {}))
+        if run.defense != BASELINE and _equal(run.accuracy, reference.get(run.problem, {}))
     }
 
 

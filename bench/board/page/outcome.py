@@ -6,10 +6,11 @@ import re
 
 from fedarena import goals
 from fedarena.board.board import Board, BoardCell
-from fedarena.cli.output.pairing_table import Cell
+from fedarena.contracts.baseline import BASELINE
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.text.mean import Mean, mean
 from fedarena.core.text.numbers import level, percent, quality
-from fedarena.federation.compose import PLAIN
+from fedarena.goals.cell import Cell
 
 
 def outcome(c: BoardCell, board: Board) -> str:
@@ -30,14 +31,13 @@ def _poisoning(c: BoardCell, metrics: dict[str, Mean], board: Board) -> str:
 
 
 def _inference(c: BoardCell, metrics: dict[str, Mean]) -> str:
-    if c.goal not in goals.GOALS:
+    if c.goal not in GOAL_NAMES:
         return ""
-    wording = goals.find(c.goal).wording(list(metrics))
+    wording = goals.find(c.goal).text.wording(list(metrics))
     if wording.metric not in metrics:
         return ""
-    begin = wording.undefended if c.defense == PLAIN else wording.defended
+    begin = wording.undefended if c.defense == BASELINE else wording.defended
     cell = Cell(
-        goal=c.goal,
         status=c.status,
         reason=c.reason,
         reading=c.reading,

@@ -9,8 +9,8 @@ from fedarena.board.ranking import rank_defenses
 from fedarena.board.report.report_figure import ReportFigure, as_png, file_name
 from fedarena.board.report.row_panels import Panel, in_rows, without_interval
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.mean import Mean
-from fedarena.federation.compose import PLAIN
 
 
 def privacy_and_epsilon(board: Board) -> list[ReportFigure]:
@@ -27,10 +27,10 @@ def _figure(board: Board, problem: str) -> ReportFigure | None:
         return None
     # Sorted as they are written: accountants stop a little below the ε that is requested.
     order = sorted(by_kind[kind].items(), key=lambda item: (float(f"{item[1]:.3g}"), -privacy[item[0]].value))
-    epsilons, reference = dict(order), privacy.get(PLAIN)
+    epsilons, reference = dict(order), privacy.get(BASELINE)
     text = "; ".join(f"{d} ε {epsilon:.3g} and privacy {privacy[d].value:.2f}" for d, epsilon in epsilons.items())
     if reference is not None:
-        text += f"; {PLAIN} promises nothing and has {reference.value:.2f}"
+        text += f"; {BASELINE} promises nothing and has {reference.value:.2f}"
     return ReportFigure(
         name=file_name("epsilon", problem),
         alt=f"Privacy against {_title(kind)} on {problem}: {text}.",

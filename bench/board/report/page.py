@@ -17,10 +17,10 @@ from fedarena.board.report.missing_results import could_not_start, limits, witho
 from fedarena.board.report.report_figure import ReportFigure
 from fedarena.board.score_text import DAGGER, HOW
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.markdown import code, escape, folded, items
 from fedarena.core.text.mean import mean
 from fedarena.core.text.numbers import MEASURES, level
-from fedarena.federation.compose import PLAIN
 
 COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, curious server": ThreatFilter(parties=("server",)),
@@ -151,7 +151,7 @@ def _advice(board: Board) -> str:
 def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
     rows = rank_defenses(board, threats)
     first = next((row.defense for row in rows if row.rank is not None), "none can be recommended")
-    first = "no defense ranks above none" if first == PLAIN else first
+    first = "no defense ranks above none" if first == BASELINE else first
     sentences = [escape(sentence) for sentence in advice(board, threats, rows)]
     option = f"On a leaderboard: `--threats {','.join((*threats.parties, *threats.knows))}`."
     return folded(f"{who[0].upper()}{who[1:]}: {first}", "\n\n".join([*sentences, option]))

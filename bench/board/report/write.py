@@ -18,7 +18,7 @@ from fedarena.board.report.page import page
 from fedarena.board.report.reconstruction_figures import reconstructions
 from fedarena.board.report.report_figure import ReportFigure
 from fedarena.board.report.roc_curves import roc_curves
-from fedarena.records.record import prepare_folder, write_atomically
+from fedarena.core.files import prepare_folder, write_atomically
 
 FIGURE_LINK = re.compile(r"\]\((images/[a-z0-9-]+\.png)\)")
 """A link to a figure on the page."""

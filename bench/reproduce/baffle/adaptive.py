@@ -14,8 +14,8 @@ from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.baffle.common import Progress
 from fedarena.reproduce.place import Where
 from fedarena.runs.trial import attack, prepare

@@ -21,8 +21,8 @@ from fedarena import datasets
 from fedarena.core import registry
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
 from fedarena.runs.trial import prepare

@@ -26,8 +26,9 @@ from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, SMOOTHER, TRANSPOSE, difference, hidden_update, smoothed
 from fedarena.federation import rounds as federation
 from fedarena.goals.metrics.reconstruction import estimate_metrics
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
 

@@ -28,8 +28,8 @@ from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.runs import trial
 

@@ -19,8 +19,9 @@ from fedarena.defenses.pbpfl.protocol import LOST
 from fedarena.federation import rounds as federation
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.federation.rounds import Point, Run
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 
 Progress = Callable[[float, str], None]

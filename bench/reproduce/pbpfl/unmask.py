@@ -31,8 +31,9 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.goals.metrics.extraction import agreement
 from fedarena.models.scaling.positive_scaling import canonical
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 
 SETTING = (

@@ -16,8 +16,8 @@ from fedarena.core import registry
 from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
 from fedarena.reproduce.same_run import Run
