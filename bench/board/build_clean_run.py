@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from fedarena.board.board import BySeed, CleanRun
@@ -20,27 +21,37 @@ def clean_run(trials: Sequence[PlannedTrial], reference: BySeed) -> CleanRun:
     """
     runs = {t.seed: t.records[0] for t in trials if t.records}
     records = list(runs.values())
-    first = runs[min(runs)] if runs else None
     statuses = {t.seed: status_of(t, t.records[:1]) for t in trials}
     reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
-    return CleanRun(
+    run = CleanRun(
         problem=trials[0].problem,
         defense=trials[0].defense,
         status=status,
         reason=reason,
         accuracy=accuracy,
         utility=_utility(accuracy, statuses, reference),
-        bytes_up=_mean_cost(records, "bytes_up") or 0.0,
-        bytes_down=_mean_cost(records, "bytes_down") or 0.0,
-        relative_seconds=_mean_cost(records, "relative_seconds"),
-        peak_bytes=_mean_cost(records, "peak_bytes") or 0.0,
-        guarantees=dict(first["guarantees"]) if first else {},
+        bytes_up=_mean([r["cost"]["bytes_up"] for r in records]) or 0.0,
+        bytes_down=_mean([r["cost"]["bytes_down"] for r in records]) or 0.0,
+        relative_seconds=_mean([r["cost"]["relative_seconds"] for r in records]),
+        peak_bytes=_mean([r["cost"]["peak_bytes"] for r in records]) or 0.0,
+        guarantees={},
         warnings=warnings_in(records),
-        curve=curve(first["utility"]["clean_curve"]) if first else (),
+        curve=(),
         keys=tuple(r["key"] for r in records),
-        command=command_of(first, seed_list(runs)) if first else "",
+        command="",
+    )
+    return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
+
+
+def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
+    """The run with the fields that the record of its least seed determines."""
+    return replace(
+        run,
+        guarantees=dict(first["guarantees"]),
+        curve=curve(first["utility"]["clean_curve"]),
+        command=command_of(first, seeds),
     )
 
 
@@ -58,7 +69,7 @@ def _utility(accuracy: BySeed, statuses: Mapping[int, str], reference: BySeed) -
     return {seed: ratio(seed) for seed in accuracy if seed in reference}
 
 
-def _mean_cost(records: Sequence[Record], name: str) -> float | None:
-    """The mean of a cost over the records that have it; None where none has."""
-    values = [r["cost"][name] for r in records if r["cost"][name] is not None]
-    return fmean(values) if values else None
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the values that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from fedarena import goals
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.contracts.baseline import BASELINE
-from fedarena.federation import integrity
 
 CLOSE = 1e-4
 """Boards keep six decimals; a score divides what is rounded by what a federation learned, which is 0.05 and more."""
@@ -61,8 +60,9 @@ def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str
 def _expected_scores(c: BoardCell, seed: int, problem: ProblemInfo, run: CleanRun | None) -> dict[str, float]:
     """The scores that a seed's metrics give. Raises KeyError for a metric that is missing."""
     metrics = {name: values[seed] for name, values in c.metrics.items() if seed in values}
-    if c.axis == "privacy" or run is None:
-        return goals.find(c.goal).privacy(metrics)
-    base = metrics.get("clean_success_rate", 0.0)
-    reference = problem.reference_accuracy.get(seed)
-    return integrity.score(metrics, run.accuracy[seed], problem.chance, base, reference)
+    utility = {
+        "clean_accuracy": run.accuracy[seed] if run is not None and seed in run.accuracy else None,
+        "chance": problem.chance,
+        "fedavg_accuracy": problem.reference_accuracy.get(seed),
+    }
+    return goals.recorded(c.goal).scores(metrics, utility)

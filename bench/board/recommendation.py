@@ -46,7 +46,8 @@ def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
     """The first words of a recommendation, which say where the best defense is no good one."""
     best = ranked[0].defense
     if best == BASELINE:
-        return f"no defense ranks above plain {BASELINE}, which is none: take {BASELINE}, or a defense that is not on this board"
+        instead = f"take {BASELINE}, or a defense that is not on this board"
+        return f"no defense ranks above plain {BASELINE}, which is none: {instead}"
     if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
         return f"no defense here keeps {WITHSTOOD} of each; the highest overall score has {best}"
     return f"take {best}"
