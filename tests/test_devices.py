@@ -27,7 +27,7 @@ from fedarena.reproduce.dbcl.figure3 import CASES as FIGURE3
 from fedarena.reproduce.inference import inversion_images
 from fedarena.reproduce.pbpfl import precision as pbpfl_precision
 from fedarena.reproduce.pbpfl import table1 as pbpfl_table1
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="stands in for a device, and here is one")
 
@@ -104,10 +104,10 @@ def same_on_both(defense: str, attack: str, words: list[str], folder: Path, caps
 
 
 LENET = baffle.Cell("digits", "lenet-baffle", "K = 5", 0.5, 5, rounds=1)
-QUICK: Mapping[str, Callable[[Where], Told]] = {
-    "baffle, in law": lambda where: [baffle.measure(LENET, 0, where, silent)],
-    "baffle, real": lambda where: [baffle.measure(replace(LENET, law=False), 0, where, silent)],
-    "backpropagation": lambda where: [baffle.measure(replace(LENET, k=None), 0, where, silent)],
+QUICK: Mapping[str, Callable[[Machine], Told]] = {
+    "baffle, in law": lambda where: [baffle.measure(LENET, 0, machine, silent)],
+    "baffle, real": lambda where: [baffle.measure(replace(LENET, law=False), 0, machine, silent)],
+    "backpropagation": lambda where: [baffle.measure(replace(LENET, k=None), 0, machine, silent)],
     "dbcl/figure3": lambda where: dbcl_figure3.measure(
         replace(FIGURE3[0], dataset="digits", widths="16", schedule=replace(FIGURE3[0].schedule, rounds=4)),
         *(where, 0, silent),
@@ -121,11 +121,11 @@ QUICK: Mapping[str, Callable[[Where], Told]] = {
         )
     ],
     "pbpfl/precision": lambda where: pbpfl_precision.measure(
-        *(pbpfl_precision.CELLS[0], where, 0, silent),
+        *(pbpfl_precision.CELLS[0], machine, 0, silent),
         (pbpfl_precision.Series("gamma", "gamma_scale", (10.0,), ()),),
     ),
     "pbpfl/table1": lambda where: pbpfl_table1.measure(
-        replace(pbpfl_table1.CELLS[0], data="breast-cancer", epochs=1, batch=64), where, 0, silent
+        replace(pbpfl_table1.CELLS[0], data="breast-cancer", epochs=1, batch=64), machine, 0, silent
     ),
 }
 """What tables of every kind are made of, in small."""
@@ -133,9 +133,9 @@ QUICK: Mapping[str, Callable[[Where], Told]] = {
 
 @pytest.mark.parametrize("table", QUICK)
 def test_tables(table: str) -> None:
-    here = QUICK[table](Where())
+    here = QUICK[table](Machine())
     with pretend_cuda():
-        there = QUICK[table](Where(device="cuda"))
+        there = QUICK[table](Machine(device="cuda"))
     timed = {"cpu_seconds", "seconds"}
     assert [{k: v for k, v in r.items() if k not in timed} for r in there] == [
         {k: v for k, v in r.items() if k not in timed} for r in here

@@ -22,8 +22,8 @@ from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.core.errors import UserError
 from fedarena.reproduce.page import measuring
-from fedarena.reproduce.page.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.page.parts import GUESS, PUBLISHED, PartKey, path_of, save_guess
+from fedarena.reproduce.machine import Machine
 
 TABLE = toy_table.TABLE
 Reproduce = Callable[..., tuple[int, str]]
@@ -135,15 +135,15 @@ def test_two_processes_give_what_one_gives(begun: Callable[[], list[str]], tmp_p
     """In a fresh interpreter, since workers read the table of tables anew."""
     code = f"""
 import sys
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.page.measuring import measure
-from fedarena.reproduce.page.parts import Asked
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.page.parts import PartKey
+from fedarena.reproduce.machine import Machine
 TABLES[{TABLE!r}] = "helpers.toy_table"
-asked = [Asked({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
+asked = [PartKey({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
 told = []
 for jobs in (1, 2):
-    done = dict(measure(asked, Where(), jobs, lambda share, text: told.append(share)))
+    done = dict(measure(asked, Machine(), jobs, lambda share, text: told.append(share)))
     print([done[i].rows for i in range(4)])
 assert told[-1] == 1.0
 """
@@ -166,7 +166,7 @@ def test_a_killed_measurement_loses_the_part_in_flight_and_no_other(
     words = ["reproduce", "--all", "--measure", "--jobs=1", "--quiet"]
     code = f"""
 import sys
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 TABLES.clear()
 TABLES[{TABLE!r}] = "helpers.toy_table"
 from fedarena.cli import main
@@ -185,8 +185,8 @@ sys.exit(main({words!r}))
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert begun() == ["red, one 0", "red, two 0"]
-    assert path_of(tmp_path / "runs", Asked(TABLE, "red, one", 0)).is_file()
-    assert not path_of(tmp_path / "runs", Asked(TABLE, "red, two", 0)).exists()
+    assert path_of(tmp_path / "runs", PartKey(TABLE, "red, one", 0)).is_file()
+    assert not path_of(tmp_path / "runs", PartKey(TABLE, "red, two", 0)).exists()
     code_, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert code_ == 0
     assert begun() == ["red, two 0", "blue, three 0"]
@@ -218,8 +218,8 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
             return [{"accuracy": None, "note": str(error)}]
 
     monkeypatch.setattr(toy_table, "rows", rows)
-    asked = [Asked(TABLE, "red, one", 0)]
-    ((place, found),) = measuring.measure(asked, Where(), 1, lambda share, text: None, until=time.time() + 0.2)
+    asked = [PartKey(TABLE, "red, one", 0)]
+    ((place, found),) = measuring.measure(asked, Machine(), 1, lambda share, text: None, until=time.time() + 0.2)
     assert place == 0
     assert isinstance(found, float)
 
@@ -227,8 +227,8 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
 def test_what_was_given_up_is_not_begun_again_in_less_time_than_it_takes(
     reproduce: Reproduce, begun: Callable[[], list[str]]
 ) -> None:
-    guess = path_of(Path("runs"), Asked(TABLE, "red, two", 0)).with_suffix(GUESS)
-    save_guess(Path("runs"), Asked(TABLE, "red, two", 0), 3600.0)
+    guess = path_of(Path("runs"), PartKey(TABLE, "red, two", 0)).with_suffix(GUESS)
+    save_guess(Path("runs"), PartKey(TABLE, "red, two", 0), 3600.0)
     reproduce("--all", "--measure", "--within=30", "--jobs=1", "--only=dbcl/toy: red, two")
     assert begun() == []
     assert "| 60 min |" in Path("reports/reproduction/README.md").read_text()
@@ -245,8 +245,8 @@ def test_progress_tells_how_long_a_part_would_have_taken(
     cpu = iter([5.0, 15.0])
     monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
     monkeypatch.setattr(toy_table, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
-    asked = [Asked(TABLE, "red, one", 0)]
-    assert list(measuring.measure(asked, Where(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
+    asked = [PartKey(TABLE, "red, one", 0)]
+    assert list(measuring.measure(asked, Machine(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
 
 def test_parts_that_are_known_to_take_longer_are_not_begun(
@@ -254,7 +254,7 @@ def test_parts_that_are_known_to_take_longer_are_not_begun(
 ) -> None:
     reproduce(TABLE, "--only=red, one", "--jobs=1")
     begun()
-    path = path_of(Path("runs"), Asked(TABLE, "red, one", 0))
+    path = path_of(Path("runs"), PartKey(TABLE, "red, one", 0))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu_seconds": 3600.0}))
     code, out = reproduce("--all", "--measure", "--within=30", "--jobs=1", "--json")
     assert code == 0
@@ -291,7 +291,7 @@ def test_a_result_that_is_no_number_is_told(
 def test_a_damaged_part_is_one_line_and_is_measured_again(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
     reproduce("--all", "--measure", "--jobs=1")
     begun()
-    bad = path_of(Path("runs"), Asked(TABLE, "red, two", 0))
+    bad = path_of(Path("runs"), PartKey(TABLE, "red, two", 0))
     bad.write_text(bad.read_text()[:40])
     code, out = reproduce("--all")
     assert code == 0
@@ -353,8 +353,8 @@ def test_minutes_are_more_than_none(text: str) -> None:
 def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, begun: Callable[[], list[str]]
 ) -> None:
-    asked = [Asked(TABLE, "red, one", 0)]
-    where = Where(device="cuda")
+    asked = [PartKey(TABLE, "red, one", 0)]
+    where = Machine(device="cuda")
     ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
     assert part.device == "cuda"
     monkeypatch.setattr(toy_table, "CPU_ALONE", "it counts toys", raising=False)

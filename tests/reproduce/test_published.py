@@ -11,11 +11,11 @@ import pytest
 from helpers.paths import ROOT
 from helpers.published import every_table
 
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.dbcl import table1_rest as dbcl_table1_rest
 from fedarena.reproduce.left_out import PAPERS, counted
 from fedarena.reproduce.page.page import LEFT_OUT
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.published import Published
 from fedarena.reproduce.two_stage import common as two_stage
 from fedarena.reproduce.two_stage import table3 as two_stage_table3
@@ -96,7 +96,7 @@ def test_the_readme_counts_what_is_on_the_page() -> None:
 def test_cells_of_the_tables_can_be_set_up() -> None:
     """Those that take too long to measure here: the options, partitions and models that they name exist."""
     for cell in (*two_stage_table3.CELLS, *two_stage_tables10to14.CELLS, *two_stage_table16.CELLS):
-        assert two_stage.group(cell, 0, Where()).problem.partition == cell.partition
+        assert two_stage.group(cell, 0, Machine()).problem.partition == cell.partition
     names = [cell.name for cell in dbcl_table1_rest.CELLS]
     assert len(set(names)) == len(names) == 27
     assert {cell.row.network.model for cell in dbcl_table1_rest.CELLS} == {"mlp", "cnn-mnist"}
@@ -110,7 +110,7 @@ def test_cells_of_the_tables_can_be_set_up() -> None:
 def test_what_a_table_calls_the_paper_s_is_what_is_published() -> None:
     """A row as a module makes it, whose own column is the number that the page shows."""
     module: Any = import_module(TABLES["baffle/table4"])
-    (row,) = module.rows("LeNet", Where(), 0, lambda share, text: None)
+    (row,) = module.rows("LeNet", Machine(), 0, lambda share, text: None)
     own = {p.column: p.paper for p in module.PUBLISHED if p.piece == "LeNet"}
     assert own == {"backprop": row["paper_backprop"], "layers": row["paper_layers"], "ratio_%": row["paper_ratio_%"]}
     assert all(re.fullmatch(r"[\d.~]+", str(row[column])) for column in own)

@@ -14,13 +14,13 @@ import pytest
 from helpers import toy_table
 
 from fedarena.cli import main
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.page.gather import gather
-from fedarena.reproduce.page.parts import Asked, Part, load
+from fedarena.reproduce.page.parts import PartKey, MeasuredPart, load
 from fedarena.reproduce.page.shared import elsewhere, once
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.published import Published
-from fedarena.reproduce.same_run import Run
+from fedarena.reproduce.same_run import TrainedRun
 from fedarena.reproduce.two_stage import common as two_stage
 
 TABLE, OTHER = toy_table.TABLE, "dbcl/other"
@@ -66,8 +66,8 @@ def test_a_table_takes_runs_of_others_with_its_own_heading(log: Path, capsys: py
 def test_the_page_has_a_run_in_every_table_and_measures_it_once(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, report = Path("runs"), Path("report")
     assert once(gather(out, report).missing) == [
-        *(Asked(TABLE, piece, 0) for piece in toy_table.PIECES),
-        Asked(OTHER, "green", 0),
+        *(PartKey(TABLE, piece, 0) for piece in toy_table.PIECES),
+        PartKey(OTHER, "green", 0),
     ]
     command = ["reproduce", "--all", "--report=report", "--quiet"]
     assert main([*command, "--measure", "--jobs=1", "--only", f"{TABLE}: red"]) == 0
@@ -119,15 +119,15 @@ def test_a_damaged_part_of_another_table_is_not_taken(
 
 
 def test_a_part_of_its_own_comes_before_what_is_made_of_another(log: Path) -> None:
-    def part(table: str, piece: str, accuracy: float, seed: int = 0) -> Part:
-        return Part(Asked(table, piece, seed), "", [{"accuracy": accuracy}], 1.0, {"fedarena": "0"})
+    def part(table: str, piece: str, accuracy: float, seed: int = 0) -> MeasuredPart:
+        return MeasuredPart(PartKey(table, piece, seed), "", [{"accuracy": accuracy}], 1.0, {"fedarena": "0"})
 
     there = {TABLE: [part(TABLE, "red, one", 0.1), part(TABLE, "red, one", 0.3, 1)], OTHER: []}
-    made = elsewhere([Asked(OTHER, "crimson", 0), Asked(OTHER, "green", 0)], there.__getitem__)
+    made = elsewhere([PartKey(OTHER, "crimson", 0), PartKey(OTHER, "green", 0)], there.__getitem__)
     assert [(one.piece, one.seed) for one in made] == [("crimson", 0)]  # seed 1 was not asked for
-    (row,) = made[Asked(OTHER, "crimson", 0)].rows
+    (row,) = made[PartKey(OTHER, "crimson", 0)].rows
     assert row == {"accuracy": 0.1, "toy": "crimson", "paper": 0.51}
-    assert elsewhere([Asked(TABLE, "red, one", 0)], there.__getitem__) == {}  # not of itself
+    assert elsewhere([PartKey(TABLE, "red, one", 0)], there.__getitem__) == {}  # not of itself
 
 
 def test_parts_are_one_run_exactly_where_the_same_is_trained() -> None:
@@ -139,7 +139,7 @@ def test_parts_are_one_run_exactly_where_the_same_is_trained() -> None:
     ]
     known = {(table, name): run for table in TABLES for name, run in _runs(table).items()}
     assert {(table, cell.name) for table, cell in cells} == set(known)
-    specs = {(table, cell.name): repr(two_stage.group(cell, 0, Where())) for table, cell in cells}
+    specs = {(table, cell.name): repr(two_stage.group(cell, 0, Machine())) for table, cell in cells}
     same: dict[Hashable, list[tuple[str, str]]] = {}
     for key in specs:
         same.setdefault(known[key].trained, []).append(key)

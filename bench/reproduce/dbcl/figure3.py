@@ -13,7 +13,6 @@ others': the control `own upload` shows how much, and only what exceeds it is re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -28,8 +27,10 @@ from fedarena.federation import rounds as federation
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 SETTING = (
     "median cosine and relative L2 error of the client's estimate of the hidden layers' update; "
@@ -78,9 +79,6 @@ CASES = (
     ),
 )
 
-
-PIECES, MEASURED = tuple(case.title for case in CASES), ()
-
 ABOUT_0, FAR_ABOVE_1 = (-0.05, 0.05), (2.0, float("inf"))
 """What the figure's words are taken to mean."""
 PUBLISHED = tuple(
@@ -95,18 +93,20 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
-    """One row for each estimator on one federation."""
-    (case,) = (case for case in CASES if case.title == piece)
-    return measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))
-
-
-def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """Train one federation, then estimate every update that a client can try for."""
     model = registry.find("model", "mlp").parse({"widths": case.widths})
     partition = registry.find("partition", "iid").parse({})
-    spec = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
-    problem = build(spec, seed, where.data_dir, where.device)
+    spec = ProblemSpec(
+        dataset=case.dataset,
+        model="mlp",
+        partition="iid",
+        clients=case.clients,
+        model_options=model,
+        partition_options=partition,
+        schedule=case.schedule,
+    )
+    problem = build(spec, seed, machine.data_dir, machine.device)
     defense: DBCL = registry.find("defense", "dbcl").load()(
         registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
     )
@@ -166,9 +166,13 @@ def _attack(
 
     for name in scores:
         began = time.process_time()
-        found = estimates(name)
+        estimated = estimates(name)
         seconds[name] += time.process_time() - began
-        for t, estimate in zip(pairs, found, strict=True):
+        for t, estimate in zip(pairs, estimated, strict=True):
             hidden = {n: estimate[n] for n in defense.shapes}
             truth = {n: written[t].params[n] - written[t].after[n] for n in defense.shapes}
             scores[name].append(estimate_metrics(hidden, truth))
+
+
+BY_TITLE = {case.title: case for case in CASES}
+TABLE = Table(setting=SETTING, pieces=tuple(BY_TITLE), rows=measured_by_name(BY_TITLE, measure), published=PUBLISHED)

@@ -13,7 +13,6 @@ the plain network is run at a larger one, too, which suits it better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedarena.core import registry
@@ -22,8 +21,11 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.rounds import Point
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row as TableRow
+from fedarena.reproduce.table import Table
 
 TARGET, LIMIT, PARTICIPATION = 0.97, 1000, 0.1
 
@@ -70,15 +72,16 @@ ROWS = (
 RATIO_DECIMALS = 3
 """Of the ratio to the plain network, which is derived from two printed numbers."""
 
-PIECES, MEASURED = ("all",), ()
+ALL = "all"
+"""The one piece."""
 PUBLISHED = (
     *(
-        Published("all", row.paper, "rounds", (("model", row.title),), decimals=0, share=False, better="lower")
+        Published(ALL, row.paper, "rounds", (("model", row.title),), decimals=0, share=False, better="lower")
         for row in ROWS
     ),
     *(
         Published(
-            *("all", round(row.paper / PLAIN.paper, RATIO_DECIMALS), "ratio", (("model", row.title),), RATIO_DECIMALS),
+            *(ALL, round(row.paper / PLAIN.paper, RATIO_DECIMALS), "ratio", (("model", row.title),), RATIO_DECIMALS),
             share=False,
             better="lower",
             derived=f"{row.paper}/{PLAIN.paper}",
@@ -89,21 +92,17 @@ PUBLISHED = (
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[TableRow]:
     """The rows, with the ratio to the plain one."""
-    found: list[dict[str, object]] = []
+    measured: list[TableRow] = []
     plain: int | None = None
     for i, row in enumerate(ROWS):
-
-        def report(share: float, i: int = i, row: Row = row) -> None:
-            progress((i + share) / len(ROWS), row.title)
-
-        run = train(row, seed, where, report)
+        run = train(row, machine, seed, prefixed(step(progress, i, len(ROWS)), row.title))
         last = run.curve[-1]
         reached = last.rounds if last.accuracy >= TARGET else None
         plain = reached if row is PLAIN else plain
         sketched = row.defense == "dbcl"
-        found.append(
+        measured.append(
             {
                 "model": row.title,
                 "lr": row.lr,
@@ -117,30 +116,46 @@ def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], N
                 "cpu_seconds": run.seconds,
             }
         )
-    return found
+    return measured
 
 
 def train(
-    row: Row,
-    seed: int,
-    where: Where,
-    report: Callable[[float], None] = lambda share: None,
-    participation: float = PARTICIPATION,
+    row: Row, machine: Machine, seed: int, progress: Progress, participation: float = PARTICIPATION
 ) -> federation.Run:
     """Train until the target, or for `LIMIT` rounds."""
     network = row.network
     schedule = Schedule(
-        *(LIMIT, "cross-entropy", 10, network.local_epochs), participation=participation, lr=row.lr, eval_every=1
+        rounds=LIMIT,
+        loss="cross-entropy",
+        batch_size=10,
+        local_epochs=network.local_epochs,
+        participation=participation,
+        lr=row.lr,
+        eval_every=1,
     )
-    model = registry.find("model", network.model).parse(network.options)
-    partition = registry.find("partition", "iid").parse({})
-    problem = build(
-        ProblemSpec("mnist", network.model, "iid", 100, model, partition, schedule), seed, where.data_dir, where.device
+    spec = ProblemSpec(
+        dataset="mnist",
+        model=network.model,
+        partition="iid",
+        clients=100,
+        model_options=registry.find("model", network.model).parse(network.options),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
     )
+    problem = build(spec, seed, machine.data_dir, machine.device)
     card = registry.find("defense", row.defense)
     defense = card.load()(card.parse(row.options), problem.task)
 
     def reached(point: Point) -> bool:
         return point.accuracy >= network.target
 
-    return federation.run(defense, problem, Rng(seed).child("federation"), progress=report, stop=reached)
+    return federation.run(
+        defense,
+        problem,
+        Rng(seed).child("federation"),
+        progress=lambda share: progress(share, "training"),
+        stop=reached,
+    )
+
+
+TABLE = Table(setting=SETTING, pieces=(ALL,), rows=rows, published=PUBLISHED)

@@ -37,7 +37,7 @@ def tolerance(published: Published) -> float:
     return POINT if published.share else TENTH * abs(published.paper)
 
 
-def ours(values: Sequence[object]) -> Mean | str | None:
+def ours_of(values: Sequence[object]) -> Mean | str | None:
     """One value a seed → their mean, or what is there in words; None where there is nothing.
 
     Words win: a seed at which a run did not get there says more than the mean of those that did.
@@ -49,27 +49,27 @@ def ours(values: Sequence[object]) -> Mean | str | None:
     return mean(numbers) if numbers and len(numbers) == len(values) else None
 
 
-def verdict(published: Published, found: Mean | str | None) -> Verdict:
+def verdict(published: Published, ours: Mean | str | None) -> Verdict:
     """What a number that was measured says of the paper's."""
-    if found is None:
+    if ours is None:
         return "no result"
     if published.apart:
         return "not comparable"
     if published.within is not None:
         low, high = published.within
-        return "held" if isinstance(found, Mean) and low <= found.value <= high else "differs"
-    if isinstance(found, str) or isinstance(published.paper, str):
+        return "held" if isinstance(ours, Mean) and low <= ours.value <= high else "differs"
+    if isinstance(ours, str) or isinstance(published.paper, str):
         return "differs"
-    apart, allowed = found.value - published.paper, tolerance(published) + ROUNDING
+    apart, allowed = ours.value - published.paper, tolerance(published) + ROUNDING
     if abs(apart) <= allowed:
         return "held"
-    if found.half is not None and abs(apart) <= found.half + 0.5 * 10.0**-published.decimals + ROUNDING:
-        return "held" if found.half <= WIDE * allowed else "open"
+    if ours.half is not None and abs(apart) <= ours.half + 0.5 * 10.0**-published.decimals + ROUNDING:
+        return "held" if ours.half <= WIDE * allowed else "open"
     return "better" if published.better == ("higher" if apart > 0 else "lower") else "differs"
 
 
-def difference(published: Published, found: Mean | str | None) -> float | None:
+def difference(published: Published, ours: Mean | str | None) -> float | None:
     """Ours less the paper's, where both are numbers that can be compared."""
-    if isinstance(published.paper, str) or not isinstance(found, Mean) or published.apart:
+    if isinstance(published.paper, str) or not isinstance(ours, Mean) or published.apart:
         return None
-    return found.value - published.paper
+    return ours.value - published.paper

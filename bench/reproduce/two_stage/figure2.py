@@ -4,9 +4,7 @@ The figure prints no numbers; the paper's column holds the means of its authors'
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import LOGGED_BY_CODE, MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import LOGGED_BY_CODE, Experiment, accuracy_table
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -17,8 +15,8 @@ LOGS: dict[str, dict[float, float | None]] = {
 }
 """Data set → ε → accuracy."""
 
-CELLS = [
-    Cell(
+EXPERIMENTS = [
+    Experiment(
         *(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),)),
         settings=settings,
         source="authors' logs",
@@ -33,9 +31,4 @@ CELLS = [
     )
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

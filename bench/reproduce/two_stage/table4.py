@@ -8,9 +8,7 @@ uploads by the number selected."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import BLUR, MEASURED, RELU, WEIGHTS, Cell, one, published, reference, runs
+from fedarena.reproduce.two_stage.common import BLUR, RELU, WEIGHTS, Experiment, accuracy_table, reference
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -27,8 +25,8 @@ PRINTED = [
     for epsilon, (alone, zero) in by_epsilon.items()
     for cell in (
         reference(data, "RA", alone, epsilon),
-        Cell(data, "zero attackers", zero, 0.6, epsilon),
-        Cell(data, "zero attackers, variant=code", zero, 0.6, epsilon, settings=(("variant", "code"),)),
+        Experiment(data, "zero attackers", zero, 0.6, epsilon),
+        Experiment(data, "zero attackers, variant=code", zero, 0.6, epsilon, settings=(("variant", "code"),)),
     )
 ]
 
@@ -44,18 +42,13 @@ TOWARDS_THE_CODE = [
     for epsilon, (alone, zero) in PAPER[data].items()
     for cell in (
         *(reference(data, title, alone, epsilon, model=options) for title, options in models.items()),
-        Cell(data, "zero attackers, divisor=selected", zero, 0.6, epsilon, settings=(("divisor", "selected"),)),
+        Experiment(data, "zero attackers, divisor=selected", zero, 0.6, epsilon, settings=(("divisor", "selected"),)),
     )
 ] + [
     reference("mnist", "RA, weights_seed=1234", alone, epsilon, model=(WEIGHTS,))
     for epsilon, (alone, _) in PAPER["mnist"].items()
 ]
 
-CELLS = PRINTED + TOWARDS_THE_CODE
+EXPERIMENTS = PRINTED + TOWARDS_THE_CODE
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -5,9 +5,8 @@ Rows are the share γ that the server takes for honest; columns are ε = 1/8 and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = (
     "test accuracy by the share of workers that the server takes for honest, half of all are Byzantine; Tables 10 and "
@@ -80,10 +79,10 @@ PAPER = (
 )
 
 
-def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: float) -> Cell:
+def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: float) -> Experiment:
     """One cell of a table."""
     title = f"Table {table.number}, {table.attack}, γ = {gamma:.0%}"
-    cell = Cell(
+    cell = Experiment(
         *(data, title, paper, 0.5, epsilon, table.attack),
         settings=(("gamma", f"{gamma:g}"),),
         partition=table.partition,
@@ -93,7 +92,7 @@ def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: flo
     return replace(cell, attack="label-flip") if table.attack == "label flip" else cell
 
 
-CELLS = [
+EXPERIMENTS = [
     attacked(table, data, epsilon, gamma, paper)
     for table in PAPER
     for data, by_epsilon in table.paper.items()
@@ -101,9 +100,4 @@ CELLS = [
     for gamma, paper in zip(GAMMAS, papers, strict=True)
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

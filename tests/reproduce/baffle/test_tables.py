@@ -10,7 +10,7 @@ import pytest
 from fedarena.cli import main
 from fedarena.reproduce.baffle import table1 as baffle_table1
 from fedarena.reproduce.baffle.common import IMAGES, ROUNDS, Cell, longer, measure, one
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 CELLS = [
     Cell("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
@@ -38,9 +38,9 @@ def test_rows_say_where_they_had_fewer_images_and_can_take_as_many_steps(monkeyp
     monkeypatch.setitem(ROUNDS, "digits", 4)
     cell = longer(Cell("digits", "mlp", "K = 5", None, 5), "K = 5")
     assert cell.name == "digits, mlp, the paper's number of steps, K = 5"
-    row = measure(cell, 0, Where(), lambda share, text: None)
+    row = measure(cell, 0, Machine(), lambda share, text: None)
     assert (row["rounds"], row["note"]) == (5, "1,438 training images; the paper's 1,797")
     monkeypatch.setitem(IMAGES, "digits", 1_438)
-    row = measure(cell, 0, Where(), lambda share, text: None)
+    row = measure(cell, 0, Machine(), lambda share, text: None)
     assert row["rounds"] == 4
     assert "note" not in row

@@ -17,7 +17,7 @@ from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
 from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 from fedarena.runs.checks import require_runnable
 
 SMALL = replace(
@@ -30,7 +30,7 @@ SMALL = replace(
 
 
 def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
-    rows = measure(SMALL, "dbcl", Where(), 0, lambda share, text: None)
+    rows = measure(SMALL, "dbcl", Machine(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
     parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}
     paper = {"server": 0.726, "client": 0.5}  # which has no eavesdropper
@@ -59,7 +59,7 @@ def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_n
 
 def test_forms_that_are_not_measured_are_said() -> None:
     small = replace(SMALL, forms=("paper",), left_out="because")
-    *rows, last = measure(small, "fedavg", Where(), 0, lambda share, text: None)
+    *rows, last = measure(small, "fedavg", Machine(), 0, lambda share, text: None)
     assert {r["form"] for r in rows} == {"paper"}
     assert (last["form"], last["reading"], last["auc"]) == ("adaptive", "because", None)
 

@@ -9,10 +9,10 @@ import pytest
 
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.inference import epsilon as inference_epsilon
 from fedarena.reproduce.inference.epsilon import CASES, EPSILONS, PIECES, Case, compact, draw, measure, over_seeds, row
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 FEW = Case("membership", "joint-membership", {"attack": {"rounds": "30"}, "training": {"rounds": "31"}})
 
@@ -31,7 +31,7 @@ def test_every_line_has_every_epsilon_and_an_attack_that_reads() -> None:
 
 
 def test_noise_hides_members_and_costs_accuracy() -> None:
-    clipped, noised = (measure(FEW, shown, Where(), 0, silent) for shown in ("∞", "0.5"))
+    clipped, noised = (measure(FEW, shown, Machine(), 0, silent) for shown in ("∞", "0.5"))
     assert (clipped["epsilon"], clipped["sigma"]) == ("∞", 0.0)
     assert noised["sigma"] > 0.5
     assert clipped["auc"] > noised["auc"] + 0.1

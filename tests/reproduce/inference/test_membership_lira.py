@@ -14,7 +14,7 @@ from sklearn.metrics import roc_curve
 from fedarena.contracts.inference import Scores
 from fedarena.core.rng import Rng
 from fedarena.problem.problem import build
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.inference import membership_lira
 from fedarena.reproduce.inference.membership_lira import (
     COLUMNS,
@@ -29,7 +29,7 @@ from fedarena.reproduce.inference.membership_lira import (
     measure,
     roc,
 )
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 
 def test_every_piece_has_a_name_of_its_own() -> None:
@@ -54,7 +54,7 @@ def test_a_rate_below_one_stranger_has_no_share() -> None:
 def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(membership_lira, "ROUNDS", 60)
     told: list[float] = []
-    rows = measure(DATA[0], "fedavg", Where(), 0, lambda share, text: told.append(share), shadows=2)
+    rows = measure(DATA[0], "fedavg", Machine(), 0, lambda share, text: told.append(share), shadows=2)
     assert told == sorted(told)
     kinds = [(r["statistic"], r["party"], r["form"], r["asked"]) for r in rows]
     plain = [("loss", "outsider", "-"), ("lira", "outsider", "paper")]

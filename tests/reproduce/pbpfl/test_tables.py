@@ -13,7 +13,7 @@ from fedarena.cli.output.reproduce import over_seeds
 from fedarena.core.tensors import combine
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.rounds import Point, Run
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.pbpfl import common as pbpfl
 from fedarena.reproduce.pbpfl import picture as pbpfl_picture
 from fedarena.reproduce.pbpfl import precision as pbpfl_precision
@@ -22,7 +22,7 @@ from fedarena.reproduce.pbpfl import table2 as pbpfl_table2
 from fedarena.reproduce.pbpfl import table3 as pbpfl_table3
 from fedarena.reproduce.pbpfl import unmask as pbpfl_unmask
 from fedarena.reproduce.pbpfl.table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 
 def silent(share: float, text: str) -> None:
@@ -58,7 +58,7 @@ def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
 @pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
 def test_table_1_in_small(model, layers):
     cell = pbpfl_table1.Cell(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
-    found = pbpfl_table1.measure(cell, Where(), 0, silent)
+    found = pbpfl_table1.measure(cell, Machine(), 0, silent)
     plain, masked, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert all(list(r) == list(plain) for r in found)
@@ -79,7 +79,7 @@ def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_
     cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
-        seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, Where(), seed, silent)]
+        seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, Machine(), seed, silent)]
     assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
     assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}
     seeds[1]["note"] = "lost 7 digits"
@@ -94,8 +94,8 @@ def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
 def test_in_double_precision_the_training_curves_are_fedavgs(shards):
     cell = pbpfl_table1.Cell("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
-    masked = pbpfl_table1.measure(cell, Where(), 0, silent)[1]
-    found = pbpfl_table1.measure(replace(cell, double=True), Where(), 0, silent)
+    masked = pbpfl_table1.measure(cell, Machine(), 0, silent)[1]
+    found = pbpfl_table1.measure(replace(cell, double=True), Machine(), 0, silent)
     plain, exact, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert plain["precision"] == "double"
@@ -108,7 +108,7 @@ def test_in_double_precision_the_training_curves_are_fedavgs(shards):
 
 def test_shards_that_are_copies_train_another_model():
     cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
-    one, other = (pbpfl_table1.measure(c, Where(), 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
+    one, other = (pbpfl_table1.measure(c, Machine(), 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
     assert one["mse"] != other["mse"]
     assert one["rounds"] == other["rounds"]
 
@@ -116,7 +116,7 @@ def test_shards_that_are_copies_train_another_model():
 def test_mse_is_not_halved():
     assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
     problem = pbpfl.in_epochs(
-        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Where()
+        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Machine()
     )
     mean = problem.y.double().mean()
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
@@ -131,7 +131,7 @@ def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpf
 
     monkeypatch.setattr(pbpfl_table2, "train", watched)
     cell = pbpfl_table2.Cell(5, 1, data="digits", batch=128, rate=1e-3, double=True)
-    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    found = pbpfl_table2.measure(cell, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
     assert kinds == [{torch.float64}] * 3
@@ -157,7 +157,7 @@ def test_table_2_names_its_federations():
 @pytest.mark.parametrize("skip", ["add", "concat"])
 def test_table_2_in_small(skip):
     cell = pbpfl_table2.Cell(5, 1, skip, data="digits", batch=128, rate=1e-3)
-    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    found = pbpfl_table2.measure(cell, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
     entropy, plain, masked, nudged, constant = found
@@ -174,7 +174,7 @@ def test_table_2_in_small(skip):
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_only():
     cell = pbpfl_table2.Cell(1, 1, data="digits", batch=512, rate=1e-3)
-    assert {r["paper"] for r in pbpfl_table2.measure(cell, Where(), 0, silent)} == {None}
+    assert {r["paper"] for r in pbpfl_table2.measure(cell, Machine(), 0, silent)} == {None}
 
 
 @pytest.mark.parametrize("model", ["mlp", "resnet"])
@@ -209,7 +209,7 @@ SHORT = (
 
 
 def test_precision_in_small():
-    found = pbpfl_precision.measure(pbpfl_precision.CELLS[0], Where(), 0, silent, SHORT)
+    found = pbpfl_precision.measure(pbpfl_precision.CELLS[0], Machine(), 0, silent, SHORT)
     narrow, wide, usual, larger, huge = found
     assert wide["error"] < 4 * narrow["error"] < 1e-5  # twelve decades of r cost nothing
     assert usual["error"] < larger["error"] / 20  # the digits go with γ²
@@ -223,7 +223,7 @@ def test_precision_in_small():
 def test_wide_masks_of_a_deep_network_are_no_loss():
     """Gradients by masked parameters are then so large that their squares overflow in float32."""
     (wide,) = pbpfl_precision.measure(
-        *(pbpfl_precision.CELLS[2], Where(), 0, silent),
+        *(pbpfl_precision.CELLS[2], Machine(), 0, silent),
         (pbpfl_precision.Series("r", "decades", (12.0,), (("gamma_scale", "1e-12"),)),),
     )
     assert wide["error"] < 1e-6
@@ -234,7 +234,7 @@ def test_wide_masks_of_a_deep_network_are_no_loss():
 def test_precision_takes_trained_networks():
     cell = replace(pbpfl_precision.CELLS[0], rounds=20)
     (fresh,), (trained,) = (
-        pbpfl_precision.measure(c, Where(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
+        pbpfl_precision.measure(c, Machine(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
         for c in (pbpfl_precision.CELLS[0], cell)
     )
     assert fresh["plain"] != trained["plain"]
@@ -282,7 +282,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
 @pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])
 def test_tables_are_unmasked(monkeypatch, piece):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
-    first, later = pbpfl_unmask.rows(piece, Where(), 0, silent)
+    first, later = pbpfl_unmask.rows(piece, Machine(), 0, silent)
     assert (first["round"], later["round"]) == (0, 100)
     assert later["federation"] == piece
     assert list(later)[2:] == list(pbpfl_unmask.MEASURED)
@@ -295,6 +295,6 @@ def test_under_adam_broadcasts_of_rounds_before_tell_too(monkeypatch):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
     lone = replace(pbpfl_unmask.CELLS[-1], data="diabetes", batch=32)
     monkeypatch.setattr(pbpfl_unmask, "CELLS", (lone,))
-    first, later = pbpfl_unmask.rows(lone.title, Where(), 0, silent)
+    first, later = pbpfl_unmask.rows(lone.title, Machine(), 0, silent)
     assert first["by broadcasts"] == pytest.approx(first["by columns"], abs=1e-6)  # of two rounds hardly any bound
     assert later["by broadcasts"] < 0.5 * later["by columns"]
