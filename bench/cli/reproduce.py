@@ -198,7 +198,8 @@ def _measure_rest(
     from fedarena.reproduce.page.measuring import measure
     from fedarena.reproduce.page.parts import MeasuredPart, save
 
-    done, failed = dict(kept), dict[PartKey, str]()
+    done = dict(kept)
+    failed: dict[PartKey, str] = {}
     missing = [key for key in order.keys if key not in done]
     _write(order, result, done)
     with progress_line(quiet) as progress:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,11 +22,12 @@ from helpers import toy_table
 from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.core.errors import UserError
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.page import measuring
 from fedarena.reproduce.page.parts import GUESS, PUBLISHED, PartKey, path_of, save_guess
-from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 
-TABLE = toy_table.TABLE
+TABLE = toy_table.NAME
 Reproduce = Callable[..., tuple[int, str]]
 
 
@@ -79,7 +81,7 @@ def test_a_table_goes_on_where_it_stopped(reproduce: Reproduce, begun: Callable[
 def test_the_result_of_a_table_says_what_its_parts_took(reproduce: Reproduce) -> None:
     result = json.loads(reproduce(TABLE, "--seeds=1", "--json", "--jobs=1")[1])
     assert [row["seed"] for row in result["rows"]] == [1, 1, 1]
-    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in toy_table.PIECES]
+    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in toy_table.TABLE.pieces]
     assert all(p["cpu_seconds"] >= 0 and p["fedarena"] and "commit" in p for p in result["parts"])
     assert not any("cpu_seconds" in row for row in result["rows"])
 
@@ -139,6 +141,7 @@ from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.page.measuring import measure
 from fedarena.reproduce.page.parts import PartKey
 from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 TABLES[{TABLE!r}] = "helpers.toy_table"
 asked = [PartKey({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
 told = []
@@ -210,14 +213,14 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
 ) -> None:
     """What it takes for a failure would be kept as its result, and counted as measured."""
 
-    def rows(piece: str, folder: Path | None, seed: int, tell: Callable[[float, str], None]) -> list[dict[str, Any]]:
+    def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[dict[str, Any]]:
         try:
             while True:
-                tell(0.5, piece)
+                progress(0.5, piece)
         except Exception as error:
             return [{"accuracy": None, "note": str(error)}]
 
-    monkeypatch.setattr(toy_table, "rows", rows)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, rows=rows))
     asked = [PartKey(TABLE, "red, one", 0)]
     ((place, found),) = measuring.measure(asked, Machine(), 1, lambda share, text: None, until=time.time() + 0.2)
     assert place == 0
@@ -244,7 +247,8 @@ def test_progress_tells_how_long_a_part_would_have_taken(
     clock = iter([0.0, 0.0, 0.0, 99.0])
     cpu = iter([5.0, 15.0])
     monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
-    monkeypatch.setattr(toy_table, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
+    table = replace(toy_table.TABLE, rows=lambda piece, machine, seed, progress: [progress(0.5, ""), progress(0.5, "")])
+    monkeypatch.setattr(toy_table, "TABLE", table)
     asked = [PartKey(TABLE, "red, one", 0)]
     assert list(measuring.measure(asked, Machine(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
@@ -282,7 +286,7 @@ def test_a_result_that_is_no_number_is_told(
     def rows(piece: str, *args: Any) -> list[dict[str, Any]]:
         return [{"accuracy": float("nan")}] if piece == "red, one" else [{"accuracy": 0.6}]
 
-    monkeypatch.setattr(toy_table, "rows", rows)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, rows=rows))
     code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert code == 1
     assert verdicts(out)[:2] == ["not measured", "held"]
@@ -354,11 +358,11 @@ def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_no
     monkeypatch: pytest.MonkeyPatch, begun: Callable[[], list[str]]
 ) -> None:
     asked = [PartKey(TABLE, "red, one", 0)]
-    where = Machine(device="cuda")
-    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    machine = Machine(device="cuda")
+    ((_, part),) = measuring.measure(asked, machine, 1, lambda share, text: None)
     assert part.device == "cuda"
-    monkeypatch.setattr(toy_table, "CPU_ALONE", "it counts toys", raising=False)
-    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, cpu_only="it counts toys"))
+    ((_, part),) = measuring.measure(asked, machine, 1, lambda share, text: None)
     assert part.device == "cpu"
 
 

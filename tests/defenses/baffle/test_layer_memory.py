@@ -13,9 +13,9 @@ from fedarena.defenses.baffle import layer_memory
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.baffle import table4 as baffle_table4
 from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 
 FLOAT = 4
 
@@ -63,7 +63,7 @@ def test_depth_costs_backpropagation_activations_and_forward_passes_parameters_a
     assert four.held < four.forwards < four.backprop
 
 
-@pytest.mark.parametrize("piece", baffle_table4.PIECES)
+@pytest.mark.parametrize("piece", baffle_table4.TABLE.pieces)
 def test_table_4(piece):
     if piece == "MobileNet" and find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed")

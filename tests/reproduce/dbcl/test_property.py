@@ -16,7 +16,7 @@ from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import ProblemSpec, build
 from fedarena.problem.schedule import Schedule
-from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
+from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, TABLE, Case, measure
 from fedarena.reproduce.machine import Machine
 from fedarena.runs.checks import require_runnable
 
@@ -99,4 +99,4 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_federation_is_measured_with_sketches_and_without(case: Case) -> None:
-    assert {f"{case.title}: fedavg", f"{case.title}: dbcl"} <= set(PIECES)
+    assert {f"{case.title}: fedavg", f"{case.title}: dbcl"} <= set(TABLE.pieces)

@@ -14,7 +14,6 @@ from sklearn.metrics import roc_curve
 from fedarena.contracts.inference import Scores
 from fedarena.core.rng import Rng
 from fedarena.problem.problem import build
-from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.inference import membership_lira
 from fedarena.reproduce.inference.membership_lira import (
     COLUMNS,
@@ -22,7 +21,6 @@ from fedarena.reproduce.inference.membership_lira import (
     MEASURED,
     MEMBERS,
     NOBODYS,
-    PIECES,
     RATES,
     among_nobodys,
     draw,
@@ -30,11 +28,12 @@ from fedarena.reproduce.inference.membership_lira import (
     roc,
 )
 from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 
 
 def test_every_piece_has_a_name_of_its_own() -> None:
     assert TABLES["membership/lira"] == membership_lira.__name__
-    assert len(set(PIECES)) == len(PIECES) == 8
+    assert len(set(membership_lira.TABLE.pieces)) == len(membership_lira.TABLE.pieces) == 8
 
 
 def test_shares_of_members_found_are_those_of_the_curve() -> None:
