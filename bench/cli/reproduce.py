@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
         return run_all(args)
     for name in ("measure", "within", "report"):
-        if getattr(args, name):
+        if vars(args)[name]:
             raise UserError(f"option '{name}' belongs to --all, which is not given")
     if args.table is None:
         raise UserError(f"name a table or give --all; tables: {', '.join(TABLES)}")

@@ -51,12 +51,16 @@ class Reconstruction:
 
 
 RECONSTRUCTIONS = [
-    *(Reconstruction("digits", k, precision) for k in (50, 100, 200, 500) for precision in ("float64", "float32")),
-    *(Reconstruction("digits", k, form="paper") for k in (200, 500)),
-    *(Reconstruction("digits", k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
-    *(Reconstruction("mnist", k) for k in (50, 100, 200, 500, 1000)),
-    Reconstruction("mnist", 1000, "float32"),
-    *(Reconstruction("mnist", k, prior=POPULATION) for k in (50, 100, 200, 500, 1000)),
+    *(
+        Reconstruction(data="digits", k=k, precision=precision)
+        for k in (50, 100, 200, 500)
+        for precision in ("float64", "float32")
+    ),
+    *(Reconstruction(data="digits", k=k, form="paper") for k in (200, 500)),
+    *(Reconstruction(data="digits", k=k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
+    *(Reconstruction(data="mnist", k=k) for k in (50, 100, 200, 500, 1000)),
+    Reconstruction(data="mnist", k=1000, precision="float32"),
+    *(Reconstruction(data="mnist", k=k, prior=POPULATION) for k in (50, 100, 200, 500, 1000)),
 ]
 
 
@@ -65,7 +69,14 @@ def group(case: Reconstruction, machine: Machine, seed: int) -> GroupSpec:
     victims = VICTIMS[case.data]
     schedule = Schedule(rounds=victims + 1, batch_size=1, lr=1e-6)
     model = registry.find("model", "mlp").parse({"widths": "32"})
-    problem = ProblemSpec(case.data, "mlp", "iid", max(2, case.cohort), model, schedule=schedule)
+    problem = ProblemSpec(
+        dataset=case.data,
+        model="mlp",
+        partition="iid",
+        clients=max(2, case.cohort),
+        model_options=model,
+        schedule=schedule,
+    )
     name = "baffle" if case.cohort == 1 else "baffle+pairwise-masks"
     bound = {} if case.cohort == 1 else {"bound": "1"}
     defense = compose.parse_defense(name, {"directions": str(case.k), "precision": case.precision, **bound})
@@ -77,7 +88,15 @@ def group(case: Reconstruction, machine: Machine, seed: int) -> GroupSpec:
         },
     )
     threat = Threat("server", case.form)  # type: ignore[arg-type]
-    return GroupSpec(problem, defense, spec, (threat,), seed, machine.device, machine.data_dir)
+    return GroupSpec(
+        problem=problem,
+        defense=defense,
+        attack=spec,
+        threats=(threat,),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
 
 
 def measure(case: Reconstruction, machine: Machine, seed: int, progress: Progress) -> list[Row]:

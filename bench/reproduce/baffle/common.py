@@ -169,7 +169,7 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
         rows=measured_by_name(by_name, measure),
         measured=MEASURED,
         published=tuple(
-            Published(name, experiment.paper, "accuracy", decimals=4)
+            Published(piece=name, paper=experiment.paper, column="accuracy", decimals=4)
             for name, experiment in by_name.items()
             if experiment.paper is not None
         ),

@@ -25,16 +25,46 @@ PAPER = {
 def _experiments(data: str, model: str, paper: tuple[float, ...]) -> list[Experiment]:
     low, middle, high = DIRECTIONS[data]
     plain = [
-        Experiment(data, model, f"K = {k}, the paper's setting", p, k)
+        Experiment(data=data, model=model, title=f"K = {k}, the paper's setting", paper=p, k=k)
         for k, p in zip((low, middle, high), paper, strict=False)
     ]
     changed = [
-        Experiment(data, model, f"K = {low}, without average", paper[3], low, (("ema", "none"),)),
-        Experiment(data, model, f"K = {low}, ReLU", paper[4], low, (), (("activation", "relu"),)),
-        Experiment(data, model, f"K = {low}, SELU", paper[5], low, (), (("activation", "selu"),)),
-        Experiment(data, model, f"K = {low // 2}, central", paper[6], low // 2),
-        Experiment(data, model, f"K = {low}, decay 0.995 from the start", None, low, (("ema_warmup", "false"),)),
-        Experiment(data, model, "backpropagation", paper[7]),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, without average",
+            paper=paper[3],
+            k=low,
+            settings=(("ema", "none"),),
+        ),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, ReLU",
+            paper=paper[4],
+            k=low,
+            settings=(),
+            options=(("activation", "relu"),),
+        ),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, SELU",
+            paper=paper[5],
+            k=low,
+            settings=(),
+            options=(("activation", "selu"),),
+        ),
+        Experiment(data=data, model=model, title=f"K = {low // 2}, central", paper=paper[6], k=low // 2),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, decay 0.995 from the start",
+            paper=None,
+            k=low,
+            settings=(("ema_warmup", "false"),),
+        ),
+        Experiment(data=data, model=model, title="backpropagation", paper=paper[7]),
     ]
     return [*plain, *changed]
 

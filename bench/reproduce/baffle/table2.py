@@ -16,7 +16,11 @@ PAPER = {
 
 EXPERIMENTS = [
     Experiment(
-        *("cifar10", model, "backpropagation" if k is None else f"K = {k}", accuracy, k),
+        data="cifar10",
+        model=model,
+        title="backpropagation" if k is None else f"K = {k}",
+        paper=accuracy,
+        k=k,
         clients=100,
         partition="dirichlet",
     )

@@ -55,9 +55,13 @@ def published(paper: Mapping[str, Numbers]) -> tuple[Published, ...]:
         one
         for model, (backprop, least, most, ratio) in paper.items()
         for one in (
-            Published(model, backprop, "backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK),
-            Published(model, f"{least}~{most}", "layers", share=False, better="lower", apart=FRAMEWORK),
-            Published(model, ratio, "ratio_%", share=False, better="lower"),
+            Published(
+                piece=model, paper=backprop, column="backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK
+            ),
+            Published(
+                piece=model, paper=f"{least}~{most}", column="layers", share=False, better="lower", apart=FRAMEWORK
+            ),
+            Published(piece=model, paper=ratio, column="ratio_%", share=False, better="lower"),
         )
     )
 

@@ -62,20 +62,57 @@ _SGD = Schedule(rounds=60, batch_size=64, lr=0.1)
 _LOCAL = Schedule(rounds=60, batch_size=10, lr=0.1, local_epochs=1, participation=0.1)
 
 CASES = (
-    Case("digits, FedSGD, 2 clients", "digits", "64", 2, replace(_SGD, batch_size=32)),
-    Case("MNIST, FedSGD, 2 clients", "mnist", "200", 2, _SGD),
-    Case("MNIST, FedSGD, 2 clients, 20 rounds", "mnist", "200", 2, replace(_SGD, rounds=20)),
-    Case("MNIST, FedSGD, 2 clients, balanced hash", "mnist", "200", 2, _SGD, "balanced"),
-    Case("MNIST, FedSGD, 2 clients, server Adam", "mnist", "200", 2, replace(_SGD, lr=0.001, server_optimizer="adam")),
-    Case("MNIST, FedSGD, 20 clients, c = 50 %", "mnist", "200", 20, replace(_SGD, participation=0.5)),
-    Case("MNIST, FedAvg, 100 clients, c = 10 % (the paper's)", "mnist", "200,200", 100, _LOCAL),
     Case(
-        "MNIST, FedAvg, 100 clients, c = 10 %, local Adam, balanced hash (the authors' code)",
-        "mnist",
-        "200,200",
-        100,
-        replace(_LOCAL, lr=0.001, client_optimizer="adam"),
-        "balanced",
+        title="digits, FedSGD, 2 clients",
+        dataset="digits",
+        widths="64",
+        clients=2,
+        schedule=replace(_SGD, batch_size=32),
+    ),
+    Case(title="MNIST, FedSGD, 2 clients", dataset="mnist", widths="200", clients=2, schedule=_SGD),
+    Case(
+        title="MNIST, FedSGD, 2 clients, 20 rounds",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=replace(_SGD, rounds=20),
+    ),
+    Case(
+        title="MNIST, FedSGD, 2 clients, balanced hash",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=_SGD,
+        law="balanced",
+    ),
+    Case(
+        title="MNIST, FedSGD, 2 clients, server Adam",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=replace(_SGD, lr=0.001, server_optimizer="adam"),
+    ),
+    Case(
+        title="MNIST, FedSGD, 20 clients, c = 50 %",
+        dataset="mnist",
+        widths="200",
+        clients=20,
+        schedule=replace(_SGD, participation=0.5),
+    ),
+    Case(
+        title="MNIST, FedAvg, 100 clients, c = 10 % (the paper's)",
+        dataset="mnist",
+        widths="200,200",
+        clients=100,
+        schedule=_LOCAL,
+    ),
+    Case(
+        title="MNIST, FedAvg, 100 clients, c = 10 %, local Adam, balanced hash (the authors' code)",
+        dataset="mnist",
+        widths="200,200",
+        clients=100,
+        schedule=replace(_LOCAL, lr=0.001, client_optimizer="adam"),
+        law="balanced",
     ),
 )
 
@@ -87,8 +124,18 @@ PUBLISHED = tuple(
     for name, (cosine, error) in PAPER.items()
     if cosine and error
     for published in (
-        Published(case.title, cosine, "cosine", (("estimator", name),), better="", within=ABOUT_0),
-        Published(case.title, error, "error", (("estimator", name),), share=False, better="", within=FAR_ABOVE_1),
+        Published(
+            piece=case.title, paper=cosine, column="cosine", row=(("estimator", name),), better="", within=ABOUT_0
+        ),
+        Published(
+            piece=case.title,
+            paper=error,
+            column="error",
+            row=(("estimator", name),),
+            share=False,
+            better="",
+            within=FAR_ABOVE_1,
+        ),
     )
 )
 

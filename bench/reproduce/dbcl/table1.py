@@ -60,12 +60,12 @@ class Row:
     network: Network = MLP
 
 
-PLAIN = Row("MLP", "fedavg", {}, 96)
+PLAIN = Row(title="MLP", defense="fedavg", options={}, paper=96)
 ROWS = (
     PLAIN,
-    Row("MLP, larger learning rate", "fedavg", {}, 96, lr=0.2),
-    Row("MLP-Sketch, balanced hash (authors' code)", "dbcl", {"hash": "balanced"}, 322),
-    Row("MLP-Sketch, CountSketch (paper's text)", "dbcl", {"hash": "countsketch"}, 322),
+    Row(title="MLP, larger learning rate", defense="fedavg", options={}, paper=96, lr=0.2),
+    Row(title="MLP-Sketch, balanced hash (authors' code)", defense="dbcl", options={"hash": "balanced"}, paper=322),
+    Row(title="MLP-Sketch, CountSketch (paper's text)", defense="dbcl", options={"hash": "countsketch"}, paper=322),
 )
 
 
@@ -76,12 +76,24 @@ ALL = "all"
 """The one piece."""
 PUBLISHED = (
     *(
-        Published(ALL, row.paper, "rounds", (("model", row.title),), decimals=0, share=False, better="lower")
+        Published(
+            piece=ALL,
+            paper=row.paper,
+            column="rounds",
+            row=(("model", row.title),),
+            decimals=0,
+            share=False,
+            better="lower",
+        )
         for row in ROWS
     ),
     *(
         Published(
-            *(ALL, round(row.paper / PLAIN.paper, RATIO_DECIMALS), "ratio", (("model", row.title),), RATIO_DECIMALS),
+            piece=ALL,
+            paper=round(row.paper / PLAIN.paper, RATIO_DECIMALS),
+            column="ratio",
+            row=(("model", row.title),),
+            decimals=RATIO_DECIMALS,
             share=False,
             better="lower",
             derived=f"{row.paper}/{PLAIN.paper}",

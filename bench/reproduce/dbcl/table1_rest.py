@@ -48,10 +48,10 @@ class Entry:
 def _rows(network: Network, name: str) -> list[Row]:
     """The plain row and the sketched ones; their `paper` is filled in for each share."""
     sketched = [
-        Row(f"{name}-Sketch, {hashed}", "dbcl", {"hash": option}, 0, network=network)
+        Row(title=f"{name}-Sketch, {hashed}", defense="dbcl", options={"hash": option}, paper=0, network=network)
         for hashed, option in HASHES.items()
     ]
-    return [Row(name, "fedavg", {}, 0, network=network), *sketched]
+    return [Row(title=name, defense="fedavg", options={}, paper=0, network=network), *sketched]
 
 
 ENTRIES = tuple(
@@ -87,7 +87,7 @@ TABLE = Table(
     rows=measured_by_name(BY_NAME, measure),
     measured=("rounds", "accuracy", "cpu_seconds"),
     published=tuple(
-        Published(name, entry.row.paper, "rounds", decimals=0, share=False, better="lower")
+        Published(piece=name, paper=entry.row.paper, column="rounds", decimals=0, share=False, better="lower")
         for name, entry in BY_NAME.items()
     ),
 )

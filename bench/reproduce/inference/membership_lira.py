@@ -190,7 +190,15 @@ def problem_of(data: Data) -> ProblemSpec:
     model = registry.find("model", "mlp").parse({})
     partition = registry.find("partition", "few").parse({"samples": str(data.samples)})
     schedule = Schedule(rounds=ROUNDS, batch_size=data.batch)
-    return ProblemSpec(data.name, "mlp", "few", data.clients, model, partition, schedule)
+    return ProblemSpec(
+        dataset=data.name,
+        model="mlp",
+        partition="few",
+        clients=data.clients,
+        model_options=model,
+        partition_options=partition,
+        schedule=schedule,
+    )
 
 
 def defense_of(title: str) -> MethodSpec:

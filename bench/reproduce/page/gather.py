@@ -12,6 +12,7 @@ from fedarena.reproduce.page.parts import MeasuredPart, PartKey, guesses, load, 
 from fedarena.reproduce.page.shared import elsewhere
 from fedarena.reproduce.page.verdict import Verdict, difference, ours_of, verdict
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row
 from fedarena.reproduce.tables import TABLES, table_of
 
 
@@ -115,20 +116,36 @@ class AvailableParts:
         """What is there of these pieces of a table."""
         by_piece: dict[str, list[MeasuredPart]] = {piece: [] for piece in pieces}
         for part in self.parts[table]:
-            if part.key.piece in by_piece and (self.seeds is None or part.key.seed in self.seeds):
+            if part.key.piece in by_piece and self.counts(part.key.seed):
                 by_piece[part.key.piece].append(part)
-        used = [part for own in by_piece.values() for part in own]
-        wanted = self.every_seed if self.seeds is None else self.seeds
-        lent = elsewhere(_absent(table, by_piece, wanted), lambda other: self.parts[other])
+        own = [part for parts in by_piece.values() for part in parts]
+        lent = self._lent(table, by_piece)
         for key, part in lent.items():
             by_piece[key.piece].append(part)
-        lenders = {part.run_of for part in lent.values()}
-        used += [part for own in self.parts.values() for part in own if part.key.name in lenders]
-        missing: list[PartKey] = []
-        for piece, own in by_piece.items():
-            needed = self.seeds if self.seeds is not None else () if own else (0,)
-            missing += _absent(table, {piece: own}, needed)
-        return TableParts({piece: _in_order(own) for piece, own in by_piece.items()}, used, missing)
+        return TableParts(
+            by_piece={piece: _in_order(parts) for piece, parts in by_piece.items()},
+            used=[*own, *self._lenders(lent.values())],
+            missing=self._missing(table, by_piece),
+        )
+
+    def counts(self, seed: int) -> bool:
+        """Whether parts with the seed count."""
+        return self.seeds is None or seed in self.seeds
+
+    def _lent(self, table: str, by_piece: Mapping[str, Sequence[MeasuredPart]]) -> dict[PartKey, MeasuredPart]:
+        """Of the parts that are not there, those that are made of other tables' parts."""
+        wanted = self.every_seed if self.seeds is None else self.seeds
+        return elsewhere(_absent(table, by_piece, wanted), lambda other: self.parts[other])
+
+    def _lenders(self, lent: Iterable[MeasuredPart]) -> list[MeasuredPart]:
+        """The parts that these are made of."""
+        names = {part.run_of for part in lent}
+        return [part for parts in self.parts.values() for part in parts if part.key.name in names]
+
+    def _missing(self, table: str, by_piece: Mapping[str, Sequence[MeasuredPart]]) -> list[PartKey]:
+        if self.seeds is not None:
+            return _absent(table, by_piece, self.seeds)
+        return [PartKey(table, piece, 0) for piece, parts in by_piece.items() if not parts]
 
 
 def gather(
@@ -215,23 +232,25 @@ def _compare(
     table: str, published: Published, parts: Sequence[MeasuredPart], failed: Mapping[PartKey, str]
 ) -> Comparison:
     reasons = [why for key, why in failed.items() if (key.table, key.piece) == (table, published.piece)]
-    if not parts:
-        return Comparison(table, published, None, "not measured", (), None, reasons[0] if reasons else "")
     by_seed = [[row for row in part.rows if published.is_of(row)] for part in parts]
-    rows = [row for own in by_seed for row in own]
-    # A mean over what is not one row a seed would be of something else.
-    unique = all(len(own) == 1 for own in by_seed)
-    ours = ours_of([row.get(published.column) for row in rows]) if unique else None
-    notes = dict.fromkeys(str(row["note"]) for row in rows if row.get("note"))
+    ours = _ours(published, by_seed)
+    notes = dict.fromkeys(str(row["note"]) for rows in by_seed for row in rows if row.get("note"))
     return Comparison(
         table=table,
         published=published,
         ours=ours,
-        verdict=verdict(published, ours),
+        verdict=verdict(published, ours) if parts else "not measured",
         seeds=tuple(part.key.seed for part in parts),
-        cpu_seconds=sum(part.cpu_seconds for part in parts),
-        reason="; ".join([*notes, *reasons]),
+        cpu_seconds=sum(part.cpu_seconds for part in parts) if parts else None,
+        reason="; ".join([*notes, *reasons]) if parts else next(iter(reasons), ""),
     )
+
+
+def _ours(published: Published, by_seed: Sequence[Sequence[Row]]) -> Mean | str | None:
+    """Ours over all seeds. A mean over what is not one row a seed would be of something else: there is none."""
+    if any(len(rows) != 1 for rows in by_seed):
+        return None
+    return ours_of([rows[0].get(published.column) for rows in by_seed])
 
 
 def quoted(text: str) -> str:

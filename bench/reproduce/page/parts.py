@@ -189,11 +189,11 @@ def _parse(text: str, source: str) -> MeasuredPart:
         if not content["rows"] or not all(content["rows"]):
             raise ValueError("rows without a column")
         return MeasuredPart(
-            PartKey(content["table"], content["piece"], int(content["seed"])),
-            content["setting"],
-            [dict(row) for row in content["rows"]],
-            float(content["cpu_seconds"]),
-            {"fedarena": content["environment"]["fedarena"], **content["environment"]},
+            key=PartKey(content["table"], content["piece"], int(content["seed"])),
+            setting=content["setting"],
+            rows=[dict(row) for row in content["rows"]],
+            cpu_seconds=float(content["cpu_seconds"]),
+            environment={"fedarena": content["environment"]["fedarena"], **content["environment"]},
         )
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(source, error) from None

@@ -82,7 +82,7 @@ class Federation:
 
 
 FEDERATIONS = tuple(
-    Federation(model, k, shards, double=double)
+    Federation(model=model, k=k, shards=shards, double=double)
     for double in (False, True)
     for model in HIDDEN
     for k in CLIENTS

@@ -83,9 +83,9 @@ class Federation:
 CLIENTS_AND_SKIPS = ((1, "add"), (1, "concat"), (5, "add"), (10, "add"))
 """k, skip."""
 FEDERATIONS = (
-    *(Federation(k, epochs, skip) for epochs in RATES for k, skip in CLIENTS_AND_SKIPS),
-    *(Federation(k, min(RATES), skip, double=True) for k, skip in CLIENTS_AND_SKIPS),
-    *(Federation(k, epochs, depth=32) for epochs in RATES for k in (1, 5, 10)),
+    *(Federation(k=k, epochs=epochs, skip=skip) for epochs in RATES for k, skip in CLIENTS_AND_SKIPS),
+    *(Federation(k=k, epochs=min(RATES), skip=skip, double=True) for k, skip in CLIENTS_AND_SKIPS),
+    *(Federation(k=k, epochs=epochs, depth=32) for epochs in RATES for k in (1, 5, 10)),
 )
 BY_NAME = {federation.name: federation for federation in FEDERATIONS}
 PUBLISHED = tuple(

@@ -68,11 +68,19 @@ class Network:
 
 _MLP = (("widths", "50,50"), ("bias", "false"))
 NETWORKS = (
-    Network("mlp 51-50-50-1, batch 512", "mlp", _MLP, (51,), 0, 512, 101),
-    Network("ResNet-20, 32×32", "resnet", (("depth", "20"),), (3, 32, 32)),
-    Network("ResNet-56, 32×32", "resnet", (("depth", "56"),), (3, 32, 32)),
-    Network("ResNet-56, 64×64", "resnet", (("depth", "56"),), (3, 64, 64), repetitions=5),
-    Network("ResNet-56, 224×224 (the paper's)", "resnet", (("depth", "56"),), (3, 224, 224), repetitions=3),
+    Network(
+        title="mlp 51-50-50-1, batch 512", model="mlp", options=_MLP, shape=(51,), classes=0, batch=512, repetitions=101
+    ),
+    Network(title="ResNet-20, 32×32", model="resnet", options=(("depth", "20"),), shape=(3, 32, 32)),
+    Network(title="ResNet-56, 32×32", model="resnet", options=(("depth", "56"),), shape=(3, 32, 32)),
+    Network(title="ResNet-56, 64×64", model="resnet", options=(("depth", "56"),), shape=(3, 64, 64), repetitions=5),
+    Network(
+        title="ResNet-56, 224×224 (the paper's)",
+        model="resnet",
+        options=(("depth", "56"),),
+        shape=(3, 224, 224),
+        repetitions=3,
+    ),
 )
 BY_TITLE = {network.title: network for network in NETWORKS}
 

@@ -71,16 +71,23 @@ class Federation:
 
 CONSTANT = {"r": "constant"}
 FEDERATIONS = (
-    Federation("digits", "mlp", 0.3),
-    Federation("digits", "lenet-baffle", 0.1, {"activation": "relu", "norm": "none"}),
-    Federation("mnist", "mlp", 0.1),
-    Federation("mnist", "cnn-mnist", 0.05),
-    Federation("breast-cancer", "mlp", 0.1),
-    Federation("breast-cancer", "mlp", 0.1, defense=CONSTANT, setting="r constant"),
-    Federation("diabetes", "mlp", 0.1, loss="regression"),
-    Federation("diabetes", "mlp", 0.1, loss="regression", defense=CONSTANT, setting="r constant"),
+    Federation(data="digits", model="mlp", lr=0.3),
+    Federation(data="digits", model="lenet-baffle", lr=0.1, options={"activation": "relu", "norm": "none"}),
+    Federation(data="mnist", model="mlp", lr=0.1),
+    Federation(data="mnist", model="cnn-mnist", lr=0.05),
+    Federation(data="breast-cancer", model="mlp", lr=0.1),
+    Federation(data="breast-cancer", model="mlp", lr=0.1, defense=CONSTANT, setting="r constant"),
+    Federation(data="diabetes", model="mlp", lr=0.1, loss="regression"),
+    Federation(data="diabetes", model="mlp", lr=0.1, loss="regression", defense=CONSTANT, setting="r constant"),
     Federation(
-        *("bank-marketing", "mlp", 0.001, {"widths": "50,50", "bias": "false"}, "regression", 512, "adam", CONSTANT),
+        data="bank-marketing",
+        model="mlp",
+        lr=0.001,
+        options={"widths": "50,50", "bias": "false"},
+        loss="regression",
+        batch=512,
+        optimizer="adam",
+        defense=CONSTANT,
         setting="r constant",
     ),
 )

@@ -120,7 +120,15 @@ LOGGED_BY_CODE = "ours by the paper's rule, the logs by the code's, which has a 
 def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]:
     """The paper's accuracies."""
     return tuple(
-        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart, remark=c.remark)
+        Published(
+            piece=c.name,
+            paper=c.paper,
+            column="accuracy",
+            decimals=c.decimals,
+            source=c.source,
+            apart=c.apart,
+            remark=c.remark,
+        )
         for c in experiments
         if c.paper is not None
     )
@@ -129,7 +137,16 @@ def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Experiment:
     """A cell without Byzantine workers and without a Byzantine defense."""
     name, options = REFERENCE
-    return Experiment(data, title, paper, 0.0, epsilon, defense=name, settings=tuple(options.items()), **more)
+    return Experiment(
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.0,
+        epsilon=epsilon,
+        defense=name,
+        settings=tuple(options.items()),
+        **more,
+    )
 
 
 def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any) -> list[Experiment]:

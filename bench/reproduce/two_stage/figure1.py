@@ -42,7 +42,16 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
     code, kind = attack.endswith(RELEASED), attack.removesuffix(RELEASED)
     logged = LOGS[data].get(kind.removesuffix(", whole protocol"))
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
-    cell = Experiment(data, attack, paper, share, epsilon, "label-flip", source="authors' logs", decimals=4)
+    cell = Experiment(
+        data=data,
+        title=attack,
+        paper=paper,
+        byzantine=share,
+        epsilon=epsilon,
+        attack="label-flip",
+        source="authors' logs",
+        decimals=4,
+    )
     cell = replace(cell, settings=CODE) if code else replace(cell, remark=LOGGED_BY_CODE)
     if kind == "gaussian":
         return replace(cell, attack="gaussian")

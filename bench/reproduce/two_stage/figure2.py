@@ -17,7 +17,13 @@ LOGS: dict[str, dict[float, float | None]] = {
 
 EXPERIMENTS = [
     Experiment(
-        *(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),)),
+        data=data,
+        title=f"label flip, {form}",
+        paper=logged,
+        byzantine=0.9,
+        epsilon=epsilon,
+        attack="label-flip",
+        options=(("samples", samples),),
         settings=settings,
         source="authors' logs",
         remark="" if settings else LOGGED_BY_CODE,

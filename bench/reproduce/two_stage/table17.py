@@ -24,10 +24,10 @@ PAPER = {
 
 EXPERIMENTS = [
     Experiment(
-        data,
-        f"{attack}, auxiliary data from {foreign}{', variant=code' if code else ''}",
-        papers[data],
-        share,
+        data=data,
+        title=f"{attack}, auxiliary data from {foreign}{', variant=code' if code else ''}",
+        paper=papers[data],
+        byzantine=share,
         attack=attack,
         knows="omniscient" if attack == "optimized" else "own",
         settings=(("aux_dataset", foreign), *((("variant", "code"),) if code else ())),

@@ -32,29 +32,72 @@ def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
     """Two-stage under an attack."""
     paper = PAPER.get((name, share))
     if name == "alie" and share > 0.5:
-        return Experiment("fashion-mnist", f"two-stage, alie, z = {Z}", paper, share, 2.0, name, (("z", Z),), knows)
-    return Experiment("fashion-mnist", f"two-stage, {name}", paper, share, 2.0, name, (), knows)
+        return Experiment(
+            data="fashion-mnist",
+            title=f"two-stage, alie, z = {Z}",
+            paper=paper,
+            byzantine=share,
+            epsilon=2.0,
+            attack=name,
+            options=(("z", Z),),
+            knows=knows,
+        )
+    return Experiment(
+        data="fashion-mnist",
+        title=f"two-stage, {name}",
+        paper=paper,
+        byzantine=share,
+        epsilon=2.0,
+        attack=name,
+        options=(),
+        knows=knows,
+    )
 
 
 EXPERIMENTS = [
     *(attacked(name, knows, share) for name, knows in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
     *(
-        Experiment("fashion-mnist", f"dp-sgd+{rule}, {name}", None, share, 2.0, name, (), knows, f"dp-sgd+{rule}", DP)
+        Experiment(
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, {name}",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack=name,
+            options=(),
+            knows=knows,
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
+        )
         for rule in RULES
         for name, knows in ATTACKS
         for share in (0.2, 0.4)
     ),
     *(
         Experiment(
-            *("fashion-mnist", f"dp-sgd+{rule}, ipm, tuned", None, share, 2.0),
-            *("ipm", TUNED, "omniscient", f"dp-sgd+{rule}", DP),
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, ipm, tuned",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack="ipm",
+            options=TUNED,
+            knows="omniscient",
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
         )
         for rule in RULES
         for share in (0.2, 0.4)
     ),
     *(
         Experiment(
-            "fashion-mnist", f"dp-sgd+{rule}, nobody attacks", None, 0.2, 2.0, defense=f"dp-sgd+{rule}", settings=DP
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, nobody attacks",
+            paper=None,
+            byzantine=0.2,
+            epsilon=2.0,
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
         )
         for rule in RULES
     ),

@@ -11,6 +11,9 @@ SETTING = "test accuracy on MNIST at ε = 0.125 under Gaussian attackers, by the
 PAPER = {0.6: 0.86, 0.4: 0.86}
 """Byzantine share → accuracy."""
 
-EXPERIMENTS = [Experiment("mnist", "gaussian", paper, share, 0.125, "gaussian") for share, paper in PAPER.items()]
+EXPERIMENTS = [
+    Experiment(data="mnist", title="gaussian", paper=paper, byzantine=share, epsilon=0.125, attack="gaussian")
+    for share, paper in PAPER.items()
+]
 
 TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -25,8 +25,15 @@ PRINTED = [
     for epsilon, (alone, zero) in by_epsilon.items()
     for cell in (
         reference(data, "RA", alone, epsilon),
-        Experiment(data, "zero attackers", zero, 0.6, epsilon),
-        Experiment(data, "zero attackers, variant=code", zero, 0.6, epsilon, settings=(("variant", "code"),)),
+        Experiment(data=data, title="zero attackers", paper=zero, byzantine=0.6, epsilon=epsilon),
+        Experiment(
+            data=data,
+            title="zero attackers, variant=code",
+            paper=zero,
+            byzantine=0.6,
+            epsilon=epsilon,
+            settings=(("variant", "code"),),
+        ),
     )
 ]
 
@@ -42,7 +49,14 @@ TOWARDS_THE_CODE = [
     for epsilon, (alone, zero) in PAPER[data].items()
     for cell in (
         *(reference(data, title, alone, epsilon, model=options) for title, options in models.items()),
-        Experiment(data, "zero attackers, divisor=selected", zero, 0.6, epsilon, settings=(("divisor", "selected"),)),
+        Experiment(
+            data=data,
+            title="zero attackers, divisor=selected",
+            paper=zero,
+            byzantine=0.6,
+            epsilon=epsilon,
+            settings=(("divisor", "selected"),),
+        ),
     )
 ] + [
     reference("mnist", "RA, weights_seed=1234", alone, epsilon, model=(WEIGHTS,))

@@ -27,10 +27,30 @@ def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -
     options, settings = FORMS[form]
     title = f"label flip, {form}, TTBB {share:g}"
     if share == 0:
-        return Experiment(data, title, paper, 0.6, epsilon, "label-flip", options, "own", settings=settings)
+        return Experiment(
+            data=data,
+            title=title,
+            paper=paper,
+            byzantine=0.6,
+            epsilon=epsilon,
+            attack="label-flip",
+            options=options,
+            knows="own",
+            settings=settings,
+        )
     start = ("start", f"{share:g}")
     attack = "delayed+label-flip"
-    return Experiment(data, title, paper, 0.6, epsilon, attack, (*options, start), "omniscient", settings=settings)
+    return Experiment(
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.6,
+        epsilon=epsilon,
+        attack=attack,
+        options=(*options, start),
+        knows="omniscient",
+        settings=settings,
+    )
 
 
 EXPERIMENTS = [

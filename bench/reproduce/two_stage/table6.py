@@ -28,7 +28,16 @@ def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str =
     """One cell; `title` says what is not the paper's, `more` is what a cell has beside."""
     settings = (("gamma", f"{gamma:g}"), *more.pop("settings", ()))
     name = f"label flip, γ = {gamma:.0%}{title}"
-    return Experiment(data, name, paper, 0.5, epsilon, "label-flip", settings=settings, **more)
+    return Experiment(
+        data=data,
+        title=name,
+        paper=paper,
+        byzantine=0.5,
+        epsilon=epsilon,
+        attack="label-flip",
+        settings=settings,
+        **more,
+    )
 
 
 EACH = [

@@ -83,7 +83,12 @@ def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: flo
     """One cell of a table."""
     title = f"Table {table.number}, {table.attack}, γ = {gamma:.0%}"
     cell = Experiment(
-        *(data, title, paper, 0.5, epsilon, table.attack),
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.5,
+        epsilon=epsilon,
+        attack=table.attack,
         settings=(("gamma", f"{gamma:g}"),),
         partition=table.partition,
     )
