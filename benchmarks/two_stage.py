@@ -17,8 +17,9 @@ from side_by_side import machine
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 CASES = ((20, 0, 30.0), (50, 30, 60.0))
 """Clients, corrupted ones among them, and the seconds allowed."""

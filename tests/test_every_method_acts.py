@@ -26,9 +26,10 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import Record
+from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
 from fedarena.runs.engine import run_groups
 
 NAMES = {

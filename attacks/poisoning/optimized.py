@@ -7,7 +7,7 @@ against=eq10, the form of Xiang et al. (SIGMOD 2023, Eq. 8-10) against their fir
     so that the sum of all uploads is −λ Σ_B g_B; λ > 0 needs M > √B. When noise drowns the signal, the upload has
     the norm and the distribution of one honest upload. Another λ can be given, or tuned.
 
-against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `fedarena.attacks.poisoning.fang`.
+against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `helpers/fang.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fedarena.attacks.cards.optimized import Options
-from fedarena.attacks.poisoning import fang
-from fedarena.attacks.poisoning.honest_estimate import all_rows, honest_rows, needs_two, same
+from fedarena.attacks.poisoning.cards.optimized import Options
+from fedarena.attacks.poisoning.helpers import fang
+from fedarena.attacks.poisoning.helpers.honest_estimate import all_rows, honest_rows, needs_two, same
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -26,7 +26,7 @@ from fedarena.core.threat import NotApplicable
 
 
 class Optimized(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.optimized.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.optimized.Options`."""
 
     options: Options
     knowledge_levels = ("omniscient", "own")
@@ -63,7 +63,7 @@ class Optimized(Poisoning):
                     f"{math.sqrt(honest):.2f}: set lam, or tune=2 or more"
                 )
             return None
-        n, f = knowledge.task.participants, knowledge.task.expected
+        n, f = knowledge.task.participants, knowledge.task.assumed_corrupted_per_round
         if n < 2 * f + 3:
             return NotApplicable(f"Krum is not defined for {n} uploads of which {f} are expected to be corrupted")
         if knowledge.clients < 2 * knowledge.corrupted + 2:
@@ -80,7 +80,7 @@ class Optimized(Poisoning):
             factor = 1 / math.sqrt(len(known)) if lam is None else (1 + lam) / colluders
             return same(-factor * known.sum(0), view), memory
         if self.options.against == "krum":
-            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.expected)
+            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.assumed_corrupted_per_round)
             return view.own if found is None else same(found, view), memory
         if self.knowledge.knows == "own":
             sent = fang.against_trimmed_mean_partial(known, view.size, generator)

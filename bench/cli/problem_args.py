@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedarena.cli.common_args import add_data_dir
 from fedarena.core.card import Card
@@ -17,11 +17,11 @@ from fedarena.problem.defaults import DEFAULTS, read_integer, usual_problem
 from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
-    from fedarena.problem.problem import ProblemSpec
+    from fedarena.problem.spec import ProblemSpec
     from fedarena.reproduce.machine import Machine
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
-NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "belief")
+NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
 """What of a problem has a flag of its own."""
 SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
@@ -46,8 +46,11 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
         "corrupted client draws a shard of its own from the same data (default: shard)",
     )
     group.add_argument(
-        "--belief", metavar="N", help="how many corrupted clients the server expects (default: as many as there are)"
+        "--assumed-corrupted",
+        metavar="N",
+        help="how many corrupted clients the server assumes (default: as many as there are)",
     )
+    group.add_argument("--belief", dest="assumed_corrupted", help=argparse.SUPPRESS)  # the option's old name
     schedule = parse_options(Schedule, {}, "training")
     for name in SHORTHANDS:
         flag, default = f"--{name.replace('_', '-')}", getattr(schedule, name)
@@ -102,15 +105,11 @@ def read_problem(
     return usual_problem(said, settings, methods)
 
 
-def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A comma-separated list of allowed words; all of them when not given. Raises UserError."""
+def read_words(text: str | None) -> tuple[str, ...] | None:
+    """A comma-separated list, each word once; None when it is not given."""
     if text is None:
-        return allowed
-    words = tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip()))
-    for word in words or (text,):
-        if word not in allowed:
-            raise UserError(f"option '{name}' is '{word}', allowed: {', '.join(allowed)}")
-    return words
+        return None
+    return tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip())) or (text,)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:

@@ -82,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_table(args: argparse.Namespace) -> int:
     from fedarena.cli.output.reproduce import show
-    from fedarena.records.record import environment, prepare_folder
+    from fedarena.core.files import prepare_folder
+    from fedarena.records.environment import environment
 
     order = _read_order(args)
     prepare_folder(order.out)
@@ -170,7 +171,7 @@ def _suffix(only: str | None) -> str:
 
 def _prepare_markdown(file: str | None) -> None:
     """Make the folder of the page. Raises UserError where no page can be written."""
-    from fedarena.records.record import prepare_folder
+    from fedarena.core.files import prepare_folder
 
     if file:
         if Path(file).is_dir():
@@ -180,7 +181,7 @@ def _prepare_markdown(file: str | None) -> None:
 
 def _write_markdown(args: argparse.Namespace, order: _Order, result: Mapping[str, Any]) -> None:
     from fedarena.cli.output.reproduce_markdown import page
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     text = page(result, order.table.measured, order.table.compact, order.seeds, args.only)
     write_atomically(Path(args.markdown), text)
@@ -241,7 +242,7 @@ def _kept_text(kept: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
 
 def _write(order: _Order, result: dict[str, Any], done: Mapping[PartKey, MeasuredPart]) -> None:
     """Put what is done into the result, in the order in which it was asked for, and write it."""
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     parts = [done[key] for key in order.keys if key in done]
     result["rows"] = [{"seed": part.key.seed, **row} for part in parts for row in part.rows]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def run_all(args: argparse.Namespace) -> int:
     """Carry out the command; 1 where something that was measured went wrong."""
     from fedarena.cli.output.reproduce import show_all
-    from fedarena.records.record import prepare_folder
+    from fedarena.core.files import prepare_folder
     from fedarena.reproduce.page.gather import gather
 
     order = _read_order(args)
@@ -162,7 +162,7 @@ def publish(gathered: Gathered, folder: Path, only: str) -> Path:
     Raises:
         UserError: a folder that cannot be written.
     """
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
     from fedarena.reproduce.page import parts
     from fedarena.reproduce.page.page import page
     from fedarena.reproduce.page.picture import alt, draw, drawn

@@ -21,7 +21,7 @@ class Call:
 
     Attributes:
         weights: [n], N_c of the senders. No rule here uses them, since a corrupted sender may claim any number.
-        f: how many of the n the server expects to be corrupted; a belief, never the truth about a run.
+        f: how many of the n the server assumes to be corrupted. The true number may differ.
         memory: what the rule returned after its last round; {} at first.
         rng: the rule's randomness of this round.
         reference: [d], the upload that the server's own auxiliary data give, computed when called; for rules
@@ -132,6 +132,6 @@ def require(holds: bool, rule: str, n: int, f: int, needs: str) -> None:
     """Raise UserError unless a rule's condition on n and f holds."""
     if not holds:
         raise UserError(
-            f"aggregator {rule}: {plural(n, 'upload')} a round of which {f} are expected to be corrupted, allowed: "
-            f"{needs} (see --clients, --belief, --participation)"
+            f"aggregator {rule}: {plural(n, 'upload')} a round of which {f} are assumed to be corrupted, allowed: "
+            f"{needs} (see --clients, --assumed-corrupted, --participation)"
         )

@@ -104,7 +104,7 @@ class Defense(ABC):
     `client` is written for ONE client as a pure function of tensors. The harness runs it for all
     clients, an attacker differentiates it with respect to a candidate batch, and a test holds every
     faster form to it. A defense never sees data other than through `client`, and never learns which
-    clients are corrupted. `fedarena.defenses.fedavg` is the smallest complete example.
+    clients are corrupted. `fedarena.defenses.fedavg.protocol` is the smallest complete example.
     """
 
     def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
@@ -113,7 +113,7 @@ class Defense(ABC):
         self.rule = rule
         self.secure: SecureSum | None = None
         if rule is not None:
-            rule.check(task.participants, task.expected)
+            rule.check(task.participants, task.assumed_corrupted_per_round)
 
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads and nothing else, so that it may be summed securely."""
@@ -162,7 +162,7 @@ class Defense(ABC):
     def why_not_mean(self) -> str:
         """Why a client that attacks the others' mean has nothing to start from; empty where the server takes a mean, as
         most rules do that expect nobody to be corrupted, be it of one upload."""
-        n, f = self.task.participants, self.task.expected
+        n, f = self.task.participants, self.task.assumed_corrupted_per_round
         if self.rule is None or self.picks or self.rule.averages(n, f):
             return ""
         return (
@@ -173,7 +173,7 @@ class Defense(ABC):
     @property
     def picks(self) -> bool:
         """Whether the server steps by one of the uploads, whole."""
-        return self.rule is not None and self.rule.picks(self.task.participants, self.task.expected)
+        return self.rule is not None and self.rule.picks(self.task.participants, self.task.assumed_corrupted_per_round)
 
     @property
     def mean_weights(self) -> tuple[int, ...]:
@@ -226,7 +226,7 @@ class Defense(ABC):
         if self.rule is None:
             return Direction(weighted_mean(ups, cohort.weights), verdict={"used": cohort.weights})
         reference = partial(self._reference, state, sent) if self.rule.auxiliary else None
-        call = Call(cohort.weights, self.task.expected, state.extra, rng, reference)
+        call = Call(cohort.weights, self.task.assumed_corrupted_per_round, state.extra, rng, reference)
         done = self.rule(rows(ups), call)
         verdict = {} if done.weight is None else {"used": done.weight}
         return Direction(shaped(done.vector, row(ups, 0)), done.memory, verdict)

@@ -42,9 +42,12 @@ class Card:
         facts: any further lines (who sees what, shapes, licences), as (label, text).
         form: of attacks: `adaptive` when it has read the defense's paper, `paper` otherwise; `both` for those
             that are run in either form.
-        usual: the problem that it is run on when nothing else is said, as (flag or schedule option, value): of
-            attacks, of protocols that need such a one, and of data sets that do. Later ones of these come first.
-        aliases: what else the field calls it, lower case with hyphens: whoever asks for one is told the name.
+        usual: the problem that it is run on when nothing else is given, as (flag or schedule option, value). Attacks,
+            protocols that need a certain problem, and data sets declare it; a later one of these replaces an earlier.
+        aliases: other names in use, lower case with hyphens. Who asks for one of them is shown the name.
+        guarantees: of defenses, how the numbers of `Defense.guarantees` are printed, as (name, text before the value).
+        verdicts: of defenses, how the protocol's own values of uploads are printed (`State.verdict`), as (name, text).
+            Each value is 1 for an upload that the text applies to and 0 for another.
 
     Raises:
         ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.
@@ -67,6 +70,8 @@ class Card:
     form: Literal["both", "paper", "adaptive"] = "both"
     usual: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
+    guarantees: tuple[tuple[str, str], ...] = ()
+    verdicts: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -1,7 +1,7 @@
-"""The corrupted clients at work: what they are handed, and what of theirs reaches the server.
+"""The corrupted clients at work: what they are given, and what the server gets from them.
 
-The harness re-imposes the threat's limits here: a corrupted client gets copies of what its knowledge allows,
-what it sends must have the shape of an upload, and counts as zeros where it is not finite.
+The harness enforces the limits of the threat here. A corrupted client gets copies of what its knowledge allows. What it
+sends must have the shape of an upload, and an upload with a value that is not finite counts as zeros.
 """
 
 from __future__ import annotations
@@ -19,6 +19,28 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem
+
+
+class NoAdversary:
+    """The stand-in for an adversary where all clients follow the protocol."""
+
+    corrupted: frozenset[int] = frozenset()
+
+    def batch(self, client: int, batch: Batch, t: int) -> Batch:
+        """The batch as it is."""
+        return batch
+
+    def computes(self, client: int) -> bool:
+        """Every client computes."""
+        return True
+
+    def uploads(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors) -> Tensors:
+        """The uploads as they are."""
+        return computed
+
+    def culminates(self, t: int) -> bool:
+        """There is no attack that culminates."""
+        return False
 
 
 @dataclass
@@ -45,48 +67,77 @@ class Adversary:
         """Whether a client runs the protocol's step at all."""
         return client not in self.corrupted or self.attack.follows or not self.attack.sends
 
+    def culminates(self, t: int) -> bool:
+        """Whether a harmful phase of the attack ends with this round."""
+        return self.attack.culminates(t)
+
     def uploads(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors) -> Tensors:
         """All uploads of the round, in the order of `clients`.
 
+        Integers in an upload say how it is to be read (a seed, a count). They stay as the protocol has them; a client
+        that computed nothing takes those of another.
+
         Args:
-            computed: the protocol's uploads, stacked over the clients that `computes` says.
+            computed: the protocol's uploads, stacked over the clients for which `computes` is true.
 
         Raises:
-            ValueError: an attack that sends what is no upload.
+            ValueError: the attack sends what is no upload.
         """
-        bad = [i for i, c in enumerate(clients) if c in self.corrupted]
-        if not bad or not self.attack.sends:
+        places = self._places(clients)
+        if not places.corrupted or not self.attack.sends:
             return computed
-        whole = {name: t for name, t in computed.items() if not t.is_floating_point()}
-        computed = {name: t for name, t in computed.items() if t.is_floating_point()}
-        good = [i for i, c in enumerate(clients) if c not in self.corrupted]
-        place = {i: row for row, i in enumerate(i for i, c in enumerate(clients) if self.computes(c))}
-        own = _rows(computed, [place[i] for i in bad]) if self.attack.follows else {}
-        honest = _rows(computed, [place[i] for i in good])
-        knows = self.attack.knowledge.knows == "omniscient"
-        visibility = RoundView(
+        integers = {name: x for name, x in computed.items() if not x.is_floating_point()}
+        floats = {name: x for name, x in computed.items() if x.is_floating_point()}
+        honest = _rows(floats, [places.row[i] for i in places.honest])
+        view = self._view(t, clients, down, floats, honest)
+        sent, self.memory = self.attack.craft(view, self.memory, self.rng.child("craft", t))
+        _check(sent, honest, view.size)
+        sent = without_infinities(sent)
+        order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
+        uploads = {name: torch.cat([x, sent[name].to(x)])[order.to(x.device)] for name, x in honest.items()}
+        rows = torch.tensor([places.row.get(i, 0) for i in range(len(clients))])
+        return uploads | {name: x[rows.to(x.device)] for name, x in integers.items()}
+
+    def _places(self, clients: Sequence[int]) -> _Places:
+        computing = [i for i, client in enumerate(clients) if self.computes(client)]
+        return _Places(
+            honest=[i for i, client in enumerate(clients) if client not in self.corrupted],
+            corrupted=[i for i, client in enumerate(clients) if client in self.corrupted],
+            row={i: row for row, i in enumerate(computing)},
+        )
+
+    def _view(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors, honest: Tensors) -> RoundView:
+        """What the attack's knowledge allows it to see, as copies."""
+        places, omniscient = self._places(clients), self.attack.knowledge.knows == "omniscient"
+        own = [places.row[i] for i in places.corrupted] if self.attack.follows else []
+        return RoundView(
             round=t,
             participants=len(clients),
-            size=len(bad),
+            size=len(places.corrupted),
             down={name: x.clone() for name, x in down.items()},
-            own=own,
-            honest={name: x.clone() for name, x in honest.items()} if knows else {},
-            honest_clients=tuple(clients[i] for i in good) if knows else (),
-            clients=tuple(clients[i] for i in bad),
+            own=_rows(computed, own) if self.attack.follows else {},
+            honest={name: x.clone() for name, x in honest.items()} if omniscient else {},
+            honest_clients=tuple(clients[i] for i in places.honest) if omniscient else (),
+            clients=tuple(clients[i] for i in places.corrupted),
         )
-        sent, self.memory = self.attack.craft(visibility, self.memory, self.rng.child("craft", t))
-        _check(sent, honest, len(bad))
-        sent = refused(sent)
-        order = torch.argsort(torch.tensor([*good, *bad]))
-        done = {name: torch.cat([x, sent[name].to(x)])[order.to(x.device)] for name, x in honest.items()}
-        # Integers say how an upload is to be read (a seed, a count), and stay as the protocol has them; a client that
-        # computed nothing takes another one's.
-        rows_of = torch.tensor([place.get(i, 0) for i in range(len(clients))])
-        return done | {name: t[rows_of.to(t.device)] for name, t in whole.items()}
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Positions among a round's participants.
+
+    Attributes:
+        honest, corrupted: positions of these clients.
+        row: position → row in the computed uploads, for clients that compute.
+    """
+
+    honest: list[int]
+    corrupted: list[int]
+    row: dict[int, int]
 
 
 def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
-    """Why an attack cannot start on its ground, if so; `tuned` once it has chosen what its options leave to it."""
+    """Why an attack cannot start, if so; `tuned`: it has already chosen what its options leave open."""
     if attack.knowledge.knows == "omniscient" and attack.knowledge.defense.secure is not None:
         return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
     if (reason := attack.applies()) is not None:
@@ -98,7 +149,7 @@ def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
 
 
 def require_corrupted(corrupted: int, attack: str) -> None:
-    """Raise UserError when there is nobody to carry out a poisoning attack."""
+    """Raise UserError where no client is corrupted, so that none can carry out a poisoning attack."""
     if not corrupted:
         raise UserError(f"option 'corrupted' is 0, but {attack} needs corrupted clients: at least 1")
 
@@ -108,7 +159,15 @@ def knowledge_of(problem: Problem, defense: Defense, knows: Knowledge) -> Attack
     index = torch.cat([problem.shards[c] for c in problem.corrupted])
     data = Samples(problem.x[index].clone(), problem.y[index].clone(), problem.scale)
     init = {name: t.clone() for name, t in problem.init.items()}
-    return AttackerKnowledge(problem.task, defense, len(problem.shards), len(problem.corrupted), data, knows, init)
+    return AttackerKnowledge(
+        task=problem.task,
+        defense=defense,
+        clients=len(problem.shards),
+        corrupted=len(problem.corrupted),
+        data=data,
+        knows=knows,
+        init=init,
+    )
 
 
 def _rows(tensors: Tensors, index: list[int]) -> Tensors:
@@ -122,7 +181,7 @@ def _check(sent: Tensors, honest: Tensors, size: int) -> None:
         raise ValueError(f"the attack sent {got}, an upload of {size} clients is {expected}")
 
 
-def refused(sent: Tensors) -> Tensors:
-    """Uploads with a value that is not finite become zeros: any server refuses them."""
+def without_infinities(sent: Tensors) -> Tensors:
+    """Replace uploads with a value that is not finite by zeros, since any server refuses them."""
     good = torch.stack([torch.isfinite(t).flatten(1).all(1) for t in sent.values()]).all(0)
     return {name: torch.where(good.view(-1, *[1] * (t.dim() - 1)), t, 0.0) for name, t in sent.items()}

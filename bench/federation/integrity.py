@@ -14,7 +14,7 @@ from fedarena.core.tensors import Tensors
 
 if TYPE_CHECKING:
     from fedarena.contracts.poisoning import Poisoning
-    from fedarena.federation.rounds import Verdict
+    from fedarena.federation.one_round import Verdict
     from fedarena.problem.problem import Problem
 
 Curve = Sequence[Sequence[Any]]

@@ -1,25 +1,19 @@
-"""The loop over rounds around a defense's pure functions."""
+"""The loop over the rounds of a federation."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 
-import torch
-
-from fedarena.contracts.defense import Cohort, Defense, State
-from fedarena.contracts.secure_sum import TooFewSurvivors, TooLarge
-from fedarena.contracts.transcript import Round, weights
-from fedarena.core.errors import UserError
+from fedarena.contracts.defense import Defense, State
+from fedarena.contracts.secure_sum import TooLarge
+from fedarena.contracts.transcript import Round
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, finite, nbytes, to
-from fedarena.federation.adversary import Adversary
-from fedarena.federation.client_memory import client_peak
-from fedarena.federation.secure_aggregation import sum_up
-from fedarena.problem.batch import Batch
+from fedarena.core.tensors import Tensors, finite
+from fedarena.federation.adversary import Adversary, NoAdversary
+from fedarena.federation.client_memory import PeakMemory
+from fedarena.federation.one_round import Draw, Federation, RoundResult, Verdict, play
 from fedarena.problem.problem import Problem
 
 
@@ -30,14 +24,6 @@ class Point:
     rounds: int
     accuracy: float
     loss: float
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the server made of each upload of a round: values by name, in the order of `clients`."""
-
-    clients: tuple[int, ...]
-    values: dict[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +70,40 @@ class Run:
         return self.curve[-1].accuracy
 
 
-def sample_clients(problem: Problem, rng: Rng) -> tuple[int, ...]:
-    """⌈c·C⌋ (at least one) clients, uniformly without replacement, in ascending order."""
-    total, count = len(problem.shards), problem.task.participants
-    return tuple(sorted(torch.randperm(total, generator=rng.torch())[:count].tolist()))
+@dataclass
+class Totals:
+    """What adds up over the rounds of a run.
+
+    Attributes:
+        transcripts, verdicts, diagnostics: of the rounds that have them, in order.
+        seconds: of each round.
+        bytes_up, bytes_down: of all participants together. participants: the sum over rounds.
+        failed: rounds that failed.
+    """
+
+    transcripts: list[Round] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    diagnostics: list[Tensors] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    bytes_up: float = 0.0
+    bytes_down: float = 0.0
+    participants: int = 0
+    failed: int = 0
+
+    def add(self, result: RoundResult) -> None:
+        """Count one more round."""
+        self.bytes_up += result.bytes_up
+        self.bytes_down += result.bytes_down
+        self.participants += result.participants
+        self.seconds.append(result.seconds)
+        if result.failed:
+            self.failed += 1
+        else:
+            self.diagnostics.append(result.diagnostics)
+        if result.verdict is not None:
+            self.verdicts.append(result.verdict)
+        if result.transcript is not None:
+            self.transcripts.append(result.transcript)
 
 
 def run(
@@ -98,160 +114,90 @@ def run(
     progress: Callable[[float], None] = lambda share: None,
     stop: Callable[[Point], bool] = lambda point: False,
     adversary: Adversary | None = None,
-    draw: Callable[[int, int], Batch | None] = lambda t, client: None,
+    draw: Draw = lambda t, client: None,
 ) -> Run:
     """Train for the scheduled rounds.
 
     Args:
-        adversary: the corrupted clients; None: everybody follows the protocol.
         watch: rounds to write down in full.
-        progress: told the share of rounds done.
-        draw: what a client works on in a round, where an experiment says so; None: it draws as the problem says.
+        progress: called with the share of rounds that are done.
         stop: ends the training early after an evaluation (for "rounds until a target").
+        adversary: the corrupted clients; None: all clients follow the protocol.
+        draw: prescribes the batches of an experiment; by default clients draw as the problem says.
     """
-    schedule, sizes = problem.task.schedule, problem.task.sizes
+    schedule = problem.task.schedule
+    clients, peak = adversary or NoAdversary(), PeakMemory(schedule.client_memory)
+    federation = Federation(defense=defense, problem=problem, rng=rng, adversary=clients, draw=draw, peak=peak)
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
-    memories: dict[int, Tensors] = {}
     curve: list[Point] = []
-    written: list[Round] = []
-    verdicts: list[Verdict] = []
-    told: list[Tensors] = []
-    up = down = 0.0
-    took: list[float] = []
-    # What clients were handed, by name, in steps whose memory is known: what they keep may grow for some rounds.
-    measured: set[tuple[frozenset[str], frozenset[str]]] = set()
-    sent_to, peak, failed, diverged_at, why = 0, 0, 0, None, ""
-
-    def clock() -> float:
-        if problem.device.type == "cpu":
-            return time.process_time()
-        torch.cuda.synchronize(problem.device)
-        return time.perf_counter()
+    totals, diverged_at, why = Totals(), None, ""
 
     def evaluate(state: State) -> Point:
         curve.append(Point(state.round, *problem.evaluate(defense.deployed(state))))
         return curve[-1]
 
     for t in range(schedule.rounds):
-        clients = sample_clients(problem, rng.child("sample", t))
-        usual = partial(_usual, problem, rng, defense.sampling == "poisson")
-        batches = [usual(t, c) if (said := draw(t, c)) is None else said for c in clients]
-        if adversary is not None:
-            batches = [adversary.batch(c, batch, t) for c, batch in zip(clients, batches, strict=True)]
-        noises = [to(defense.draw(rng.child("noise", t, c)), problem.device) for c in clients]
-        began = clock()
-        sent = defense.broadcast(state, rng.child("broadcast", t))
-        broadcast = clock() - began
-        kept = memories.get(clients[0], {})
-        if (handed := (frozenset(sent.down), frozenset(kept))) not in measured:
-            measured.add(handed)
-            needed = client_peak(defense, sent.down, batches[0], kept, noises[0])
-            _fits(schedule.client_memory, needed)
-            peak = max(peak, needed)
-        began = clock()
-        work = [i for i, c in enumerate(clients) if adversary is None or adversary.computes(c)]
-        work = work or list(range(len(clients)))  # somebody's upload must show what an upload looks like
-        given = [(batches[i], memories.get(clients[i], {}), noises[i]) for i in work]
-        ups, after = defense.clients(sent.down, *map(list, zip(*given, strict=True)))
-        memories.update(zip((clients[i] for i in work), after, strict=True))
-        if adversary is not None:
-            ups = adversary.uploads(t, clients, sent.down, ups)
-        cohort, received = Cohort(clients, weights(sizes, clients).to(problem.device)), ups
         try:
-            corrupted = frozenset() if adversary is None else adversary.corrupted
-            secure = defense.secure
-            summed = None if secure is None else sum_up(secure, ups, cohort, rng.child("secure", t), corrupted)
-        except TooFewSurvivors as lost:
-            failed += 1
-            up, down = up + lost.bytes_up, down + nbytes(sent.down) * len(clients) + lost.bytes_down
-            sent_to += len(clients)
-            took.append(broadcast + clock() - began)
-            state = defense.skipped(state)
+            result = play(federation, state, t, write=t in watch)
         except TooLarge as error:
-            if t == 0:  # nothing has diverged yet: the bound does not fit
+            if t == 0:  # no run has diverged before its first step: the bound is too small
                 raise
             diverged_at, why = t, f"in round {t} an upload was beyond what can be summed: {error}"
             break
-        else:
-            if summed is not None:
-                received, cohort = summed.received()
-            new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
-            took.append(broadcast + clock() - began)
-            told.append({**new.verdict, **defense.diagnostics(sent, given[0][0], given[0][2], ups)})
-            if new.verdict and summed is None:
-                values = {name: tuple(v.double().tolist()) for name, v in new.verdict.items()}
-                verdicts.append(Verdict(clients, values))
-            up += defense.sent_bytes(ups) if summed is None else summed.bytes_up
-            down += nbytes(sent.down) * len(clients) + (0 if summed is None else summed.bytes_down)
-            sent_to += len(clients)
-            if t in watch:
-                written.append(
-                    Round(
-                        *(t, clients, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)),
-                        None if summed is None else summed.wire,
-                        None if summed is None else summed.mean,
-                        _picked(defense, clients, new.verdict) if summed is None else summed.clients,
-                    )
-                )
-            state = new
+        totals.add(result)
+        state = result.state
         progress((t + 1) / schedule.rounds)
         if not finite(state.params):
             diverged_at, why = t, f"a parameter was not finite in round {t}"
             break
-        if _due(schedule.eval_every, t, adversary) and stop(evaluate(state)):
+        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or clients.culminates(t))
+        if due and stop(evaluate(state)):
             break
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
-    return Run(
-        defense.deployed(state),
-        tuple(curve),
-        tuple(written),
-        up / max(1, sent_to),
-        down / max(1, sent_to),
-        len(took) * median(took) if took else 0.0,
-        peak,
-        diverged_at,
-        tuple(verdicts),
-        failed,
-        (*defense.warnings(told), *_stopped(diverged_at, state.round, schedule.rounds)),
-        why,
-        defense.release(state, rng.child("release")),
-    )
-
-
-def _due(every: int, t: int, adversary: Adversary | None) -> bool:
-    """Whether the model is to be looked at after round t: every so often (0: never), and where an attack culminates."""
-    return every > 0 and ((t + 1) % every == 0 or (adversary is not None and adversary.attack.culminates(t)))
-
-
-def _picked(defense: Defense, clients: tuple[int, ...], verdict: Tensors) -> tuple[int, ...]:
-    """Whose upload the server steps by; () where it does not step by a single one."""
-    return (clients[int(verdict["used"].argmax())],) if defense.picks else ()
-
-
-def _usual(problem: Problem, rng: Rng, poisson: bool, t: int, client: int) -> Batch:
-    """What a client works on in a round."""
-    return problem.batch(client, rng.child("batch", t, client), poisson)
-
-
-def _stopped(diverged_at: int | None, done: int, rounds: int) -> tuple[str, ...]:
-    """A mark for a run that diverged: its numbers are those of fewer rounds than another's."""
-    if diverged_at is None:
-        return ()
-    return (f"the run stopped in round {diverged_at}: its numbers are those of {done} of {rounds} rounds",)
-
-
-def _fits(limit: float | None, needed: int) -> None:
-    """Hold a client's step to its memory: what came down, what it kept, its batch, and the peak of what it makes of
-    them."""
-    if limit is not None and needed > limit * 1e6:
-        raise UserError(
-            f"option 'client-memory' is {limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with this "
-            "defense, model and batch"
-        )
+    return _finished(federation, state, tuple(curve), totals, diverged_at, why)
 
 
 def untrained(problem: Problem) -> Run:
-    """No round at all: the run of an attack that cannot start."""
-    point = Point(0, *problem.evaluate(problem.init))
-    return Run(problem.init, (point,), (), 0.0, 0.0, 0.0, 0, None)
+    """A run without any round, for an attack that cannot start."""
+    return Run(
+        params=problem.init,
+        curve=(Point(0, *problem.evaluate(problem.init)),),
+        rounds=(),
+        bytes_up=0.0,
+        bytes_down=0.0,
+        seconds=0.0,
+        peak_bytes=0,
+        diverged_at=None,
+    )
+
+
+def _finished(
+    federation: Federation,
+    state: State,
+    curve: tuple[Point, ...],
+    totals: Totals,
+    diverged_at: int | None,
+    why: str,
+) -> Run:
+    defense, participants = federation.defense, max(1, totals.participants)
+    warnings = defense.warnings(totals.diagnostics)
+    if diverged_at is not None:  # its numbers are those of fewer rounds than another run's
+        rounds = federation.problem.task.schedule.rounds
+        text = f"the run stopped in round {diverged_at}: its numbers are those of {state.round} of {rounds} rounds"
+        warnings = (*warnings, text)
+    return Run(
+        params=defense.deployed(state),
+        curve=curve,
+        rounds=tuple(totals.transcripts),
+        bytes_up=totals.bytes_up / participants,
+        bytes_down=totals.bytes_down / participants,
+        seconds=len(totals.seconds) * median(totals.seconds) if totals.seconds else 0.0,
+        peak_bytes=federation.peak.bytes,
+        diverged_at=diverged_at,
+        verdicts=tuple(totals.verdicts),
+        failed=totals.failed,
+        warnings=warnings,
+        why=why,
+        release=defense.release(state, federation.rng.child("release")),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Dataset
 from fedarena.problem.batch import Auxiliary, Batch
-
-if TYPE_CHECKING:
-    from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 
 Index = npt.NDArray[np.int64]
 

@@ -9,94 +9,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core import registry
-from fedarena.core.card import Card
 from fedarena.core.device import find_device
 from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
-from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, to
 from fedarena.core.threat import Threat
-from fedarena.datasets.dataset import Provenance
+from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.models.architecture import Architecture
 from fedarena.problem.batch import Auxiliary, Batch
-from fedarena.problem.data_split import choose_corrupted, divide, hold
+from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
-from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
 
-CORRUPTED_DATA = ("shard", "resampled")
-
-NO_ROOM = (
+LACK_OF_MEMORY = (
     "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"
     "not enough memory",  # on a CPU of Windows
     "out of memory",  # on a GPU
     "Storage size calculation overflowed",  # more bytes than can be counted
     "Overflow when unpacking long",  # a width beyond 64 bits
 )
-"""By which PyTorch's errors are known that mean a tensor is too large; it has no class for them on a CPU."""
-
-
-@dataclass(frozen=True)
-class ProblemSpec:
-    """What a problem is made from; everything here is part of a record's key.
-
-    Attributes:
-        dataset, model, partition: registry names.
-        clients: number of clients, corrupted ones included.
-        model_options, partition_options: options objects of the model's and the partition's card.
-        schedule: the training schedule.
-        corrupted: how many of the clients are corrupted when the federation is attacked.
-        corrupted_data: where their data come from. `shard`: the training set is shared out among all clients.
-            `resampled`: it is shared out among the honest ones only, and each corrupted client holds a shard of
-            another division of the same set, so that honest data do not shrink as the corrupted grow in number.
-        belief: how many corrupted clients the server expects; None: as many as there are, or where none are
-            announced a fifth of all.
-    """
-
-    dataset: str
-    model: str
-    partition: str
-    clients: int
-    model_options: Any = field(default_factory=NoOptions)
-    partition_options: Any = field(default_factory=NoOptions)
-    schedule: Schedule = field(default_factory=Schedule)
-    corrupted: int = 0
-    corrupted_data: str = "shard"
-    belief: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raises UserError for numbers that cannot be."""
-        if not 0 <= self.corrupted < self.clients:
-            raise UserError(
-                f"option 'corrupted' is {self.corrupted}, allowed: 0 to {self.clients - 1}, for one of "
-                f"{self.clients} clients at least is honest"
-            )
-        if self.belief is not None and not 0 <= self.belief < self.clients:
-            raise UserError(f"option 'belief' is {self.belief}, allowed: 0 to {self.clients - 1}")
-        if self.corrupted_data not in CORRUPTED_DATA:
-            raise UserError(f"option 'corrupted-data' is {self.corrupted_data!r}, allowed: {', '.join(CORRUPTED_DATA)}")
-
-    @property
-    def expected(self) -> int:
-        """How many corrupted clients the server expects."""
-        return self.belief if self.belief is not None else self.corrupted or self.clients // 5
-
-    def cards(self) -> dict[str, Card]:
-        """The cards of its parts."""
-        kinds = {"dataset": self.dataset, "model": self.model, "partition": self.partition}
-        return {kind: registry.find(kind, name) for kind, name in kinds.items()}  # type: ignore[arg-type]
-
-    def options(self) -> dict[str, dict[str, Any]]:
-        """All options, resolved, by group."""
-        return {
-            "model": asdict(self.model_options),
-            "partition": asdict(self.partition_options),
-            "training": asdict(self.schedule),
-        }
+"""Texts of PyTorch's errors for a tensor that is too large; PyTorch has no class for them on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +52,9 @@ class Problem:
         device: where computation runs.
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
-        warnings: what must stand beside every number of a run with this model.
-        attributes: what else is known of samples, by name: of those for training and of those held out, int8, 1 has
-            it, 0 has it not, −1 unknown.
+        warnings: texts that must stand beside every number of a run with this model.
+        attributes: further facts about samples, by name: (of the training samples, of the held-out samples), int8.
+            1: the sample has the attribute, 0: it does not, −1: unknown.
         dataset: the data set's registry name, for messages.
     """
 
@@ -197,8 +135,8 @@ def build(
 ) -> Problem:
     """Load the data, split it, and initialise the model.
 
-    The partition, who is corrupted and the initial parameters depend on the seed only, so that every defense
-    starts from the same ones. A server's samples are taken out of the clients' shards.
+    The partition, the choice of corrupted clients and the initial parameters depend on the seed only, so that every
+    defense starts from the same ones. The server's samples are taken out of the clients' shards.
 
     Args:
         auxiliary: the samples that the server must hold (`fedarena.federation.compose.auxiliary`).
@@ -207,53 +145,79 @@ def build(
         UserError: data that is missing or damaged, a batch larger than a shard, a model that does not fit.
     """
     cards = spec.cards()
-    data = cards["dataset"].load()(data_dir)
-    rng = Rng(seed)
-    shape, place = tuple(data.x_train.shape[1:]), find_device(device)
+    data: Dataset = cards["dataset"].load()(data_dir)
+    rng, place = Rng(seed), find_device(device)
     held, taken = hold(data, auxiliary, rng.child("auxiliary"), data_dir)
     corrupted = choose_corrupted(spec, rng.child("corrupted"))
-    shards = [s[~np.isin(s, taken)] for s in divide(data, spec, corrupted, rng)]
-    if not all(len(s) for s in shards):
-        raise UserError("the server's auxiliary samples leave a client without data: use fewer clients or samples")
-    sizes = tuple(len(s) for s in shards)
-    spec.schedule.check(sizes)
-    architecture = cards["model"].load()(spec.model_options)
-    with _fitting(spec):
-        module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs).to(place)
-        init = to(architecture.init(module, rng.child("init").torch()), place)
-    task = Task(module, shape, data.n_classes, sizes, spec.schedule, spec.expected)
+    shards = _shards(data, spec, corrupted, taken, rng)
+    architecture: Architecture = cards["model"].load()(spec.model_options)
+    task, init = _model(architecture, data, spec, tuple(len(s) for s in shards), place, rng.child("init"))
+
+    def on_device(array: npt.NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(place)
+
     return Problem(
         task=task,
-        x=torch.from_numpy(data.x_train).to(place),
-        y=torch.from_numpy(data.y_train).to(place),
-        x_test=torch.from_numpy(data.x_test).to(place),
-        y_test=torch.from_numpy(data.y_test).to(place),
+        x=on_device(data.x_train),
+        y=on_device(data.y_train),
+        x_test=on_device(data.x_test),
+        y_test=on_device(data.y_test),
         scale=data.scale,
-        shards=tuple(torch.from_numpy(s).to(place) for s in shards),
+        shards=tuple(on_device(s) for s in shards),
         init=init,
         provenance=data.provenance,
         device=place,
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
         warnings=architecture.warnings,
-        attributes={
-            name: (torch.from_numpy(train).to(place), torch.from_numpy(held).to(place))
-            for name, (train, held) in data.attributes.items()
-        },
+        attributes={name: (on_device(train), on_device(test)) for name, (train, test) in data.attributes.items()},
         dataset=spec.dataset,
     )
 
 
+def _shards(data: Dataset, spec: ProblemSpec, corrupted: tuple[int, ...], taken: Index, rng: Rng) -> list[Index]:
+    """Each client's training samples without those that the server has `taken`. Raises UserError."""
+    shards = [s[~np.isin(s, taken)] for s in divide(data, spec, corrupted, rng)]
+    if not all(len(s) for s in shards):
+        raise UserError("the server's auxiliary samples leave a client without data: use fewer clients or samples")
+    spec.schedule.check(tuple(len(s) for s in shards))
+    return shards
+
+
+def _model(
+    architecture: Architecture,
+    data: Dataset,
+    spec: ProblemSpec,
+    sizes: tuple[int, ...],
+    device: torch.device,
+    rng: Rng,
+) -> tuple[Task, Tensors]:
+    """The public facts with the model, and its initial parameters. Raises UserError for a model that does not fit."""
+    shape = tuple(data.x_train.shape[1:])
+    with _explained_lack_of_memory(spec):
+        module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs).to(device)
+        init = to(architecture.init(module, rng.torch()), device)
+    task = Task(
+        model=module,
+        input_shape=shape,
+        n_classes=data.n_classes,
+        sizes=sizes,
+        schedule=spec.schedule,
+        assumed_corrupted=spec.assumed_corrupted_or_default,
+    )
+    return task, init
+
+
 @contextmanager
-def _fitting(spec: ProblemSpec) -> Iterator[None]:
-    """Tell of a model that is too large for the machine by the options that made it so. Raises UserError."""
+def _explained_lack_of_memory(spec: ProblemSpec) -> Iterator[None]:
+    """Replace PyTorch's error by one that names the model and its options. Raises UserError."""
     try:
         yield
     except (MemoryError, RuntimeError, TypeError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in NO_ROOM):
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in LACK_OF_MEMORY):
             raise
-        usual, said = asdict(type(spec.model_options)()), asdict(spec.model_options)
-        given = ", ".join(f"{name}={to_text(value)}" for name, value in said.items() if value != usual[name])
+        usual, chosen = asdict(type(spec.model_options)()), asdict(spec.model_options)
+        given = ", ".join(f"{name}={to_text(value)}" for name, value in chosen.items() if value != usual[name])
         raise UserError(
             f"option 'model' is {spec.model}{f' with {given}' if given else ''}, which does not fit in memory: "
             "use a smaller model"

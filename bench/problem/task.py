@@ -26,7 +26,7 @@ class Task:
         n_classes: number of classes; 0: the labels are numbers.
         sizes: N_c, samples held by each client (public: they weight the average).
         schedule: rounds, batch size, optimisers.
-        belief: how many of the clients the server expects to be corrupted. Not the truth about a run.
+        assumed_corrupted: how many of all clients the server assumes to be corrupted. The true number may differ.
     """
 
     model: nn.Module
@@ -34,7 +34,7 @@ class Task:
     n_classes: int
     sizes: tuple[int, ...]
     schedule: Schedule
-    belief: int = 0
+    assumed_corrupted: int = 0
 
     @property
     def participants(self) -> int:
@@ -42,9 +42,9 @@ class Task:
         return max(1, round(self.schedule.participation * len(self.sizes)))
 
     @property
-    def expected(self) -> int:
-        """f, how many corrupted ones the server expects among a round's participants: ⌈belief·n_t/C⌉."""
-        return -(-self.belief * self.participants // len(self.sizes))
+    def assumed_corrupted_per_round(self) -> int:
+        """f, how many of a round's n_t participants the server assumes to be corrupted: ⌈assumed_corrupted·n_t/C⌉."""
+        return -(-self.assumed_corrupted * self.participants // len(self.sizes))
 
     @property
     def criterion(self) -> Criterion:

@@ -31,15 +31,16 @@ def select(totals: Tensor, k: int, rng: Rng) -> Tensor:
     return chosen
 
 
-def size(n: int, clients: int, belief: int, gamma: float | None, whole: bool) -> int:
+def size(n: int, clients: int, assumed_corrupted: int, gamma: float | None, whole: bool) -> int:
     """k of n uploads: ⌈γn⌉, or ⌊γn⌋ where `whole`, at least one.
 
     Args:
-        clients, belief: how many there are, and how many are expected to be corrupted: γ = 1 − belief/clients
+        clients, assumed_corrupted: how many there are, and how many of them the server assumes to be corrupted;
+            γ = 1 − assumed_corrupted/clients
             unless `gamma` is given.
     """
     if gamma is None:
-        honest = n * (clients - belief)
+        honest = n * (clients - assumed_corrupted)
         k = honest // clients if whole else -(-honest // clients)
     else:
         share = round(gamma * n, 9)  # 0.7·10 is no more than 7

@@ -12,7 +12,7 @@ from fedarena.attacks.poisoning.alie import z_max
 from fedarena.cli import main
 from fedarena.core.text.mean import mean
 from fedarena.core.text.numbers import percent
-from fedarena.records.record import SCHEMA
+from fedarena.records.schema import SCHEMA
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
@@ -29,7 +29,7 @@ def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str
 def records_in(folder: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
     """(defense, attack, knows) → record."""
     read = [json.loads(p.read_text()) for p in (folder / "records").glob("*.json")]
-    return {(r["defense"], r["attack"], r["knows"]): r for r in read}
+    return {(r["defense"], r["attack"], r["attacker_knowledge"]): r for r in read}
 
 
 def test_a_run_prints_table_and_verdict_and_writes_what_it_says(
@@ -76,19 +76,19 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
     assert code == 0
     records = json.loads(out)["records"]
     assert len(records) == 8
-    poisoned = [r for r in records if r["knows"]]
-    assert {(r["defense"], r["attack"], r["knows"], r["seed"]) for r in poisoned} == {
+    poisoned = [r for r in records if r["attacker_knowledge"]]
+    assert {(r["defense"], r["attack"], r["attacker_knowledge"], r["seed"]) for r in poisoned} == {
         (defense, "delayed+min-max", "omniscient", seed)
         for defense in ("fedavg", "bucketing+median")
         for seed in (0, 3)
     }
     mine = next(r for r in poisoned if r["defense"] == "bucketing+median")
     assert mine["schema"] == SCHEMA
-    assert (mine["problem"]["corrupted"], mine["problem"]["belief"]) == (2, 1)
+    assert (mine["problem"]["corrupted"], mine["problem"]["assumed_corrupted"]) == (2, 1)
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])
     saved = records_in(tmp_path)
-    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == SCHEMA for r in records)
+    assert all(saved[r["defense"], r["attack"], r["attacker_knowledge"]]["schema"] == SCHEMA for r in records)
     assert len(list((tmp_path / "records").iterdir())) == 8
 
 
@@ -185,8 +185,8 @@ def test_several_seeds_give_the_verdict_intervals(tmp_path: Path, capsys: pytest
     _, out, _ = bench("run", *args, *SMALL, capsys=capsys)
     records = [json.loads(p.read_text()) for p in (tmp_path / "records").glob("*.json")]
     plain = [r for r in records if r["defense"] == "fedavg"]
-    clean = percent(mean([r["utility"]["clean_accuracy"] for r in plain if not r["knows"]]))
-    attacked = percent(mean([r["metrics"]["accuracy"] for r in plain if r["knows"]]))
+    clean = percent(mean([r["utility"]["clean_accuracy"] for r in plain if not r["attacker_knowledge"]]))
+    attacked = percent(mean([r["metrics"]["accuracy"] for r in plain if r["attacker_knowledge"]]))
     words = " ".join(out.split())
     assert f"sign-flip takes FedAvg from {clean} to {attacked} accuracy" in words
     assert "Intervals: 95 % confidence over seeds." in words
@@ -262,10 +262,11 @@ BAD = {
     "more than everybody": ((*KRUM, "--corrupted=9"), "option 'corrupted' is 9, allowed: 0 to 7"),
     "corrupted below zero": ((*KRUM, "--corrupted=-1"), "option 'corrupted' is -1, allowed: 0 or more"),
     "corrupted in words": ((*KRUM, "--corrupted=two"), "option 'corrupted' is 'two', allowed: an integer, 0 or more"),
-    "belief too large": ((*KRUM, "--belief=8"), "option 'belief' is 8, allowed: 0 to 7"),
-    "belief beyond the rule": ((*KRUM, "--belief=3"), "krum: 8 uploads a round of which 3 are expected"),
-    "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are expected"),
-    "too few participants": ((*KRUM, "--participation=0.5"), "krum: 4 uploads a round of which 1 are expected"),
+    "assumed too large": ((*KRUM, "--assumed-corrupted=8"), "option 'assumed-corrupted' is 8, allowed: 0 to 7"),
+    "the option's old name": ((*KRUM, "--belief=8"), "option 'assumed-corrupted' is 8, allowed: 0 to 7"),
+    "assumed beyond the rule": ((*KRUM, "--assumed-corrupted=3"), "krum: 8 uploads a round of which 3 are assumed"),
+    "too few clients": ((*KRUM, "--clients=6"), "krum: 6 uploads a round of which 2 are assumed"),
+    "too few participants": ((*KRUM, "--participation=0.5"), "krum: 4 uploads a round of which 1 are assumed"),
     "too few buckets": (against("bucketing+krum"), "8 uploads in buckets of 2: aggregator krum: 4 uploads a round"),
     "too few for bulyan": (against("bulyan"), "allowed: 4f + 3 uploads or more"),
     "law of data": ((*KRUM, "--corrupted-data=fresh"), "'corrupted-data' is 'fresh', allowed: shard, resampled"),

@@ -18,8 +18,9 @@ from fedarena.core.tensors import flatten, row
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 PROTOCOLS: dict[str, dict[str, str]] = {
     "fedavg": {"repeat": "2", "spread": "1"},

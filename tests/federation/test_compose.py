@@ -10,10 +10,11 @@ from fedarena.core.registry import find
 from fedarena.defenses.aggregators.krum import Krum
 from fedarena.defenses.aggregators.nnm import NNM
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 SPEC = ProblemSpec("digits", "mlp", "iid", 10, find("model", "mlp").parse({}), schedule=Schedule(), corrupted=2)
 
@@ -112,7 +113,7 @@ def test_unknown_options_name_what_there_is() -> None:
 
 def test_a_rule_that_the_numbers_do_not_allow_is_refused_before_the_run() -> None:
     task = build(ProblemSpec("digits", "mlp", "iid", 4, find("model", "mlp").parse({}), corrupted=2), 0).task
-    with pytest.raises(UserError, match="4 uploads a round of which 2 are expected to be corrupted"):
+    with pytest.raises(UserError, match="4 uploads a round of which 2 are assumed to be corrupted"):
         compose.make_defense(compose.parse_defense("krum"), task)
 
 

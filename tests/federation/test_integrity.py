@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedarena.federation.integrity import by_round, damage, learned, means_over_rounds, score, shares
-from fedarena.federation.rounds import Verdict
+from fedarena.federation.one_round import Verdict
 
 CLEAN = [[10, 0.3, 1.0], [20, 0.75, 1.0], [30, 0.79, 1.0], [40, 0.8, 1.0], [50, 0.8, 1.0]]
 

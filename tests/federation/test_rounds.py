@@ -13,11 +13,12 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds as federation
 from fedarena.problem.local_training import adam_step
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def make(clients: int = 3, partition: str = "iid", **schedule: Any) -> Problem:
@@ -162,7 +163,7 @@ def test_a_client_optimiser_without_local_steps_is_refused() -> None:
 
 def test_a_defense_may_keep_client_memory() -> None:
     """What a client returns as memory is what it is handed in its next round, and only it."""
-    from fedarena.defenses.fedavg import FedAvg
+    from fedarena.defenses.fedavg.protocol import FedAvg
 
     seen: list[tuple[int, ...]] = []
 
@@ -228,6 +229,6 @@ def test_seconds_are_rounds_times_the_median_round(monkeypatch: pytest.MonkeyPat
         card = registry.find("defense", "fedavg")
         return federation.run(Timed(card.parse({}), problem.task), problem, Rng(0)).seconds
 
-    monkeypatch.setattr(federation.time, "process_time", lambda: now)
+    monkeypatch.setattr("time.process_time", lambda: now)
     assert seconds(5) == pytest.approx(10.0)
     assert seconds(1) == pytest.approx(100.0)

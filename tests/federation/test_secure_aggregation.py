@@ -15,8 +15,9 @@ from fedarena.core.tensors import flatten, row
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def problem(clients=4, rounds=3, **schedule):

@@ -16,8 +16,9 @@ from fedarena.core.threat import FORMS, Form, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.rounds import Run
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 ROUNDS = 14
 
@@ -26,7 +27,7 @@ def played(defense: str, options: dict[str, str] | None = None, **schedule: Any)
     """Five clients, of whom the server expects one to be corrupted."""
     times = Schedule(**{"rounds": ROUNDS, "batch_size": 4, "lr": 0.5, **schedule})
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    given = build(ProblemSpec("digits", "mlp", "iid", 5, model, schedule=times, belief=1), 0)
+    given = build(ProblemSpec("digits", "mlp", "iid", 5, model, schedule=times, assumed_corrupted=1), 0)
     made = compose.make_defense(compose.parse_defense(defense, options or {}), given.task)
     return made, federation.run(made, given, Rng(0).child("federation"), watch=range(ROUNDS))
 

@@ -19,8 +19,9 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 ROUNDS = 6
 

@@ -15,10 +15,11 @@ from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation.adversary import knowledge_of
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 SHAPES = {"w": (2, 3), "b": (2,)}
 """An upload of eight numbers."""
@@ -42,7 +43,7 @@ def knowledge(
 
     p = problem()
     found = knowledge_of(p, Noisy(NoOptions(), p.task), knows)
-    task = replace(p.task, sizes=(100,) * clients, belief=corrupted)
+    task = replace(p.task, sizes=(100,) * clients, assumed_corrupted=corrupted)
     return replace(found, task=task, clients=clients, corrupted=corrupted, data=data or found.data)
 
 

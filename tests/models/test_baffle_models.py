@@ -28,8 +28,9 @@ from fedarena.models.cards import layers as layer_options
 from fedarena.problem import client_steps as forms
 from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import upload
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
 
 CONVOLUTIONAL = pytest.mark.parametrize("name", ["lenet-baffle", "wrn-10-2"])

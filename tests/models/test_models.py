@@ -17,7 +17,8 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.models import CARDS
 from fedarena.models.mlp import MLP
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
+from fedarena.problem.spec import ProblemSpec
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 

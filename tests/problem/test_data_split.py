@@ -12,8 +12,9 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.problem.batch import Auxiliary
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 SPEC = ProblemSpec(
     "digits", "mlp", "iid", 10, registry.find("model", "mlp").parse({}), schedule=Schedule(batch_size=4), corrupted=3
@@ -112,7 +113,7 @@ def test_a_poisson_batch_takes_each_sample_with_the_same_probability() -> None:
     [
         ({"corrupted": 10}, "option 'corrupted' is 10, allowed: 0 to 9"),
         ({"corrupted": -1}, "option 'corrupted' is -1"),
-        ({"belief": 10}, "option 'belief' is 10, allowed: 0 to 9"),
+        ({"assumed_corrupted": 10}, "option 'assumed-corrupted' is 10, allowed: 0 to 9"),
         ({"corrupted_data": "x"}, "option 'corrupted-data' is 'x', allowed: shard, resampled"),
     ],
 )
@@ -121,16 +122,16 @@ def test_impossible_numbers_are_refused(change: dict[str, object], said: str) ->
         dataclasses.replace(SPEC, **change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("spec", "belief"), [(SPEC, 3), (dataclasses.replace(SPEC, belief=1), 1)])
-def test_the_server_believes_what_it_is_told(spec: ProblemSpec, belief: int) -> None:
-    assert build(spec, 0).task.belief == belief
+@pytest.mark.parametrize(("spec", "assumed"), [(SPEC, 3), (dataclasses.replace(SPEC, assumed_corrupted=1), 1)])
+def test_the_server_assumes_the_number_given(spec: ProblemSpec, assumed: int) -> None:
+    assert build(spec, 0).task.assumed_corrupted == assumed
 
 
 def test_without_a_number_the_server_expects_a_fifth() -> None:
     task = build(dataclasses.replace(SPEC, corrupted=0), 0).task
-    assert task.belief == 2
+    assert task.assumed_corrupted == 2
     half = dataclasses.replace(task, schedule=dataclasses.replace(task.schedule, participation=0.5))
-    assert (half.participants, half.expected) == (5, 1)
+    assert (half.participants, half.assumed_corrupted_per_round) == (5, 1)
 
 
 @pytest.mark.parametrize(("data", "other"), [("breast-cancer", "pictures"), ("pictures", "breast-cancer")])

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from fedarena.core.registry import find
 from fedarena.federation import compose
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
 
 

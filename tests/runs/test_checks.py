@@ -18,8 +18,9 @@ from fedarena.defenses.secure.cards.pairwise_masks import Options
 from fedarena.defenses.secure.pairwise import PairwiseMasks
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import engine
 from fedarena.runs.checks import require_summable
 

@@ -12,8 +12,9 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 from fedarena.runs.explain import ROUNDS, UNSENT, explain
 
@@ -70,7 +71,7 @@ def test_attacks_that_wait_longer_than_explain_plays_are_given_what_the_whole_ru
 ) -> None:
     model = registry.find("model", "mlp").parse({"widths": "12"})
     schedule = Schedule(rounds=60, batch_size=4)
-    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, belief=2)
+    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, assumed_corrupted=2)
     found = explain(spec, compose.parse_defense("fltrust"), compose.parse_attack(attack, {}), None)
     assert all(given in party["given"] for party in found["parties"])
 

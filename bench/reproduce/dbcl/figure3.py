@@ -25,8 +25,9 @@ from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, SMOOTHER, TRANSPOSE, difference, hidden_update, smoothed
 from fedarena.federation import rounds as federation
 from fedarena.goals.metrics.reconstruction import estimate_metrics
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published

@@ -21,7 +21,6 @@ held-out data. Few faces are known as black: of LFW 125 for training and 53 held
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
@@ -29,8 +28,9 @@ from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, TRANSPOSE
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, between, prefixed, step
 from fedarena.reproduce.published import Published
@@ -149,7 +149,7 @@ CASES = (
     ),
 )
 DEFENSES = ("fedavg", "dbcl")
-PAPER: dict[tuple[str, Party], float] = {
+PAPER: dict[tuple[str, str], float] = {
     ("fedavg", "server"): 1.0,
     ("fedavg", "client"): 1.0,
     ("dbcl", "server"): 0.726,
@@ -240,7 +240,7 @@ def _problem(case: Case) -> ProblemSpec:
     )
 
 
-def _row(case: Case, kind: str, record: dict[str, Any]) -> Row:
+def _row(case: Case, kind: str, record: Record) -> Row:
     metrics, clear = record["metrics"], record["reading"].endswith(IN_CLEAR)
     paper = PAPER.get((record["defense"], record["party"])) if record["form"] == "paper" and not clear else None
     trained = {0.0: "all rounds", 1.0: "each round"}

@@ -19,8 +19,9 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.federation import rounds as federation
 from fedarena.federation.rounds import Point
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.published import Published

@@ -23,9 +23,9 @@ from fedarena.core.text.mean import mean
 from fedarena.core.threat import FORMS
 from fedarena.federation import compose
 from fedarena.federation.spec import threats
-from fedarena.goals.goal import Goal
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.property import IN_CLEAR
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Settings, pairing
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
@@ -98,9 +98,9 @@ def measure(
     return rows
 
 
-def _result(goal: Goal, record: Record) -> Row:
+def _result(goal: InferenceGoal, record: Record) -> Row:
     """The columns of one reading."""
-    leak, metric = record["scores"].get("leak"), goal.wording(list(record["metrics"])).metric
+    leak, metric = record["scores"].get("leak"), goal.text.wording(list(record["metrics"])).metric
     return {
         "metric": metric,
         # What is known before an attack is no result of it.

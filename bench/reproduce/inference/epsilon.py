@@ -22,12 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fedarena.cli.output.pairing_table import cell
+from fedarena import goals
 from fedarena.core.text.figures import Line, Panel, panels
 from fedarena.core.text.mean import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
-from fedarena.records.record import Record
+from fedarena.goals.inference_table import cell_of
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Settings, pairing
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
@@ -86,7 +87,7 @@ def measure(case: Case, shown: str, machine: Machine, seed: int, progress: Progr
 
 def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> Row:
     """What the records of one pairing say, by the reading that leaks most."""
-    worst = cell(records)
+    worst = cell_of(records, goals.find(records[0]["goal"]).text)
     assert worst is not None
     return {
         "inference": case.title,

@@ -28,8 +28,9 @@ from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.problem.problem import ProblemSpec
+from fedarena.goals.trials import PreparedTrial
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.table import Row, Table
@@ -162,7 +163,7 @@ def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Pro
     return rows
 
 
-def _row(prepared: trial.Prepared, progress: Progress) -> Row:
+def _row(prepared: PreparedTrial, progress: Progress) -> Row:
     """The columns of one party's attack."""
     record, pictures = trial.attack(prepared, progress)
     m = record["metrics"]

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.core import registry
 from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Threat
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.problem.problem import ProblemSpec
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table, measured_by_name

@@ -40,10 +40,12 @@ from fedarena.federation import compose
 from fedarena.federation.population import halves
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import training_membership
-from fedarena.goals.goal import Challenge
+from fedarena.goals.challenge import Challenge
 from fedarena.goals.metrics.membership import RATES as JUDGED
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.goals.trials import OpenTrial, PreparedTrial
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.inference.membership_picture import Line, Panel, draw_panels
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
@@ -149,8 +151,7 @@ def measure(
 def answer(question: Question, seed: int, progress: Progress) -> Row:
     """The columns of one attack: who it was, and how well it tells members."""
     method, challenge = question.method, question.challenge
-    assert challenge.view is not None
-    scores: Any = trial.load_attack(method)(challenge.view, Rng(seed).child("attack"), progress)
+    scores: Any = compose.make_inference(method)(challenge.view, Rng(seed).child("attack"), progress)
     assert not isinstance(scores, NotApplicable), scores.reason
     metrics = goals.find("training-membership").judge(scores, challenge) | challenge.metrics
     return {
@@ -169,9 +170,8 @@ def answer(question: Question, seed: int, progress: Progress) -> Row:
     }
 
 
-def _challenge(prepared: trial.Prepared) -> Challenge:
-    assert prepared.challenge is not None, prepared.record["reason"]
-    assert prepared.challenge.view is not None
+def _challenge(prepared: PreparedTrial) -> Challenge:
+    assert isinstance(prepared, OpenTrial), prepared.record["reason"]
     return prepared.challenge
 
 
@@ -181,7 +181,6 @@ def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
     held[torch.cat(problem.shards)] = True
     nobodys = (~held).nonzero().flatten()
     question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
-    assert real.view is not None
     return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 

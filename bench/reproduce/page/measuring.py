@@ -69,7 +69,8 @@ def _silent(share: float, text: str) -> None:
 
 
 def _measure_one(key: PartKey, module: str, machine: Machine, until: float | None, progress: Progress) -> Outcome:
-    from fedarena.records.record import describe, environment
+    from fedarena.core.errors import describe
+    from fedarena.records.environment import environment
     from fedarena.runs.executors import arithmetic
 
     reached = 0.0

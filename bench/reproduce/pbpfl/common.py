@@ -20,8 +20,9 @@ from fedarena.defenses.pbpfl.protocol import LOST
 from fedarena.federation import rounds as federation
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.federation.rounds import Point, Run
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, step
 from fedarena.reproduce.table import Row

@@ -30,8 +30,9 @@ from fedarena.federation import rounds
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.goals.metrics.extraction import agreement
 from fedarena.models.scaling.positive_scaling import canonical
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table, measured_by_name

@@ -14,8 +14,9 @@ from fedarena.core.tensors import flatten
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def problem(rounds=40, clients=10, corrupted=2, **schedule):

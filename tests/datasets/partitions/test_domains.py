@@ -16,7 +16,7 @@ from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.partitions.domains import split
 from fedarena.problem.data_split import divide
-from fedarena.problem.problem import ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 
 SPEC = ProblemSpec("digits", "mlp", "domains", 12)
 

@@ -17,8 +17,8 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row, shaped
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.two_stage import Options
-from fedarena.defenses.dp_sgd import DPSGD
+from fedarena.defenses.dp_sgd.protocol import DPSGD
+from fedarena.defenses.two_stage.card import Options
 from fedarena.defenses.two_stage.protocol import TwoStage
 from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.schedule import Schedule
@@ -27,9 +27,9 @@ from fedarena.problem.task import Task
 SIGMA = 2.0
 
 
-def make(clients=6, belief=2, model=None, kind="two-stage", **options):
+def make(clients=6, assumed_corrupted=2, model=None, kind="two-stage", **options):
     schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
-    task = Task(model or mlp((12, 40, 3)), (12,), 3, (40,) * clients, schedule, belief)
+    task = Task(model or mlp((12, 40, 3)), (12,), 3, (40,) * clients, schedule, assumed_corrupted)
     card = find("defense", kind)
     made = card.options(**{"noise": SIGMA, "epsilon": None, "base_epsilon": None, **options})
     return card.load()(made, task)
@@ -68,7 +68,7 @@ def loops(defense, state, x, clients, totals, smoothed, code):
         smoothed = 0.99 * smoothed + 0.01 * g
         g = smoothed / smoothed.norm()
     scores = [float(row @ g) / (float(row.norm()) if code else 1.0) for row in x]
-    share = (1 - defense.task.belief / len(defense.task.sizes)) * n
+    share = (1 - defense.task.assumed_corrupted / len(defense.task.sizes)) * n
     k = math.floor(share + 1e-9) if code else math.ceil(share - 1e-9)
     mean = sum(sorted(scores, reverse=True)[:k]) / k
     for c, s in zip(clients, scores, strict=True):
@@ -81,7 +81,7 @@ def loops(defense, state, x, clients, totals, smoothed, code):
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_rounds_are_algorithm_3(variant):
-    defense = make(clients=8, belief=3, variant=variant)
+    defense = make(clients=8, assumed_corrupted=3, variant=variant)
     state = server(defense)
     totals = dict.fromkeys(range(8), 0.0)
     smoothed = torch.zeros(len(flatten(state.params)), dtype=torch.float64)
@@ -105,7 +105,7 @@ def test_rounds_are_algorithm_3(variant):
 
 
 def test_stage_one_zeroes_what_is_no_noise():
-    defense = make(belief=0)
+    defense = make(assumed_corrupted=0)
     state = server(defense)
     x = noisy(defense, state, 6, 5)
     assert not defense.first.rejects(x, defense.noise_std).any()
@@ -120,7 +120,7 @@ def test_stage_one_zeroes_what_is_no_noise():
 
 
 def test_each_stage_runs_alone():
-    first = make(belief=0, second_stage=False, level=1e-4)
+    first = make(assumed_corrupted=0, second_stage=False, level=1e-4)
     assert TwoStage.holds(first.options) is None
     state = first.init(parameters(first.task.model, 0, torch.float64), Rng(0))
     x = torch.randn(6, len(flatten(state.params)), dtype=torch.float64, generator=Rng(2).torch()) * first.noise_std

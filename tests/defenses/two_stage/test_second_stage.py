@@ -37,7 +37,7 @@ def test_the_lot_favours_nobody():
 
 
 @pytest.mark.parametrize(
-    ("n", "clients", "belief", "gamma", "ceil", "floor"),
+    ("n", "clients", "assumed_corrupted", "gamma", "ceil", "floor"),
     [
         (50, 50, 30, None, 20, 20),  # 1 − 30/50 is a little above 0.4 in floating point
         (10, 10, 3, 0.7, 7, 7),
@@ -48,6 +48,6 @@ def test_the_lot_favours_nobody():
         (5, 20, 0, 1.0, 5, 5),
     ],
 )
-def test_how_many_are_selected(n, clients, belief, gamma, ceil, floor):
-    assert size(n, clients, belief, gamma, whole=False) == ceil
-    assert size(n, clients, belief, gamma, whole=True) == floor
+def test_how_many_are_selected(n, clients, assumed_corrupted, gamma, ceil, floor):
+    assert size(n, clients, assumed_corrupted, gamma, whole=False) == ceil
+    assert size(n, clients, assumed_corrupted, gamma, whole=True) == floor

@@ -10,8 +10,9 @@ import torch
 from fedarena.core import registry
 from fedarena.goals.metrics import image_classifier as evaluator
 from fedarena.goals.metrics.image_classifier import architecture, evaluator_of, vary
-from fedarena.problem.problem import Problem, ProblemSpec, build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 
 
 def digits(seed: int = 0) -> Problem:

@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 from helpers.paths import DATA
 
+from fedarena import goals
 from fedarena.core import registry
 from fedarena.core.options import check_acting
 from fedarena.core.threat import FORMS
 from fedarena.federation import compose
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.problem import ProblemSpec, build
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, TABLE, Case, measure
 from fedarena.reproduce.machine import Machine
-from fedarena.runs.checks import require_runnable
 
 SMALL = replace(
     CASES[0],
@@ -90,7 +91,7 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
     spec = MethodSpec(method.name, method.parse(dict(case.attack)))
     for name in DEFENSES:
         protocol = compose.make_defense(parse_defense(name, {}), built.task)
-        require_runnable(problem, built, protocol, spec)
+        goals.of_attack(spec).require_runnable(problem, built, protocol, spec)
     inputs = built.init["fc1.weight"].shape[1]
     assert inputs == {"UTKFace, narrow": 512, "UTKFace, the paper's network": 2048}[case.title]
     having = [int((known == 1).sum()) for known in built.attributes["black"]]

@@ -1,0 +1,256 @@
+"""One round of a federation: the server sends, the clients work, the server steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+import torch
+
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
+from fedarena.contracts.secure_sum import TooFewSurvivors
+from fedarena.contracts.transcript import Round, weights
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, nbytes, to
+from fedarena.federation.adversary import Adversary, NoAdversary
+from fedarena.federation.client_memory import PeakMemory
+from fedarena.federation.secure_aggregation import Summed, sum_up
+from fedarena.problem.batch import Batch
+from fedarena.problem.problem import Problem
+
+Draw = Callable[[int, int], Batch | None]
+"""(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The participants of a run, and what they keep between rounds.
+
+    Attributes:
+        defense, problem: the protocol and what it trains.
+        rng: the randomness of server and honest clients.
+        adversary: the corrupted clients.
+        draw: prescribed batches.
+        peak: measures the memory of a client.
+        memories: what each client keeps between rounds.
+    """
+
+    defense: Defense
+    problem: Problem
+    rng: Rng
+    adversary: Adversary | NoAdversary
+    draw: Draw
+    peak: PeakMemory
+    memories: dict[int, Tensors] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClientWork:
+    """What the participants of a round work with, in the same order: batches, and randomness of their own."""
+
+    clients: tuple[int, ...]
+    batches: list[Batch]
+    noises: list[Tensors]
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """All uploads of a round.
+
+    Attributes:
+        sent: stacked in the order of the participants.
+        first: the position of the first participant that ran the protocol's client step.
+    """
+
+    sent: Tensors
+    first: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the server made of each upload of a round: values by name, in the order of `clients`."""
+
+    clients: tuple[int, ...]
+    values: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What one round gave.
+
+    Attributes:
+        state: the server after the round.
+        participants: how many clients took part.
+        bytes_up, bytes_down: what crossed, all participants together.
+        seconds: time of the round, without drawing batches and measuring memory.
+        failed: whether too few clients were left for a secure sum.
+        diagnostics: what `Defense.warnings` reads of the round; {} where it failed.
+        verdict: what the server made of single uploads, if it saw them.
+        transcript: the round written down, if that was wanted.
+    """
+
+    state: State
+    participants: int
+    bytes_up: float
+    bytes_down: float
+    seconds: float
+    failed: bool = False
+    diagnostics: Tensors = field(default_factory=dict)
+    verdict: Verdict | None = None
+    transcript: Round | None = None
+
+
+class Clock:
+    """Adds up the seconds spent in `with` blocks: CPU time of the process on a CPU, wall time on a GPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._began = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += self._now() - self._began
+
+    def _now(self) -> float:
+        if self.device.type == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+
+def play(federation: Federation, state: State, t: int, write: bool = False) -> RoundResult:
+    """Play round t.
+
+    Args:
+        state: the server before the round.
+        write: whether the round is to be written down in full.
+
+    Raises:
+        TooLarge: an upload is beyond what can be summed securely.
+        UserError: a client's step takes more memory than it may.
+    """
+    defense, rng = federation.defense, federation.rng
+    work, clock = draw_work(federation, t), Clock(federation.problem.device)
+    with clock:
+        sent = defense.broadcast(state, rng.child("broadcast", t))
+    kept = federation.memories.get(work.clients[0], {})
+    federation.peak.measure(defense, sent.down, work.batches[0], kept, work.noises[0])
+    down = float(nbytes(sent.down) * len(work.clients))
+    try:
+        with clock:
+            uploads = _uploads(federation, work, sent, t)
+            summed, received, cohort = _received(federation, work.clients, uploads.sent, t)
+            new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
+    except TooFewSurvivors as lost:
+        return RoundResult(
+            state=defense.skipped(state),
+            participants=len(work.clients),
+            bytes_up=lost.bytes_up,
+            bytes_down=down + lost.bytes_down,
+            seconds=clock.seconds,
+            failed=True,
+        )
+    batch, noise = work.batches[uploads.first], work.noises[uploads.first]
+    return RoundResult(
+        state=new,
+        participants=len(work.clients),
+        bytes_up=defense.sent_bytes(uploads.sent) if summed is None else summed.bytes_up,
+        bytes_down=down if summed is None else down + summed.bytes_down,
+        seconds=clock.seconds,
+        diagnostics={**new.verdict, **defense.diagnostics(sent, batch, noise, uploads.sent)},
+        verdict=_verdict(work.clients, new.verdict) if summed is None else None,
+        transcript=_transcript(defense, t, work, uploads, summed, sent, (state, new)) if write else None,
+    )
+
+
+def sample_clients(problem: Problem, rng: Rng) -> tuple[int, ...]:
+    """⌈c·C⌉ (at least one) clients, drawn uniformly without replacement, in ascending order."""
+    total, count = len(problem.shards), problem.task.participants
+    return tuple(sorted(torch.randperm(total, generator=rng.torch())[:count].tolist()))
+
+
+def draw_work(federation: Federation, t: int) -> ClientWork:
+    """Sample the participants of round t, and draw their batches and their randomness."""
+    defense, problem, rng = federation.defense, federation.problem, federation.rng
+    clients = sample_clients(problem, rng.child("sample", t))
+    poisson = defense.sampling == "poisson"
+    batches = []
+    for client in clients:
+        batch = federation.draw(t, client)
+        if batch is None:
+            batch = problem.batch(client, rng.child("batch", t, client), poisson)
+        batches.append(federation.adversary.batch(client, batch, t))
+    noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
+    return ClientWork(clients, batches, noises)
+
+
+def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) -> Uploads:
+    """Run the clients' step and let the corrupted clients replace their uploads. Updates the clients' memories."""
+    adversary, memories = federation.adversary, federation.memories
+    computing = [i for i, client in enumerate(work.clients) if adversary.computes(client)]
+    # At least one upload is computed, because it shows the attack what an upload looks like.
+    computing = computing or list(range(len(work.clients)))
+    computed, after = federation.defense.clients(
+        sent.down,
+        [work.batches[i] for i in computing],
+        [memories.get(work.clients[i], {}) for i in computing],
+        [work.noises[i] for i in computing],
+    )
+    memories.update(zip((work.clients[i] for i in computing), after, strict=True))
+    return Uploads(adversary.uploads(t, work.clients, sent.down, computed), computing[0])
+
+
+def _received(
+    federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int
+) -> tuple[Summed | None, Tensors, Cohort]:
+    """What the server receives of the uploads, and from whom; with secure aggregation their sum first.
+
+    Raises TooFewSurvivors and TooLarge, as `fedarena.contracts.secure_sum.SecureSum` does.
+    """
+    problem, secure = federation.problem, federation.defense.secure
+    cohort = Cohort(clients, weights(problem.task.sizes, clients).to(problem.device))
+    if secure is None:
+        return None, ups, cohort
+    summed = sum_up(secure, ups, cohort, federation.rng.child("secure", t), federation.adversary.corrupted)
+    return summed, *summed.received()
+
+
+def _verdict(clients: tuple[int, ...], verdict: Tensors) -> Verdict | None:
+    if not verdict:
+        return None
+    return Verdict(clients, {name: tuple(v.double().tolist()) for name, v in verdict.items()})
+
+
+def _transcript(
+    defense: Defense,
+    t: int,
+    work: ClientWork,
+    uploads: Uploads,
+    summed: Summed | None,
+    sent: Broadcast,
+    states: tuple[State, State],
+) -> Round:
+    """The whole round, as only the harness sees it; `states` are the server's before and after it."""
+    before, after = states
+    if summed is not None:
+        averaged = summed.clients
+    else:  # the client whose upload the server steps by, where it steps by a single one
+        averaged = (work.clients[int(after.verdict["used"].argmax())],) if defense.picks else ()
+    return Round(
+        index=t,
+        participants=work.clients,
+        params=before.params,
+        after=after.params,
+        secret=sent.secret,
+        down=sent.down,
+        ups=uploads.sent,
+        batches=tuple(work.batches),
+        wire=None if summed is None else summed.wire,
+        mean=None if summed is None else summed.mean,
+        averaged=averaged,
+    )

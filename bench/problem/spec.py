@@ -1,0 +1,73 @@
+"""What a problem is made from, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fedarena.core import registry
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
+from fedarena.core.options import NoOptions
+from fedarena.problem.schedule import Schedule
+
+CORRUPTED_DATA = ("shard", "resampled")
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """What a problem is made from; everything here is part of a record's key.
+
+    Attributes:
+        dataset, model, partition: registry names.
+        clients: number of clients, corrupted ones included.
+        model_options, partition_options: options objects of the model's and the partition's card.
+        schedule: the training schedule.
+        corrupted: how many of the clients are corrupted when the federation is attacked.
+        corrupted_data: where their data come from. `shard`: the training set is shared out among all clients.
+            `resampled`: it is shared out among the honest clients only, and each corrupted client holds a shard of
+            another partition of the same set. Honest data then do not shrink when more clients are corrupted.
+        assumed_corrupted: how many of all clients the server assumes to be corrupted; None: as many as there are, or
+            a fifth of all clients where `corrupted` is 0.
+    """
+
+    dataset: str
+    model: str
+    partition: str
+    clients: int
+    model_options: Any = field(default_factory=NoOptions)
+    partition_options: Any = field(default_factory=NoOptions)
+    schedule: Schedule = field(default_factory=Schedule)
+    corrupted: int = 0
+    corrupted_data: str = "shard"
+    assumed_corrupted: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UserError for numbers that cannot be."""
+        if not 0 <= self.corrupted < self.clients:
+            raise UserError(
+                f"option 'corrupted' is {self.corrupted}, allowed: 0 to {self.clients - 1}, because at least one of "
+                f"the {self.clients} clients is honest"
+            )
+        if self.assumed_corrupted is not None and not 0 <= self.assumed_corrupted < self.clients:
+            raise UserError(f"option 'assumed-corrupted' is {self.assumed_corrupted}, allowed: 0 to {self.clients - 1}")
+        if self.corrupted_data not in CORRUPTED_DATA:
+            raise UserError(f"option 'corrupted-data' is {self.corrupted_data!r}, allowed: {', '.join(CORRUPTED_DATA)}")
+
+    @property
+    def assumed_corrupted_or_default(self) -> int:
+        """How many of all clients the server assumes to be corrupted."""
+        return self.assumed_corrupted if self.assumed_corrupted is not None else self.corrupted or self.clients // 5
+
+    def cards(self) -> dict[str, Card]:
+        """The cards of its parts."""
+        kinds = {"dataset": self.dataset, "model": self.model, "partition": self.partition}
+        return {kind: registry.find(kind, name) for kind, name in kinds.items()}  # type: ignore[arg-type]
+
+    def options(self) -> dict[str, dict[str, Any]]:
+        """All options, resolved, by group."""
+        return {
+            "model": asdict(self.model_options),
+            "partition": asdict(self.partition_options),
+            "training": asdict(self.schedule),
+        }
