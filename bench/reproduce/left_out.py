@@ -16,11 +16,11 @@ class Printed:
 
     Attributes:
         where: what the paper calls it.
-        numbers: results that it prints; None: a plot or a passage, which is not counted.
-        left: how many of them no table here holds.
-        what: which these are; "" where none is left out. Of what is not counted: what is there, and what is not.
-        why: they are left out.
-        tables: of `TABLES`, that hold the others.
+        numbers: how many results it prints; None for a plot or a passage, which is not counted.
+        left: how many of the results no table here holds.
+        what: which results these are; "" if none is left out. For what is not counted: what is there, and what is not.
+        why: the reason why they are left out.
+        tables: the tables that hold the others.
     """
 
     where: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fedarena.records.schema import Record
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
 from fedarena.reproduce.published import Published
@@ -53,9 +54,14 @@ class Table:
 
 
 def measured_by_name(subjects: Mapping[str, S], measure: Callable[[S, Machine, int, Progress], list[Row]]) -> Measure:
-    """How a table is measured whose pieces are the names of what `measure` takes; progress is told with the name."""
+    """Gives the `rows` of a table whose pieces are the names of subjects, each of which `measure` takes."""
 
     def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
         return measure(subjects[piece], machine, seed, prefixed(progress, piece))
 
     return rows
+
+
+def without_result(row: Row, columns: Iterable[str], record: Record) -> Row:
+    """The row of a record that has no result: nothing in these columns, and a note with the reason."""
+    return row | dict.fromkeys(columns) | {"note": f"{record['status']}: {record['reason']}"}

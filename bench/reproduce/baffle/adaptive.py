@@ -17,7 +17,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, between
-from fedarena.reproduce.table import Row, Table, measured_by_name
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import attack, prepare
 
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
@@ -112,7 +112,7 @@ def measure(case: Reconstruction, machine: Machine, seed: int, progress: Progres
         "prior": case.prior,
     }
     if record["status"] != "ok":
-        return [row | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}]
+        return [without_result(row, MEASURED, record)]
     return [row | {name: record["metrics"][name] for name in MEASURED}]
 
 

@@ -25,7 +25,7 @@ from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
-from fedarena.reproduce.table import Row, Table, measured_by_name
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
 
 INPUTS = {"mnist": {"size": "32"}, "cifar10": {"mean": "0.4734", "std": "0.2009"}}
@@ -140,8 +140,7 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
         "paper": experiment.paper,
     }
     if record["status"] != "ok":
-        note = f"{record['status']}: {record['reason']}"
-        return [row | dict.fromkeys((*MEASURED, "simulated")) | {"note": note}]
+        return [without_result(row, (*MEASURED, "simulated"), record)]
     curve = record["utility"]["clean_curve"]
     row |= {
         "accuracy": curve[-1][1],

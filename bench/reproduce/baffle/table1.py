@@ -69,13 +69,13 @@ def _experiments(data: str, model: str, paper: tuple[float, ...]) -> list[Experi
     return [*plain, *changed]
 
 
-EXPERIMENTS = [cell for (data, model), paper in PAPER.items() for cell in _experiments(data, model, paper)]
+EXPERIMENTS = [experiment for (data, model), paper in PAPER.items() for experiment in _experiments(data, model, paper)]
 EXPERIMENTS += [
-    longer(cell, cell.title.removesuffix(", the paper's setting"))
-    for cell in EXPERIMENTS
-    if cell.data == "cifar10" and (cell.k is None or cell.title.endswith("the paper's setting"))
+    longer(experiment, experiment.title.removesuffix(", the paper's setting"))
+    for experiment in EXPERIMENTS
+    if experiment.data == "cifar10" and (experiment.k is None or experiment.title.endswith("the paper's setting"))
 ]
 EXPERIMENTS += cut(EXPERIMENTS[0], rounds=2)
-EXPERIMENTS += [real(cell) for cell in EXPERIMENTS[:3]]
+EXPERIMENTS += [real(experiment) for experiment in EXPERIMENTS[:3]]
 
 TABLE = accuracy_table(SETTING, EXPERIMENTS)

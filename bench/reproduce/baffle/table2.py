@@ -27,6 +27,6 @@ EXPERIMENTS = [
     for model, by_k in PAPER.items()
     for k, accuracy in by_k.items()
 ]
-EXPERIMENTS += [longer(cell, cell.title) for cell in EXPERIMENTS]
+EXPERIMENTS += [longer(experiment, experiment.title) for experiment in EXPERIMENTS]
 
 TABLE = accuracy_table(SETTING, EXPERIMENTS)

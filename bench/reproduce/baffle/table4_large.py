@@ -1,4 +1,4 @@
-"""BAFFLE, Table 4, images of ImageNet's size: as `baffle_table4` otherwise.
+"""BAFFLE, Table 4, images of ImageNet's size: as `baffle/table4` otherwise.
 
 The paper's column is called OfficeHome/ImageNet, the text gives 224×224 for OfficeHome. The number of classes, which it
 does not say, is taken to be ImageNet's."""

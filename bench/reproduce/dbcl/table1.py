@@ -3,7 +3,7 @@
 Paper, c = participation of 1, 10, 20, 50, 100 %: MLP 222, 96, 84, 83, 82 rounds, MLP-Sketch 572, 322, 308,
 298, 287. The text gives the ratios as a range, 2.6 to 3.6; that at c = 10 % is derived here, 322/96. Setting (Section
 6.2): 784-200-200-10, 100 clients IID, one local epoch, batch 10, s = d_in/2; the learning rate was "tuned" and is not
-stated. Measured here at c = 10 %; `dbcl_table1_rest` holds the other participations and the CNN.
+stated. Measured here at c = 10 %; `dbcl/table1-rest` holds the other participations and the CNN.
 
 The paper describes a CountSketch, the authors' code draws a balanced hash. A coordinate shares its bucket
 with about (d − 1)/s = 2 others under the first and with exactly one under the second, so that the first

@@ -1,6 +1,6 @@
-"""DBCL, Table 1, what `dbcl_table1` does not hold: the MLP at the other participations, and the CNN at all of them.
+"""DBCL, Table 1, what `dbcl/table1` does not hold: the MLP at the other participations, and the CNN at all of them.
 
-Each cell is a federation of its own. The CNN is trained until 99 %, in five local epochs a round. The learning rate is
+Each entry is a federation of its own. The CNN is trained until 99 %, in five local epochs a round. The learning rate is
 0.1 everywhere; the paper's were "tuned" and are not stated."""
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Every inference attack against every seed defense on digits: by party, in the paper's form and the adaptive one.
 
 Each pairing runs on its usual problem, as `bench run --defense D --attack A --dataset digits` does, shortened as
-`SHORT` says. A cell is told by its goal's main metric; of several readings of what was seen it is of the one that leaks
-most, in the mean over seeds, which the harness picks, who knows the truth; where they differ a note names it. What can
-be read off the tensors alone that a protocol sends in clear beside hidden ones has lines of its own. `leak` is the
-advantage over guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason. Attacks that
-are installed beside the package's own are in the table too.
+`SHORT` says. A cell shows the main metric of its goal. If there are several readings of what was seen, the cell shows
+the one that leaks most in the mean over seeds, and a note names it. The harness picks it, since it knows the truth.
+What can be read off those tensors alone that a protocol sends in clear beside hidden ones has lines of its own.
+`leak` is the advantage over guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason.
+Attacks that are installed beside the package's own are in the table, too.
 """
 
 from __future__ import annotations
@@ -127,8 +127,10 @@ def _refused(reason: str) -> Row:
 
 
 def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """A line an attack and party, a column a defense and form; and notes, which the cells refer to by number: reasons,
-    and which of several readings a number is of."""
+    """A line for each attack and party, and a column for each defense and form.
+
+    The cells refer to notes by number. A note is the reason of a missing number, or names the reading of a number.
+    """
     notes: list[str] = []
     lines: dict[tuple[str, str, str], Row] = {}
     defenses = [d for d in DEFENSES if any(row["defense"] == d for row in rows)]
@@ -169,7 +171,7 @@ def _part(row: Row) -> str:
 
 
 def _text(rows: Sequence[Row], notes: list[str]) -> str:
-    """The mean over seeds with its 95 % interval, of the reading that has the most; what is not ok with its reason."""
+    """The mean over seeds of the reading with the highest mean, with its 95 % interval, and the reasons of failures."""
     values: dict[str, list[float]] = {}
     for row in rows:
         if row["value"] is not None:
@@ -187,7 +189,7 @@ def _text(rows: Sequence[Row], notes: list[str]) -> str:
 
 
 def _noted(text: str, note: str, notes: list[str]) -> str:
-    """With the number of a note, which is added where it is new."""
+    """The text with the number of a note, which is added if it is new."""
     if note not in notes:
         notes.append(note)
     return f"{text} ({notes.index(note) + 1})"

@@ -12,7 +12,7 @@ share ε and not σ. At ε = ∞ uploads are clipped and not noised. Bars are 95
 ε promises nothing of a property that many samples share, and the membership that it speaks of is that of one sample in
 the whole training: a line may fall slower or faster than another without contradicting it. Of an upload it is asked for
 the very batch, whose sampling by chance is part of what ε promises. Uploads are attacked from the first round on, and
-their trainings are too short for a good model: what ε costs is told by the other lines.
+their trainings are too short for a good model. The other lines show what ε costs.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> Ro
 
 
 def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """A line an attack and ε: means over seeds with their intervals."""
+    """A line for each attack and ε, with means over seeds and their intervals."""
     lines: list[Row] = []
     notes: list[str] = []
     for (title, shown), own in grouped(rows).items():
@@ -139,7 +139,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     places = {float(i): shown for i, shown in enumerate(EPSILONS)}
 
     def lines(name: str, called: str = "") -> list[Line]:
-        """A measurement of every kind of inference that has it, under its own name unless told otherwise."""
+        """A measurement of every kind of inference that has it, under its own name or the one given."""
         drawn = []
         for title in titles:
             means = [(i, over_seeds(groups.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]

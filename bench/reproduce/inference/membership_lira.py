@@ -46,7 +46,7 @@ from fedarena.goals.trials import OpenTrial, PreparedTrial
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.inference.membership_picture import Line, Panel, draw_panels
+from fedarena.reproduce.inference.membership_picture import Panel, RocCurve, draw_panels
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.table import Row, Table
@@ -215,7 +215,7 @@ def roc(answer: Scores, members: Tensor) -> list[float | None]:
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """A panel for data and defense: means over seeds of the members found, on logarithmic axes."""
-    panels: dict[str, dict[str, Line]] = {}
+    panels: dict[str, dict[str, RocCurve]] = {}
     for row in rows:
         panel = panels.setdefault(f"{row['data']}, {row['defense']}", {})
         panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in TOLD_APART)])
@@ -229,10 +229,10 @@ def _name(row: Row) -> str:
     return f"{row['statistic']}, {row['party']}{form}{asked}"
 
 
-def _curve(rows: Sequence[Row]) -> Line:
+def _curve(rows: Sequence[Row]) -> RocCurve:
     """The mean over seeds at each rate at which a seed has a share."""
     shares = [(rate, [r[c] for r in rows if r[c] is not None]) for rate, c in zip(RATES, COLUMNS, strict=True)]
-    return Line([rate for rate, own in shares if own], [fmean(own) for _, own in shares if own])
+    return RocCurve([rate for rate, own in shares if own], [fmean(own) for _, own in shares if own])
 
 
 TABLE = Table(setting=SETTING, pieces=tuple(FEDERATIONS), rows=rows, measured=MEASURED, draw=draw)

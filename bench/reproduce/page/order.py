@@ -10,9 +10,10 @@ from fedarena.reproduce.page.parts import PartKey
 
 
 def expected(key: PartKey, times: Mapping[PartKey, float]) -> float | None:
-    """CPU seconds: the median of the parts of the same paper whose names begin most alike; None where none does.
+    """The CPU seconds that a part is expected to take; None if no part is like it.
 
-    Names are told apart word by word, as in "usps, ε = 2, RA": the whole name is the same part with another seed.
+    It is the median of those parts of the same paper whose names have most first words in common with the part's name,
+    as in "usps, ε = 2, RA". The same part with another seed has the whole name in common.
     """
     alike: dict[int, list[float]] = defaultdict(list)
     for other, seconds in times.items():
@@ -23,7 +24,7 @@ def expected(key: PartKey, times: Mapping[PartKey, float]) -> float | None:
 
 
 def cheapest_first(keys: Sequence[PartKey], times: Mapping[PartKey, float]) -> list[PartKey]:
-    """Those with a known time, the shortest first; then the others, one of each table in turn."""
+    """The parts with a known time, the shortest first, and then the others, one of each table in turn."""
     turns: dict[str, int] = defaultdict(int)
     ranks: dict[PartKey, tuple[float, int]] = {}
     for key in keys:

@@ -1,11 +1,11 @@
-"""What was measured of a table, kept part by part: one file a (piece, seed), written when it is done.
+"""What was measured of a table is kept part by part: one file for each piece and seed, written when it is done.
 
     OUT/parts/<table>/<piece>-<hash>-seed<N>.json
     OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
     REPORT/parts.jsonl                                 those that a page was made of, a line each, published beside it
 
 A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
-measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
+measured again. The code may change while its version stays the same, so that the commit is kept, too.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class PartKey:
 
 @dataclass(frozen=True)
 class MeasuredPart:
-    """A part that is done.
+    """A part that was measured.
 
     Attributes:
-        setting: the table's.
-        rows: as the table gives them.
-        cpu_seconds: of the process that measured it.
-        environment: of the machine and the package, as in records.
-        run_of: name of the part of another table whose run it is (`fedarena.reproduce.page.shared`), "" where it is its
-        own.
+        setting: the setting of the table.
+        rows: the rows as the table gives them.
+        cpu_seconds: the CPU time of the process that measured it.
+        environment: the machine and the package, as in records.
+        run_of: the name of the part of another table whose run it is (`fedarena.reproduce.page.shared`); "" if the run
+            is its own.
     """
 
     key: PartKey
@@ -63,7 +63,7 @@ class MeasuredPart:
 
     @property
     def device(self) -> str:
-        """Where it was computed."""
+        """The device on which it was computed."""
         return str(self.environment.get("device", "cpu"))
 
     def holds(self, setting: str) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fedarena.core.files import write_atomically
-from fedarena.core.text.figures import MARKERS, SHADES
+from fedarena.core.text.figures import MARKERS, SHADES, save_png
 from fedarena.core.text.mean import Mean
 from fedarena.reproduce.page.gather import Comparison
 
@@ -54,9 +52,7 @@ def draw(comparisons: Sequence[Comparison], path: Path) -> None:
             handles.setdefault(paper, handle)
     figure.suptitle("full: held; bars: 95 % intervals over seeds", fontsize=9)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles), fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)
 
 
 def _draw_half(axes: Any, title: str, comparisons: Sequence[Comparison], papers: Sequence[str]) -> dict[str, Any]:

@@ -32,15 +32,15 @@ ROUNDING = 1e-9
 
 
 def tolerance(published: Published) -> float:
-    """By how much ours may differ from a paper's number in figures."""
+    """How much ours may differ from a number of a paper."""
     assert not isinstance(published.paper, str)
     return POINT if published.share else TENTH * abs(published.paper)
 
 
 def ours_of(values: Sequence[object]) -> Mean | str | None:
-    """One value a seed → their mean, or what is there in words; None where there is nothing.
+    """The mean of the values of all seeds, or what some of them say in words; None if a seed has nothing.
 
-    Words win: a seed at which a run did not get there says more than the mean of those that did.
+    Words win: a seed with which a run did not reach its target says more than the mean of the others.
     """
     words = list(dict.fromkeys(v for v in values if isinstance(v, str)))
     numbers = [float(v) for v in values if isinstance(v, int | float)]
@@ -50,7 +50,7 @@ def ours_of(values: Sequence[object]) -> Mean | str | None:
 
 
 def verdict(published: Published, ours: Mean | str | None) -> Verdict:
-    """What a number that was measured says of the paper's."""
+    """The verdict on a number that was measured."""
     if ours is None:
         return "no result"
     if published.apart:

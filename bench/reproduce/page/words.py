@@ -7,13 +7,13 @@ from fedarena.reproduce.page.gather import Comparison
 
 
 def places(comparison: Comparison) -> int:
-    """Digits after the point: one more than the paper prints, and of shares enough to see which side of a point."""
+    """How many digits after the point are shown: one more than the paper prints, and of a share at least four."""
     more = comparison.published.decimals + 1
     return max(more, 4) if comparison.published.share else more
 
 
 def number(comparison: Comparison) -> str:
-    """Ours."""
+    """Ours, as a number or in words."""
     ours = comparison.ours
     if isinstance(ours, Mean):
         return f"{ours.value:.{places(comparison)}f}"
@@ -21,7 +21,7 @@ def number(comparison: Comparison) -> str:
 
 
 def interval(comparison: Comparison) -> str:
-    """The 95 % interval over seeds, where there are several; of a share what of it lies in [0, 1]."""
+    """The 95 % interval over several seeds. Of the interval of a share, the part in [0, 1] is shown."""
     ours, decimals = comparison.ours, places(comparison)
     if not isinstance(ours, Mean):
         return "-"
@@ -39,7 +39,7 @@ def difference(comparison: Comparison) -> str:
 
 
 def setting(comparison: Comparison) -> str:
-    """What was measured, and what is to be known of it."""
+    """What was measured, with the remarks on it."""
     published = comparison.published
     bounds = ""
     if published.within is not None:
@@ -56,7 +56,7 @@ def seeds(comparison: Comparison) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, minutes or hours, whichever is read most easily."""
+    """The time in seconds, minutes or hours, whichever is read most easily."""
     if seconds is None:
         return "unknown"
     if seconds < 99.5:

@@ -12,7 +12,7 @@ and three more go through the laws of r, of r_a and of γ, each with the others 
 
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
-(`predicted`) and end at 7.2, where nothing is left to lose. At `digits` lost, 5 unless told otherwise, a run is marked.
+(`predicted`) and end at 7.2, where nothing is left to lose. A run is marked from `digits` lost on, by default 5.
 
 Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
 but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
@@ -41,7 +41,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl.common import FEDAVG, spec, train
-from fedarena.reproduce.pbpfl.picture import Line, Panel, draw_panels
+from fedarena.reproduce.pbpfl.picture import ErrorCurve, Panel, draw_panels
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table, measured_by_name
 
@@ -179,7 +179,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             own = [r for r in rows if (r["network"], r["series"], r["seed"]) == (network, s.title, seed)]
             # Both knobs on one axis: the power of ten by which they spread or scale.
             powers = [r["value"] if s.knob == "decades" else log10(r["value"]) for r in own]
-            lines[s.title] = Line(powers, [r["error"] for r in own], [r["predicted"] for r in own])
+            lines[s.title] = ErrorCurve(powers, [r["error"] for r in own], [r["predicted"] for r in own])
         panels.append(Panel(network, lines))
     draw_panels(panels, ROUNDING * 10**GUARD, path)
 

@@ -210,7 +210,7 @@ class Round:
 
 
 def leaves(params: Tensors, last: bool = False) -> Tensors:
-    """Copies that gradients can be taken by, with channels last if told so."""
+    """Copies that gradients can be taken by, with channels last if `last` says so."""
     own = {name: p.detach().clone() for name, p in params.items()}
     return {name: (channels_last(p) if last else p).requires_grad_() for name, p in own.items()}
 

@@ -22,7 +22,7 @@ from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
 from fedarena.reproduce.same_run import TrainedRun
-from fedarena.reproduce.table import Row, Table, measured_by_name
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
 
 
@@ -135,7 +135,7 @@ def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]
 
 
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Experiment:
-    """A cell without Byzantine workers and without a Byzantine defense."""
+    """An experiment without Byzantine workers and without a Byzantine defense."""
     name, options = REFERENCE
     return Experiment(
         data=data,
@@ -159,7 +159,7 @@ def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any)
 
 
 def group(experiment: Experiment, machine: Machine, seed: int) -> GroupSpec:
-    """The training run behind a experiment."""
+    """The training run behind an experiment."""
     federation = FEDERATIONS[experiment.data]
     corrupted = int(federation.honest * experiment.byzantine / (1 - experiment.byzantine) + 1e-9)
     clients = federation.honest + corrupted
@@ -213,8 +213,7 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     record = prepare(group(experiment, machine, seed), progress)[0].record
     metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
     if record["status"] != "ok":
-        note = f"{record['status']}: {record['reason']}"
-        return [experiment.heading | dict.fromkeys(MEASURED) | {"note": note}]
+        return [without_result(experiment.heading, MEASURED, record)]
     own = {
         "accuracy": curve[-1][1],
         # Over the last three quarters, when every one of these federations has learned.

@@ -38,11 +38,11 @@ RELEASED = ", released code"
 
 
 def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment:
-    """One cell of a figure."""
+    """One experiment of a figure."""
     code, kind = attack.endswith(RELEASED), attack.removesuffix(RELEASED)
     logged = LOGS[data].get(kind.removesuffix(", whole protocol"))
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
-    cell = Experiment(
+    experiment = Experiment(
         data=data,
         title=attack,
         paper=paper,
@@ -52,13 +52,15 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
         source="authors' logs",
         decimals=4,
     )
-    cell = replace(cell, settings=CODE) if code else replace(cell, remark=LOGGED_BY_CODE)
+    experiment = replace(experiment, settings=CODE) if code else replace(experiment, remark=LOGGED_BY_CODE)
     if kind == "gaussian":
-        return replace(cell, attack="gaussian")
+        return replace(experiment, attack="gaussian")
     if kind == "eq10":
-        still = (*cell.settings, ("momentum", "0")) if code else ()
-        return replace(cell, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still)
-    return replace(cell, options=(("samples", "one"),)) if code else cell
+        still = (*experiment.settings, ("momentum", "0")) if code else ()
+        return replace(
+            experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still
+        )
+    return replace(experiment, options=(("samples", "one"),)) if code else experiment
 
 
 EXPERIMENTS = (

@@ -20,10 +20,10 @@ PAPER = {
 """Data set → ε → (RA, zero)."""
 
 PRINTED = [
-    cell
+    experiment
     for data, by_epsilon in PAPER.items()
     for epsilon, (alone, zero) in by_epsilon.items()
-    for cell in (
+    for experiment in (
         reference(data, "RA", alone, epsilon),
         Experiment(data=data, title="zero attackers", paper=zero, byzantine=0.6, epsilon=epsilon),
         Experiment(
@@ -44,10 +44,10 @@ MODELS: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 """Data set → title → what the model is in the authors' code."""
 
 TOWARDS_THE_CODE = [
-    cell
+    experiment
     for data, models in MODELS.items()
     for epsilon, (alone, zero) in PAPER[data].items()
-    for cell in (
+    for experiment in (
         *(reference(data, title, alone, epsilon, model=options) for title, options in models.items()),
         Experiment(
             data=data,

@@ -23,7 +23,7 @@ FORMS = {
 
 
 def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -> Experiment:
-    """One cell; the attacker knows all uploads, since before its time it copies honest ones."""
+    """One experiment. Late attackers know all uploads, since they copy honest ones before their time."""
     options, settings = FORMS[form]
     title = f"label flip, {form}, TTBB {share:g}"
     if share == 0:

@@ -25,7 +25,7 @@ GAMMAS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str = "", **more: Any) -> Experiment:
-    """One cell; `title` says what is not the paper's, `more` is what a cell has beside."""
+    """One experiment. `title` names what is not the paper's, and `more` are further fields."""
     settings = (("gamma", f"{gamma:g}"), *more.pop("settings", ()))
     name = f"label flip, γ = {gamma:.0%}{title}"
     return Experiment(
@@ -50,14 +50,18 @@ CODE: dict[str, Any] = {"settings": (("variant", "code"),), "options": (("sample
 ALONE = "as many honest uploads alone"
 
 EXPERIMENTS = [
-    *(attacked(*cell) for cell in EACH),
+    *(attacked(*setting) for setting in EACH),
     *(
-        attacked(*cell, ", divisor=selected", settings=(("divisor", "selected"),))
-        for cell in EACH
-        if cell[2] == GAMMAS[0]
+        attacked(*setting, ", divisor=selected", settings=(("divisor", "selected"),))
+        for setting in EACH
+        if setting[2] == GAMMAS[0]
     ),
-    *(attacked(*cell, ", released code", **CODE) for cell in EACH),
-    *(attacked(*cell, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE) for cell in EACH if cell[0] == "usps"),
+    *(attacked(*setting, ", released code", **CODE) for setting in EACH),
+    *(
+        attacked(*setting, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE)
+        for setting in EACH
+        if setting[0] == "usps"
+    ),
     *(
         reference(data, f"γ = {gamma:.0%}, {ALONE}{title}", None, epsilon, participation=2 * gamma, model=model)
         for data, epsilon, gamma, _ in EACH

@@ -80,9 +80,9 @@ PAPER = (
 
 
 def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: float) -> Experiment:
-    """One cell of a table."""
+    """One experiment of a table."""
     title = f"Table {table.number}, {table.attack}, γ = {gamma:.0%}"
-    cell = Experiment(
+    experiment = Experiment(
         data=data,
         title=title,
         paper=paper,
@@ -93,8 +93,8 @@ def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: flo
         partition=table.partition,
     )
     if table.attack == "eq10":
-        return replace(cell, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
-    return replace(cell, attack="label-flip") if table.attack == "label flip" else cell
+        return replace(experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
+    return replace(experiment, attack="label-flip") if table.attack == "label flip" else experiment
 
 
 EXPERIMENTS = [

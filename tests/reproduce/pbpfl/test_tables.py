@@ -265,7 +265,7 @@ def test_the_picture_shows_all_networks(tmp_path):
     ]
     pbpfl_precision.draw(rows, tmp_path / "all.png")
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
-    line = pbpfl_picture.Line([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
+    line = pbpfl_picture.ErrorCurve([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
     for n in (1, 3):
         pbpfl_picture.draw_panels([pbpfl_picture.Panel("x", {"s": line})] * n, 1e-2, tmp_path / f"{n}.png")
     assert (tmp_path / "1.png").read_bytes() != (tmp_path / "3.png").read_bytes()
