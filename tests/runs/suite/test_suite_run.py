@@ -228,7 +228,8 @@ def test_two_runs_at_once_share_the_work(tiny: Path, tmp_path: Path) -> None:
 def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None:
     keys = ["00" * 10, "ff" * 10]
     code = (
-        "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks; c = TrialLocks(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks;"
+        "c = TrialLocks(pathlib.Path(sys.argv[1]));"
         "print(c.take(sys.argv[2:]), flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
