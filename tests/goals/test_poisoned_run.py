@@ -139,7 +139,7 @@ def test_a_run_that_chooses_its_strength_says_what_it_tried() -> None:
     assert poisoned(records, "median")["options"]["attack"]["epsilon"] == 10.0  # what was given, for the key
 
 
-def test_an_attack_and_its_wrapper_choose_one_after_the_other_and_say_what_they_ran_with() -> None:
+def test_an_attack_and_its_wrapper_are_tuned_one_after_the_other() -> None:
     record = poisoned(records_of(groups("median", "delayed+ipm", options={"tune": "3", "tune_rounds": "6"})), "median")
     tuned = record["tuned"]
     assert tuned["options"] == ["epsilon", "start"]

@@ -18,11 +18,11 @@ from fedarena.core.text.mean import t_quantile
 from fedarena.core.threat import EVERYONE, Threat
 from fedarena.federation.population import halves
 from fedarena.goals import training_membership as goal
-from fedarena.goals.trials import PreparedTrial
+from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.problem import Problem, build
 
 
-def cell(**settings: Any) -> PreparedTrial:
+def cell(**settings: Any) -> PreparedRecord:
     (found,) = prepared(group(rounds=2, **settings))
     return found
 

@@ -101,7 +101,7 @@ def test_divergence_is_a_record_with_its_reason() -> None:
     assert all("a parameter was not finite" in r["reason"] for r in records)
 
 
-def test_what_cannot_start_is_not_applicable_with_a_reason() -> None:
+def test_an_attack_that_cannot_start_is_not_applicable_with_a_reason() -> None:
     records = run_group(group("fedavg", batch_size=16)).records
     assert {r["status"] for r in records} == {"n/a"}
     assert all("16 samples" in r["reason"] for r in records)

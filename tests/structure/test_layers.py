@@ -41,8 +41,8 @@ WHY_NAMED = {
     ("bench/models/cards/laws.py", "two-stage"): PAPER,
     ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
-    ("bench/records/command.py", "label-flip"): "an attack whose command also measures the run that nobody attacks",
-    ("bench/records/command.py", "gradient-estimate"): "likewise where no client can be corrupted",
+    ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
+    ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }
 """(file of the harness, method) → why the file may name the method."""
 

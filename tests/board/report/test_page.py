@@ -13,9 +13,9 @@ import pytest
 from helpers.board import make_arena, make_board, make_cell, make_honest
 from helpers.report import COMMANDS, rich_board
 
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.ranking import rank_defenses
 from fedarena.board.report.write import write_report
-from fedarena.board.standing import standings
 
 
 def page_of(board: Board, tmp_path: Path) -> str:
@@ -50,7 +50,7 @@ def folded(page: str, attack: str) -> str:
     return part(page, "Every cell").split(f"<summary>{attack}: ")[1].split("</details>")[0]
 
 
-def labelled(c: Cell) -> str:
+def labelled(c: BoardCell) -> str:
     """BAFFLE's runs are marked."""
     return f"{c.defense} †" if c.defense == "baffle" else c.defense
 
@@ -134,11 +134,11 @@ def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) 
     assert "<summary>Malicious clients, curious server: two-stage</summary>" in told
     assert "`--threats server,own,omniscient`" in told
     assert "curious client, the others honest" in told.split("No attack on this board is that of:")[1]
-    assert standings(make_board())[0].defense == "two-stage"
+    assert rank_defenses(make_board())[0].defense == "two-stage"
 
 
 def test_without_records_every_part_says_so(tmp_path: Path) -> None:
-    page = page_of(make_board([], [], arenas=(), seeds=(), made={}), tmp_path)
+    page = page_of(make_board([], [], problems=(), seeds=(), provenance={}), tmp_path)
     assert headings(page) == headings(rich_page())
     assert "![" not in page
     for words in (
@@ -152,7 +152,7 @@ def test_without_records_every_part_says_so(tmp_path: Path) -> None:
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     cells = [make_cell("fedavg", "dlg", 0.2, seeds=(4,)), make_cell("dbcl", "dlg", 0.5, seeds=(4,))]
     honest = [make_honest("fedavg", seeds=(4,)), make_honest("dbcl", seeds=(4,))]
-    page = page_of(make_board(cells, honest, seeds=(4,), arenas=(make_arena(fedavg={4: 0.9}),)), tmp_path)
+    page = page_of(make_board(cells, honest, seeds=(4,), problems=(make_arena(reference_accuracy={4: 0.9}),)), tmp_path)
     assert "One seed: no interval" in part(page, "Limits of this report")
     assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
     assert rows(part(page, "Every cell"))[0][3] == "0.20"
@@ -169,7 +169,7 @@ def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tm
         make_honest(d, status=status, reason="why", accuracy={}, utility={}, curve=(), keys=(), relative_seconds=None)
         for d in ("fedavg", "dbcl")
     ]
-    page = page_of(make_board(cells, honest, arenas=(make_arena(fedavg={}),)), tmp_path)
+    page = page_of(make_board(cells, honest, problems=(make_arena(reference_accuracy={}),)), tmp_path)
     assert len(rows(part(page, "What is missing or failed"))) == 6
     assert "none can be recommended" in page
     assert f"fedavg 2 {status}; dbcl 2 {status}" in page
@@ -182,8 +182,8 @@ def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tm
 def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
     hostile = "a|b </summary><script>x</script> [c](d) `e`\nf ]( g *h* $x^{"
     cells = [make_cell(hostile, hostile, 0.5), make_cell("fedavg", hostile, status="failed", reason=hostile)]
-    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, marks=(hostile,))])
-    board = replace(board, title=hostile, notes=(hostile,), arenas=(make_arena(told=hostile, subset=hostile),))
+    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, warnings=(hostile,))])
+    board = replace(board, title=hostile, notes=(hostile,), problems=(make_arena(description=hostile, subset=hostile),))
     page = page_of(board, tmp_path)
     outside_code = re.sub(r"^```+sh$.*?^```+$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside_code.replace("\\<script\\>", "")
