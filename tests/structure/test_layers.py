@@ -41,6 +41,8 @@ WHY_NAMED = {
     ("bench/models/cards/laws.py", "two-stage"): PAPER,
     ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
+    ("bench/board/published.py", "fedavg"): "a key of the published file",
+    ("bench/board/published_schema.py", "fedavg"): "a key of the published file",
     ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
     ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }
