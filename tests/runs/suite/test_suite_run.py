@@ -227,8 +227,9 @@ def test_two_runs_at_once_share_the_work(tiny: Path, tmp_path: Path) -> None:
 def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None:
     keys = ["00" * 10, "ff" * 10]
     code = (
-        "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks; c = TrialLocks(pathlib.Path(sys.argv[1]));"
-        "print(c.take(sys.argv[2:]), flush=True); sys.stdin.read()"
+        "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks;"
+        "locks = TrialLocks(pathlib.Path(sys.argv[1]));"
+        "print(locks.take(sys.argv[2:]), flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path), keys[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
