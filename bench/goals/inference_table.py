@@ -21,7 +21,7 @@ EXPLAINED = 1e-5
 
 NO_DEFENSE = "no defense"
 COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
-"""Of the defense; what stands without one comes before them, in one column or in one for each form."""
+"""The columns of the defense. The run without a defense comes before them, in one column or in one for each form."""
 
 OF_SEVERAL = (
     "Where there are several readings of what was seen, a cell is told by the one that leaks most, which the judge "
@@ -75,7 +75,7 @@ def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
 
 
 def _severity(c: Cell, text: GoalText) -> tuple[float, float]:
-    """Worst for the defender first, by what the goal is told by."""
+    """How bad a cell is for the defender, by the metric that stands for it."""
     wording = text.wording(list(c.metrics))
     value, tie = c.value(wording.metric), c.value(wording.tie)
     return (value or 0.0, tie if tie is not None else -2.0)
@@ -100,7 +100,7 @@ def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
 
 
 def picked(c: Cell, text: GoalText) -> bool:
-    """Whether it is told by one of several readings that do not say the same."""
+    """Whether the cell shows one of several readings that do not agree."""
     metric = text.wording(list(c.metrics)).metric
     return bool({other.value(metric) for _, other in c.beside} - {None, c.value(metric)})
 
@@ -179,7 +179,7 @@ def _open(rows: Rows) -> str:
 
 
 def _outcomes(rows: Rows, column: str, wording: Wording, text: GoalText) -> dict[str, str]:
-    """Party → what a column's cell says in words, where it has something to say."""
+    """Party → the outcome in a column's cell in words, where it has one."""
     cells = {party: row.get(column) for party, row in rows.items()}
     return {p: _outcome(c, wording, text) for p, c in cells.items() if c is not None and wording.metric in c.metrics}
 

@@ -1,7 +1,7 @@
 """The identity of a trial: everything that determines its result, known before it is run.
 
-The key of a trial is a hash of its identity (`fedarena.records.trial_key`). The key finds a trial again, so that
-it is not run twice.
+The key of a trial is a hash of its identity (`fedarena.records.trial_key`). By the key a trial is found again and not
+run twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The records of a folder, read once, kept up to date and grouped by trial.
 
-A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one folder at once:
-every file is written as a whole or not at all, and two runs that measure the same trial write the same content.
+A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one folder at the
+same time: every file is written as a whole or not at all, and two runs that measure the same trial write the same
+content.
 """
 
 from __future__ import annotations

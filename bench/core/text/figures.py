@@ -6,10 +6,21 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from fedarena.core.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Write a figure as a PNG, without the name of the software that drew it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())
 
 
 @dataclass(frozen=True)
@@ -50,9 +61,7 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
             axes.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=1)
             axes.set_axis_off()
         top -= 0.78
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)
 
 
 @dataclass(frozen=True)
@@ -109,9 +118,7 @@ def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> N
     axes.set_title(heading, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)
 
 
 MARKERS = ("o", "s", "^", "D", "v", "x")
@@ -156,6 +163,4 @@ def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
     figure.suptitle(heading, fontsize=10)
     legend = [handles[name] for name in names]
     figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)

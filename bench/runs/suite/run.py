@@ -1,4 +1,4 @@
-"""Running a suite: what is there already is left alone, what is missing is measured, what is done is kept."""
+"""Running a suite: complete trials are left alone, missing ones are measured and written at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from fedarena.goals.training import Training
+    from fedarena.federation.spec import Training
     from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
     from fedarena.runs.suite.trials import Trial
@@ -31,7 +31,7 @@ SETTLED = 2.0
 
 @dataclass
 class Outcome:
-    """What became of a run.
+    """The outcome of running a suite.
 
     Attributes:
         store: the folder's records, as the run left them.
@@ -47,7 +47,7 @@ class Outcome:
     refused: int = 0
 
 
-Told = Callable[[int, int, str, float | None], object]
+Tell = Callable[[int, int, str, float | None], object]
 """(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
 
 
@@ -60,9 +60,9 @@ def plan_of(
     progress: Callable[[float, str], object] = lambda share, text: None,
 ) -> Plan:
     """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
-    kept = read_plan(folder)
-    if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
-        return kept
+    plan = read_plan(folder)
+    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir):
+        return plan
     before()
     from fedarena.runs.suite.trials import trials_of
 
@@ -76,15 +76,15 @@ def run_suite(
     data_dir: Path | None,
     open_executor: Callable[[], Executor],
     fresh: bool = False,
-    tell: Told = lambda done, total, text, left: None,
+    tell: Tell = lambda done, total, text, left: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
     """Measure what is missing.
 
     Args:
-        warn: told, before anything is measured, of records that are ignored and will be replaced.
+        warn: called before anything is measured, about records that are ignored and will be replaced.
         open_executor: called only if there is something to do.
-        fresh: measure everything anew.
+        fresh: measure everything again.
 
     Raises:
         UserError: a folder that cannot be written.
@@ -112,7 +112,7 @@ class _Measuring:
         plan: Plan,
         data_dir: Path | None,
         fresh: bool,
-        tell: Told,
+        tell: Tell,
         outcome: Outcome,
     ) -> None:
         from fedarena.runs.suite.trials import trials_of
@@ -156,7 +156,7 @@ class _Measuring:
     def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
         self.store.add(records, galleries)
         self.outcome.done += 1
-        if i in self.complete:  # somebody else had it, but not all that the same federation gives
+        if i in self.complete:  # another process had it, but not all that the same training gives
             self.outcome.there -= 1
         self.locks.give_back([self.missing[i].key])
         cost = self.costs.add(self.missing[i], records)
@@ -167,7 +167,7 @@ class _Measuring:
         self._tell(i)
 
     def _lost(self, i: int, why: str) -> None:
-        self.outcome.lost[_told(self.missing[i])] = why
+        self.outcome.lost[_title(self.missing[i])] = why
         self.gone.add(i)
         self.locks.give_back([self.missing[i].key])
         self._tell(i)
@@ -202,7 +202,7 @@ class _Measuring:
     def _tell(self, i: int) -> None:
         self.complete.add(i)
         done = self.outcome.done + self.outcome.there + len(self.gone)
-        self.tell(done, self.total, _told(self.missing[i]), self._left())
+        self.tell(done, self.total, _title(self.missing[i]), self._left())
 
     def _left(self) -> float | None:
         """Seconds that the rest may take, as fast as it went so far."""
@@ -217,7 +217,7 @@ class _Measuring:
         return self.left
 
 
-def _told(trial: Planned) -> str:
+def _title(trial: Planned) -> str:
     if trial.attack == "none":
         probe = trial.name[3].removeprefix("probe ")
         tried = f", tried with {probe}'s trigger" if probe else ""

@@ -86,7 +86,7 @@ def finish(where: Path, seeds: str = "0,1") -> None:
         if UNFINISHED.fullmatch(path.name):
             old = path.stat().st_mtime - STALE - 1
             os.utime(path, (old, old))
-    process = begin(where, seeds)
+    process = begin(where, seeds, jobs=1)
     out, err = process.communicate()
     assert process.returncode == 0, out + err
     assert not [path for path in (where / "out").rglob(".*") if path.name != ".claims"]

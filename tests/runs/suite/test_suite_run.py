@@ -26,6 +26,7 @@ from helpers.suite import (
 )
 
 from fedarena.core.errors import UserError
+from fedarena.federation.spec import Training
 from fedarena.records.schema import Record
 from fedarena.records.store import STALE, Store
 from fedarena.records.trial_locks import TrialLocks
@@ -33,7 +34,7 @@ from fedarena.records.upgrade import READABLE
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
 from fedarena.runs.executors import InProcess
-from fedarena.runs.shared_training import Training, given_by, training_of
+from fedarena.runs.shared_training import given_by, training_of
 from fedarena.runs.suite.run import run_suite
 from fedarena.runs.suite.trials import Trial, trials_of
 
@@ -228,8 +229,8 @@ def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None
     keys = ["00" * 10, "ff" * 10]
     code = (
         "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks;"
-        "locks = TrialLocks(pathlib.Path(sys.argv[1]));"
-        "print(locks.take(sys.argv[2:]), flush=True); sys.stdin.read()"
+        "c = TrialLocks(pathlib.Path(sys.argv[1]));"
+        "print(c.take(sys.argv[2:]), flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path), keys[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -246,7 +247,7 @@ def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None
     assert (tmp_path / ".claims").stat().st_size == 0
 
 
-def test_what_training_raises_loses_its_trials_and_no_other(
+def test_an_error_in_training_loses_its_trials_and_no_other(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unexpected error, and bad input found out late."""

@@ -1,4 +1,4 @@
-"""Cards of the methods and data sets on a board, with their citations."""
+"""The cards of the methods and data sets on a board, with their citations."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ def method_cards(board: Board) -> str:
     labels = {
         "Defenses": board.defenses,
         "Attacks": [c.attack for c in board.cells],
-        "Data": [a.dataset for a in board.arenas],
+        "Data": [p.dataset for p in board.problems],
     }
-    told = []
+    sections = []
     for heading, kinds in KINDS.items():
         names = list(dict.fromkeys(part for label in labels[heading] for part in label.split("+")))
         if names:
-            told.append(f"### {heading}\n\n" + "\n\n".join(_card(name, kinds) for name in names))
-    return "\n\n".join(told) or "No methods."
+            sections.append(f"### {heading}\n\n" + "\n\n".join(_cards(name, kinds) for name in names))
+    return "\n\n".join(sections) or "No methods."
 
 
-def _card(name: str, kinds: tuple[Kind, ...]) -> str:
+def _cards(name: str, kinds: tuple[Kind, ...]) -> str:
+    """The cards of this name, one for each kind of method that has it."""
     try:
-        found = [r.card(name) for kind in kinds if name in (r := registry.registries()[kind]).names()]
-    except UserError as error:  # a plug-in that is broken where the report is made
+        cards = [r.card(name) for kind in kinds if name in (r := registry.registries()[kind]).names()]
+    except UserError as error:  # a plug-in that is broken on this machine
         return f"**{escape(name)}**: its card cannot be read here: {escape(str(error))}"
-    return "\n\n".join(_told(card) for card in found) or f"**{escape(name)}**: not known where this report was made."
+    return "\n\n".join(_card(card) for card in cards) or f"**{escape(name)}**: not known where this report was made."
 
 
 def citation(card: Card) -> str:
@@ -44,7 +45,7 @@ def citation(card: Card) -> str:
     return ", ".join(part for part in (": ".join(p for p in (who, card.paper) if p), card.url) if part)
 
 
-def _told(card: Card) -> str:
+def _card(card: Card) -> str:
     cited = citation(card)
     lines = [f"**{escape(card.name)}**, version {card.version}: {escape(card.title)}"]
     lines.append(f"Source: {_linked(card)}" if cited else "Source: none; it is this package's own or common knowledge.")

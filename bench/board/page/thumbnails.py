@@ -53,10 +53,10 @@ def _shrink(images: Strip) -> npt.NDArray[np.float64]:
     n, channels, height, width = images.shape
     k = -(-max(height, width) // SIDE)
     high, wide = max(1, height // k), max(1, width // k)
-    cut = images[:, :, : high * k, : wide * k].astype(np.float64)
+    threats = images[:, :, : high * k, : wide * k].astype(np.float64)
     if k == 1:
-        return cut
-    blocks: npt.NDArray[np.float64] = cut.reshape(n, channels, high, min(k, height), wide, min(k, width)).mean(
+        return threats
+    blocks: npt.NDArray[np.float64] = threats.reshape(n, channels, high, min(k, height), wide, min(k, width)).mean(
         axis=(3, 5)
     )
     return blocks

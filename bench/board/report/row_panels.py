@@ -1,4 +1,4 @@
-"""Numbers of defenses, a row each: names stand beside their points, which cannot hide one another."""
+"""Numbers of defenses in rows: a name stands beside its points, so that points cannot hide one another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedarena.board.report.drawn import INK, SHADE, label
+from fedarena.board.report.figure_style import INK, SHADE, label
 from fedarena.core.text.mean import Mean
 
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDE, TALL, LETTER, REST, LEAST = 2.6, 0.24, 0.08, 0.75, 1.5
-"""Inches: a panel, a row, a letter of a name, what stands above and below the rows, and the least height of all."""
+"""Inches: a panel, a row, a letter of a name, the space above and below all rows, and the least height of a figure."""
 MARGIN = 1.6
-"""Between the outermost numbers and the edges of a logarithmic panel. Its square is more than 2.5, the largest step
-between ticks, so that there is always one."""
+"""Factor between the outermost numbers and the edges of a logarithmic panel. Its square is more than 2.5, the largest
+step between ticks, so that there is always a tick."""
 AMID: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": INK}
 
 
@@ -26,16 +26,21 @@ class Panel:
     """One number of each defense.
 
     Attributes:
-        title: what stands below.
-        values: by name; a row without one says so.
-        log: a positive number on a logarithmic axis; otherwise a score from 0 to 1.
-        guide: where a grey line stands.
+        title: the text below the panel.
+        values: by name; a row without a value shows "not measured".
+        log: whether values are positive numbers on a logarithmic axis; otherwise they are scores from 0 to 1.
+        guide: the position of a grey line.
     """
 
     title: str
     values: Mapping[str, Mean]
     log: bool = False
     guide: float | None = None
+
+
+def without_interval(values: Mapping[str, float]) -> dict[str, Mean]:
+    """Numbers as means without an interval."""
+    return {name: Mean(value, None, 1) for name, value in values.items()}
 
 
 def in_rows(names: Sequence[str], panels: Sequence[Panel]) -> Figure:
@@ -67,13 +72,13 @@ def _panel(axes: Axes, names: Sequence[str], panel: Panel) -> None:
         axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel(panel.title, fontsize=8)
     axes.grid(alpha=0.3)
-    # Powers of ten stand as high as what is between them.
+    # Labels of powers of ten stand at the height of the labels between them.
     axes.tick_params(axis="x", which="both", labelsize=7, length=3, pad=3)
     axes.tick_params(axis="y", length=0)
 
 
 def _point(axes: Axes, y: int, value: Mean) -> None:
-    """A dot with its interval, cut to [0, 1]."""
+    """A dot with its interval, clipped to [0, 1]."""
     at: dict[str, Any] = {"marker": "o", "markersize": 5, "color": SHADE, "capsize": 3, "linestyle": "none"}
     if value.half is None:
         axes.errorbar([value.value], [y], **at)
