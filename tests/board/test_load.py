@@ -99,7 +99,7 @@ def test_damaged_and_foreign_records_are_noted(ran: Path, tmp_path: Path) -> Non
     for path in (tmp_path / "out" / "out" / "records").glob("*.json"):
         shutil.copy(path, tmp_path / "out" / "records")
     notes = load_board(tmp_path / "out").notes
-    assert notes[0].startswith(f"damaged records count for nothing: records/{name} (")
+    assert notes[0].startswith(f"damaged records are ignored: records/{name} (")
     assert notes[1] == "28 trials in the folder, not of this suite as it is now and not on the board"
 
 
@@ -136,7 +136,7 @@ def test_an_edited_score_counts_as_missing(ran: Path, tmp_path: Path) -> None:
     record["scores"]["privacy"] = 1.0 - 0.5 * record["scores"]["privacy"]
     path.write_text(json.dumps(record))
     board = load_board(tmp_path / "out")
-    assert board.notes[0].startswith(f"damaged records count for nothing: records/{path.name} (its scores (leak ")
+    assert board.notes[0].startswith(f"damaged records are ignored: records/{path.name} (its scores (leak ")
     assert "do not follow from what was measured" in board.notes[0]
     assert "missing" in {status for c in board.cells for status in c.statuses.values()}
 

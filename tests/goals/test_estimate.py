@@ -123,7 +123,7 @@ def observed(made: FinishedRun, threat: Threat) -> Any:
     return found[0].observations[0]
 
 
-def test_of_a_gradient_it_is_the_clients_own() -> None:
+def test_the_control_of_a_gradient_is_the_clients_own() -> None:
     made, threat = finished("fedavg"), Threat("client", "adaptive")
     seen = observed(made, threat)
     r, task = made.round(1), made.problem.task
@@ -133,7 +133,7 @@ def test_of_a_gradient_it_is_the_clients_own() -> None:
     assert 0 < found["cosine"] < 1
 
 
-def test_of_an_update_it_is_the_step_that_the_own_upload_alone_would_cause() -> None:
+def test_the_control_of_an_update_is_the_step_of_the_own_upload_alone() -> None:
     made, threat = finished("dbcl"), Threat("client", "adaptive")
     assert isinstance(made.defense, DBCL)
     seen, r = observed(made, threat), made.round(1)

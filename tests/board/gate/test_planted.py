@@ -6,11 +6,9 @@ those of the sound code, which is what measuring them again would give.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,21 +65,9 @@ class Measured:
     folder: Path
 
 
-@contextmanager
-def frozen() -> Iterator[None]:
-    """A training collects garbage before it counts memory: what a session of tests has loaded need not be searched."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 def measure(suite: Suite, plan: Plan, folder: Path) -> None:
     """What is missing in a folder, in this process."""
-    with frozen():
-        assert run_suite(suite, plan, folder, None, InProcess).lost == {}
+    assert run_suite(suite, plan, folder, None, InProcess).lost == {}
 
 
 @pytest.fixture(scope="session")

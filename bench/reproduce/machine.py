@@ -1,4 +1,4 @@
-"""Where a measurement finds its data files and computes."""
+"""The data folder and the device with which a table is measured."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Where:
-    """A place on the machine.
+class Machine:
+    """What a measurement is given of the machine that it runs on.
 
     Attributes:
-        data_dir: with data files; None: the cache.
+        data_dir: the folder with data files; None stands for the cache.
         device: cpu or cuda.
     """
 
