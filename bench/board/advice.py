@@ -16,7 +16,7 @@ from fedarena.board.threat_filter import ThreatFilter, threats_on
 
 
 def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[RankingRow] | None = None) -> list[str]:
-    """Sentences for a reader with these threats: what to take and why, what is as good, what nobody withstands.
+    """Sentences for a reader with these threats: what to take and why, what is as good, what no defense withstands.
 
     Args:
         threats: by default `threats_on(board)`.
@@ -31,7 +31,7 @@ def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[Ran
         sentences = [choice(board, threats, ranked), *weaknesses(threats, ranked)]
         sentences += [runner_up(board, threats, ranked), lead_text(ranked), _without_rank(rows)]
     else:
-        sentences = [_nobody_ranked(board, threats, rows)]
+        sentences = [_no_recommendation(board, threats, rows)]
     sentences += [_unfinished(board, threats), _unbeaten(board, threats), _nothing_known(board, threats)]
     return [sentence for sentence in sentences if sentence]
 
@@ -47,7 +47,7 @@ def summary(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> 
     return f"{len(rows)} defenses, cells: {counts(total)}{curious}"
 
 
-def _nobody_ranked(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> str:
+def _no_recommendation(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> str:
     cells = [c for c in board.cells if threats.counts(c)]
     begin = f"No defense can be recommended for {threats_text(threats)}: none has a rank"
     if cells and all(c.status in ("failed", "missing") for c in cells):

@@ -43,7 +43,7 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
 
 def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str:
     for seed, score in sorted(c.scores.items()):
-        # Without its clean run nobody can know what poisoning has left.
+        # Without its clean run the share that poisoning leaves is unknown.
         if c.axis == "integrity" and (run is None or seed not in run.accuracy):
             continue
         try:

@@ -16,7 +16,7 @@ from fedarena.board.published import from_json, to_json
 from fedarena.core.errors import UserError
 
 Tamper = Callable[[dict[str, Any]], object]
-CELL, HONEST = "cell 1 (digits · fedavg · dlg · server · paper)", "honest run 1 (digits · fedavg)"
+CELL, HONEST = "cell 1 (digits · fedavg · dlg · server · paper)", "clean run 1 (digits · fedavg)"
 POISON = "cell 7 (digits · fedavg · sign-flip · client · paper · own)"
 
 
@@ -92,7 +92,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (whole(arenas=[]), f'{CELL}: problem is "digits", which is not among the board\'s arenas'),
     (
         honest(problem="other"),
-        'honest run 1 (other · fedavg): problem is "other", which is not among the board\'s arenas',
+        'clean run 1 (other · fedavg): problem is "other", which is not among the board\'s arenas',
     ),
     (lambda b: b["cells"].append(b["cells"][0]), "digits · fedavg · dlg · server · paper is there twice"),
     (lambda b: b["honest"].append(b["honest"][0]), "digits · fedavg is there twice"),

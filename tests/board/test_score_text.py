@@ -31,7 +31,7 @@ def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> Non
     assert interval(mean) == text
 
 
-def told(board: Board, threats: ThreatFilter) -> list[str]:
+def note_lines(board: Board, threats: ThreatFilter) -> list[str]:
     return notes(board, threats, rank_defenses(board, threats))
 
 
@@ -56,24 +56,24 @@ def test_seeds_say_what_they_can_show() -> None:
 
 def test_records_of_several_versions_are_noted() -> None:
     board = replace(make_board(), provenance={"commit": "abc, def", "torch": "2.13.0", "fedarena": ""})
-    assert told(board, ThreatFilter()) == ["measured by 2 commits: abc, def"]
+    assert note_lines(board, ThreatFilter()) == ["measured by 2 commits: abc, def"]
 
 
 def test_notes_hold_damage_subsets_warnings_and_contributors() -> None:
-    text = "\n".join(told(big_board(), ThreatFilter()))
+    text = "\n".join(note_lines(big_board(), ThreatFilter()))
     assert "1 damaged record left out" in text
     assert "fashion: a subset of the data, 100 of 60000 images" in text
     assert "baffle: simulated: secure sums are added in the clear" in text
-    assert "fashion" not in "\n".join(told(big_board(), ThreatFilter(problems=("digits",))))
+    assert "fashion" not in "\n".join(note_lines(big_board(), ThreatFilter(problems=("digits",))))
     assert unmeasured_threats(make_board(), ThreatFilter()) == [
         "a curious client",
         "a curious eavesdropper",
         "a curious outsider",
         "corrupted clients (omniscient)",
     ]
-    assert told(make_board(), read_threat_filter("server,own")) == []
+    assert note_lines(make_board(), read_threat_filter("server,own")) == []
     found = make_board([make_cell(found_by="A. Reader")])
-    assert "attacks by others: dlg (A. Reader)" in told(found, read_threat_filter("server"))
+    assert "attacks by others: dlg (A. Reader)" in note_lines(found, read_threat_filter("server"))
 
 
 LOST = "recovered gradients lost up to 5.6 of their decimal digits to rounding"
@@ -103,7 +103,7 @@ def test_an_overall_score_over_fewer_seeds_than_its_parts_is_noted() -> None:
     """A reader who takes the mean of what stands beside it gets another number."""
     left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")
     cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
-    found = told(make_board(cells), read_threat_filter("server,own"))
+    found = note_lines(make_board(cells), read_threat_filter("server,own"))
     assert found == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
 
 
@@ -111,5 +111,5 @@ def test_problems_that_count_in_no_score_are_noted() -> None:
     cells = [make_cell(), replace(make_cell(attack="model-inversion"), counts=False, problem="model")]
     board = make_board(cells)
     board = replace(board, problems=(*board.problems, replace(board.problems[0], name="model")))
-    assert "model: its attacks are on the board and count in no score" in told(board, ThreatFilter())
-    assert not any("digits: its" in note for note in told(board, ThreatFilter()))
+    assert "model: its attacks are on the board and count in no score" in note_lines(board, ThreatFilter())
+    assert not any("digits: its" in note for note in note_lines(board, ThreatFilter()))

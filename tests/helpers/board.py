@@ -25,7 +25,7 @@ def make_problem(**changes: Any) -> ProblemInfo:
 
 
 def make_clean_run(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes: Any) -> CleanRun:
-    """A run in which everybody is honest; `utility` 1.0 unless said."""
+    """A run without an attack; `utility` 1.0 unless said."""
     level = changes.pop("level", 1.0)
     usual: dict[str, Any] = {
         "problem": "digits",
@@ -94,7 +94,7 @@ def make_cell(
 def make_board(
     cells: Sequence[BoardCell] | None = None, clean_runs: Sequence[CleanRun] | None = None, **changes: Any
 ) -> Board:
-    """Three defenses that met an inference and a poisoning attack, unless cells and honest runs are given."""
+    """Three defenses that met an inference and a poisoning attack, unless cells and clean runs are given."""
     names = ("fedavg", "dbcl", "two-stage")
     if cells is None:
         privacy = {"fedavg": 0.0, "dbcl": 0.4, "two-stage": 0.95}

@@ -43,5 +43,5 @@ def change_cells(board: Board, change: Callable[[BoardCell], BoardCell]) -> Boar
 
 
 def change_clean_runs(board: Board, change: Callable[[CleanRun], CleanRun]) -> Board:
-    """With `change` applied to every honest run."""
+    """With `change` applied to every clean run."""
     return replace(board, clean_runs=tuple(change(h) for h in board.clean_runs))

@@ -12,7 +12,7 @@ from fedarena.core.text.numbers import MEASURES, level
 def clean_run_table(board: Board) -> str:
     """The table with its commands; a sentence where there are no clean runs."""
     if not board.clean_runs:
-        return "No run in which everybody is honest."
+        return "No run without an attack."
     measures = {p.name: p.measure for p in board.problems}
     quality = " or ".join(MEASURES[m] for m in MEASURES if m in measures.values())
     heads = ["problem", "defense", quality, "of FedAvg's", "bytes up", "bytes down", "time", "guarantees", "warnings"]

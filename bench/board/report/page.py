@@ -65,7 +65,7 @@ def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: 
         "## Ranking",
         ranking(render(board)).rstrip(),
         made_by,
-        "## With everybody honest",
+        "## Clean runs",
         clean_run_table(board),
         made_by,
     ]

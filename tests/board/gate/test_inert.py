@@ -1,4 +1,4 @@
-"""Attacks that do nothing any more, told by equal accuracies; and what the gate says of small changes."""
+"""Attacks that do nothing any more, found by equal accuracies; and what the gate says of small changes."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def idle(board: Board, defenses: int, attack: str = "attack1", seeds: int = 3) -
     return change_cells(board, still)
 
 
-def told(c: Comparison) -> list[str]:
+def findings(c: Comparison) -> list[str]:
     """Where an attack is said to do nothing."""
     return [i.name for i in c.findings if NO_ATTACK in i.findings]
 
 
 def test_an_attack_that_became_harmless_is_a_finding() -> None:
     found = compare(BASE, idle(BASE, 6))
-    assert len(told(found)) == len(found.findings) == 6
-    assert all("· attack1 ·" in name for name in told(found))
+    assert len(findings(found)) == len(found.findings) == 6
+    assert all("· attack1 ·" in name for name in findings(found))
     assert found.counts["identical"] == 78  # no test of scores says so
 
 
 def test_a_method_that_did_nothing_before_is_no_finding() -> None:
     assert compare(idle(BASE, 6), idle(BASE, 6)).findings == []
     assert compare(idle(BASE, 6), BASE).findings == []
-    assert len(told(compare(idle(BASE, 4), idle(BASE, 6)))) == 2
+    assert len(findings(compare(idle(BASE, 4), idle(BASE, 6)))) == 2
 
 
 def test_accuracies_that_are_equal_by_chance_are_no_finding() -> None:
-    assert told(compare(BASE, idle(BASE, 1))) == []  # one defense
-    assert told(compare(BASE, idle(BASE, 3))) == []  # half of them
-    assert len(told(compare(BASE, idle(BASE, 4)))) == 4
-    assert told(compare(BASE, idle(BASE, 5, seeds=1))) != []
+    assert findings(compare(BASE, idle(BASE, 1))) == []  # one defense
+    assert findings(compare(BASE, idle(BASE, 3))) == []  # half of them
+    assert len(findings(compare(BASE, idle(BASE, 4)))) == 4
+    assert findings(compare(BASE, idle(BASE, 5, seeds=1))) != []
     one = wide_board(5, seeds=1)
-    assert told(compare(one, idle(one, 5))) == []  # five runs
+    assert findings(compare(one, idle(one, 5))) == []  # five runs
     more = wide_board(6, seeds=1)
-    assert len(told(compare(more, idle(more, 6)))) == 6
+    assert len(findings(compare(more, idle(more, 6)))) == 6
 
 
 def test_inference_has_no_accuracy_that_could_be_equal() -> None:
@@ -86,18 +86,18 @@ def nudged(board: Board, defense: str = "", attack: str = "") -> Board:
 def test_small_changes_are_localized() -> None:
     assert localized(compare(BASE, BASE)) == []
     assert localized(compare(BASE, nudged(BASE))) == []  # of all defenses and attacks
-    for new, told in (
+    for new, text in (
         (nudged(BASE, "defense2"), "12 of 78 scores changed, only of defense2"),
         (nudged(BASE, attack="attack3"), "6 of 78 scores changed, only of attack3"),
         (nudged(BASE, "defense2", "attack3"), "1 of 78 scores changed, only of defense2"),
     ):
         found = compare(BASE, new)
         assert found.findings == []
-        assert localized(found)[0].startswith(told)
+        assert localized(found)[0].startswith(text)
         assert localized(found)[0] in caveats(found)
     assert localized(compare(nudged(nudged(BASE, "defense2"), attack="attack3"), BASE)) == []
     everything = replace(BASE, cells=BASE.cells[:12], clean_runs=BASE.clean_runs[:1])
-    assert localized(compare(everything, nudged(everything))) != []  # the honest run stays as it is
+    assert localized(compare(everything, nudged(everything))) != []  # the clean run stays as it is
 
 
 def test_exact_rules_find_every_change() -> None:

@@ -105,9 +105,9 @@ def test_junit_skips_what_has_no_score_on_either_board() -> None:
     top = parsed(board, board)
     skipped = [c for c in top.iter("testcase") if c.find("skipped") is not None]
     assert [c.get("name") for c in skipped] == ["digits · dbcl · dlg · server, adaptive"]
-    told = skipped[0].find("skipped")
-    assert told is not None
-    assert told.get("message") == "n/a: the reason why dlg is n/a"
+    shown = skipped[0].find("skipped")
+    assert shown is not None
+    assert shown.get("message") == "n/a: the reason why dlg is n/a"
 
 
 def test_junit_of_empty_boards_fails_and_holds_signs_that_xml_cannot() -> None:

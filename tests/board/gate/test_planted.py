@@ -109,7 +109,7 @@ def gate(sound: Measured, tmp_path: Path) -> Gate:
     return Gate(sound, tmp_path / "new")
 
 
-def told(c: Comparison) -> dict[str, list[str]]:
+def findings(c: Comparison) -> dict[str, list[str]]:
     """Place → findings."""
     return {item.name: item.findings for item in c.findings}
 
@@ -173,10 +173,10 @@ def test_a_defense_that_became_fedavg_is_found(
     monkeypatch.setattr(module, name, FedAvg)
     found = gate(of(defense))
     check_located(found, defense)
-    assert told(found)[f"upload · {defense} · analytic · client, paper"] == [WEAKER_DEFENSE]
+    assert findings(found)[f"upload · {defense} · analytic · client, paper"] == [WEAKER_DEFENSE]
     assert any(i.group == "mean" and i.findings == [WEAKER_DEFENSE] for i in found.findings)
     if defense == "dbcl":  # PBPFL learns by another loss, so that FedAvg in its place is not FedAvg's run
-        assert all(NO_DEFENSE in told(found)[f"{problem} · dbcl · clean run"] for problem in ("upload", "poison"))
+        assert all(NO_DEFENSE in findings(found)[f"{problem} · dbcl · clean run"] for problem in ("upload", "poison"))
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_a_rule_that_became_the_mean_is_found(
     monkeypatch.setattr(rule, "__call__", Mean.__call__)
     found = gate(of(name))
     check_located(found, name)
-    assert told(found)[f"poison · {name} · sign-flip · corrupted clients (own), paper"] == [WEAKER_DEFENSE]
-    assert told(found)[f"poison · {name} · clean run"] == [NO_DEFENSE]
+    assert findings(found)[f"poison · {name} · sign-flip · corrupted clients (own), paper"] == [WEAKER_DEFENSE]
+    assert findings(found)[f"poison · {name} · clean run"] == [NO_DEFENSE]
 
 
 def test_krum_with_one_neighbour_too_many_is_localized(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not found as a loss, and it is none that matters: another honest upload wins in some rounds, and no score moves
-    by 0.1. That only Krum's scores changed is told all the same, and with --exact it is a finding."""
+    by 0.1. That only Krum's scores changed is reported all the same, and with --exact it is a finding."""
 
     def ranking(found: Geometry, f: int) -> npt.NDArray[np.intp]:
         squared = found.squared
@@ -228,7 +228,7 @@ def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeyp
     monkeypatch.setattr(accountant, "noise", noise.__wrapped__)
     found = gate(of("dp-sgd", "poison"))
     check_located(found, "dp-sgd")
-    promises = told(found)["poison · dp-sgd · clean run"]
+    promises = findings(found)["poison · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
     assert not any("another guarantee: epsilon_add_remove 2" in words for words in promises)
@@ -249,7 +249,7 @@ def test_an_inference_attack_that_answers_black_images_is_found(gate: Gate, monk
     monkeypatch.setattr(Analytic, "run", blank)
     found = gate(by("analytic"))
     check_located(found, "analytic")
-    assert told(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
+    assert findings(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
 
 
 @pytest.mark.parametrize(("attack", "name"), [(SignFlip, "sign-flip"), (ALIE, "alie")])
@@ -257,7 +257,7 @@ def test_corrupted_clients_that_became_honest_are_found(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, attack: type[SignFlip | ALIE], name: str
 ) -> None:
     """ALIE does next to nothing here, so that no score moves by more than its noise; that it does nothing at all is
-    told by equality."""
+    found by equality."""
     monkeypatch.setattr(attack, "craft", lambda self, view, memory, rng: (view.own, memory))
     found = gate(by(name))
     check_located(found, name)
@@ -265,7 +265,7 @@ def test_corrupted_clients_that_became_honest_are_found(
     assert cells
     assert all(NO_ATTACK in i.findings for i in cells)
     for defense in ("fedavg", "dp-sgd", "dbcl"):
-        words = told(found)[f"poison · {defense} · {name} · corrupted clients (own), paper"]
+        words = findings(found)[f"poison · {defense} · {name} · corrupted clients (own), paper"]
         assert (WEAKER_ATTACK in words) is (name == "sign-flip")
 
 
@@ -275,7 +275,7 @@ def test_corrupted_clients_that_become_honest_after_some_rounds_are_found(
 ) -> None:
     """After a fifth of the rounds it is found. After half of them it is not: by then models are ruined, and learn
     again well in one seed and hardly in another, 0.58, 0.21 and 0.35 with FedAvg in place of 0. The mean is far from 0
-    and three seeds do not prove it. That only this attack's scores changed is told."""
+    and three seeds do not prove it. That only this attack's scores changed is reported."""
     craft = SignFlip.craft
 
     def tired(self: SignFlip, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
@@ -320,7 +320,7 @@ def test_a_client_that_sees_what_others_see_is_found(
     assert [WEAKER_DEFENSE] in [i.findings for i in single]
     assert any(i.group == "mean" and i.findings == [WEAKER_DEFENSE] for i in found.findings)
     if defense == "pbpfl":
-        words = told(found)["upload · pbpfl · analytic · client, adaptive"]
+        words = findings(found)["upload · pbpfl · analytic · client, adaptive"]
         assert words == ["something leaks now: n/a → ok with a score of 0.000"]
 
 
@@ -346,5 +346,5 @@ def test_a_weaker_reference_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(FedAvg, "direction", faint)
     found = gate(lambda t: t.problem == "poison")
-    words = told(found)["poison · fedavg · clean run"]
+    words = findings(found)["poison · fedavg · clean run"]
     assert words == ["FedAvg's own accuracy fell, which utility is measured against"]

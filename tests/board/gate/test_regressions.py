@@ -20,7 +20,7 @@ from fedarena.board.gate.wording import caveats, notes, tally, verdict
 BASE = wide_board()
 
 
-def told(c: Comparison) -> dict[str, list[str]]:
+def findings(c: Comparison) -> dict[str, list[str]]:
     """Place → findings."""
     return {item.name: item.findings for item in c.findings}
 
@@ -89,7 +89,7 @@ def test_a_defense_replaced_by_fedavg_is_a_finding() -> None:
         new, lambda h: replace(h, accuracy=honest.accuracy, utility=honest.utility) if h.defense == "defense3" else h
     )
     found = compare(BASE, new)
-    assert NO_DEFENSE in told(found)["digits · defense3 · clean run"]
+    assert NO_DEFENSE in findings(found)["digits · defense3 · clean run"]
     moved = {i.name for i in found.findings if i.group == "cell"}
     assert all("· defense3 ·" in name for name in moved)
     verdicts = [(i.name, i.verdict) for i in found.items if i.group == "cell" and i.verdict]
@@ -112,7 +112,7 @@ def test_an_attack_without_effect_raises_scores() -> None:
     found = compare(BASE, change_cells(BASE, inert))
     assert len(found.findings) >= 6
     assert {w for f in found.findings for w in f.findings} == {"weaker attack, or stronger defense"}
-    assert all("attack7" in name for name in told(found))
+    assert all("attack7" in name for name in findings(found))
     assert compare(BASE, change_cells(BASE, inert), Rules(losses_only=True)).findings == []
 
 
@@ -132,7 +132,7 @@ def test_a_leaking_view_lowers_scores() -> None:
 def test_a_small_change_everywhere_shows_in_the_mean_alone() -> None:
     found = compare(BASE, change_cells(BASE, lambda c: lowered(c, 0.03) if c.defense == "defense4" else c))
     assert {f.group for f in found.findings} == {"mean"}
-    assert set(told(found)) == {
+    assert set(findings(found)) == {
         "defense defense4 · privacy, mean over 7 cells",
     }
 
@@ -170,7 +170,7 @@ def test_one_cell_alone_does_not_move_a_mean() -> None:
         return lowered(c, 0.3 if c.attack == "attack9" else 1e-9)
 
     found = compare(BASE, change_cells(BASE, one))
-    assert set(told(found)) == {"digits · defense4 · attack9 · server, adaptive"}
+    assert set(findings(found)) == {"digits · defense4 · attack9 · server, adaptive"}
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_one_cell_alone_does_not_move_a_mean() -> None:
 def test_a_changed_status_is_reported(now: str, words: str) -> None:
     base = make_board([make_cell("dbcl", "dlg", 0.5)])
     new = make_board([make_cell("dbcl", "dlg", 0.5, status=now, reason="the disk was full")])
-    assert told(compare(base, new)) == {"digits · dbcl · dlg · server, adaptive": [words]}
+    assert findings(compare(base, new)) == {"digits · dbcl · dlg · server, adaptive": [words]}
 
 
 def test_a_changed_status_of_one_seed_names_the_seed() -> None:
@@ -237,7 +237,7 @@ def test_a_missing_cell_is_a_finding(gone: str) -> None:
 
 def test_a_missing_clean_run_is_a_finding() -> None:
     found = compare(BASE, replace(BASE, clean_runs=BASE.clean_runs[:-1]))
-    assert told(found) == {"digits · defense5 · clean run": ["missing: the new board does not have this clean run"]}
+    assert findings(found) == {"digits · defense5 · clean run": ["missing: the new board does not have this clean run"]}
 
 
 def test_missing_seeds_are_a_finding() -> None:
@@ -299,10 +299,10 @@ def test_utility_has_its_own_effect() -> None:
 def test_boards_that_measured_nothing_are_findings() -> None:
     empty = make_board([], [])
     failed = make_board([make_cell("dbcl", "dlg", 0.5, status="failed")], [])
-    assert told(compare(empty, empty)) == {
+    assert findings(compare(empty, empty)) == {
         "the boards as a whole": ["the base board has no cells", "the new board has no cells"]
     }
-    assert told(compare(failed, failed)) == {
+    assert findings(compare(failed, failed)) == {
         "the boards as a whole": [
             "the base board measured nothing: it has no score at all",
             "the new board measured nothing: it has no score at all",

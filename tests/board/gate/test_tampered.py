@@ -28,7 +28,7 @@ def cell(change: Callable[[BoardCell], BoardCell]) -> Tamper:
 
 
 def honest(**changes: Any) -> Tamper:
-    """Of the second honest run alone."""
+    """Of the second clean run alone."""
     return lambda board: change_clean_runs(board, lambda h: replace(h, **changes) if h.defense == "defense1" else h)
 
 
@@ -36,7 +36,7 @@ def arena(**changes: Any) -> Tamper:
     return lambda board: replace(board, problems=tuple(replace(a, **changes) for a in board.problems))
 
 
-def told(base: Board, new: Board) -> dict[str, list[str]]:
+def findings(base: Board, new: Board) -> dict[str, list[str]]:
     """Place → findings."""
     return {item.name: item.findings for item in compare(base, new).findings}
 
@@ -82,8 +82,8 @@ TAMPERED: list[tuple[Tamper, str, str]] = [
 
 @pytest.mark.parametrize(("tamper", "where", "words"), TAMPERED, ids=[words for *_, words in TAMPERED])
 def test_a_removed_or_changed_field_is_a_finding(tamper: Tamper, where: str, words: str) -> None:
-    assert told(BASE, BASE) == {}
-    assert told(BASE, tamper(BASE)) == {where: [words]}
+    assert findings(BASE, BASE) == {}
+    assert findings(BASE, tamper(BASE)) == {where: [words]}
 
 
 def test_another_description_is_reported_and_no_finding() -> None:
@@ -95,11 +95,11 @@ def test_another_description_is_reported_and_no_finding() -> None:
 
 def test_a_board_without_scores_is_a_finding() -> None:
     empty = change_cells(BASE, lambda c: replace(c, scores={}))
-    found = told(BASE, empty)
+    found = findings(BASE, empty)
     assert list(found.values()) == [["measured nothing: no score of seeds 0, 1, 2"]] * len(BASE.cells)
     # Privacy always has a score; integrity has none where nothing was learned.
     words = "board measured nothing in any cell: 8 of 12 failed or have no score"
-    assert told(empty, empty) == {"the boards as a whole": [f"the base {words}", f"the new {words}"]}
+    assert findings(empty, empty) == {"the boards as a whole": [f"the base {words}", f"the new {words}"]}
 
 
 def test_every_loss_is_reported_once() -> None:
@@ -111,30 +111,30 @@ def test_every_loss_is_reported_once() -> None:
         ([failed], "measured nothing: ok → failed (why)"),
         ([fewer], "fewer seeds: the new board lacks seeds 1, 2"),
     ):
-        assert list(told(base, replace(base, cells=tuple(cells))).values()) == [[words]]
+        assert list(findings(base, replace(base, cells=tuple(cells))).values()) == [[words]]
     seeds = {0: 0.9, 1: 0.9}
     fewer_runs = change_clean_runs(base, lambda h: replace(h, accuracy=seeds, utility=seeds))
-    assert {w for words in told(base, fewer_runs).values() for w in words} >= {
+    assert {w for words in findings(base, fewer_runs).values() for w in words} >= {
         "fewer seeds: the new board lacks seed 2"
     }
-    assert not any("utility" in w for words in told(base, fewer_runs).values() for w in words)
+    assert not any("utility" in w for words in findings(base, fewer_runs).values() for w in words)
 
 
 def test_a_cell_without_a_score_before_needs_none_now() -> None:
-    """An honest run that learned nothing leaves nothing to break."""
+    """A clean run that learned nothing leaves nothing to break."""
     bare = cell(lambda c: replace(c, scores={}))(BASE)
-    assert told(bare, bare) == {}
-    assert told(bare, BASE) == {}
+    assert findings(bare, bare) == {}
+    assert findings(bare, BASE) == {}
     one = cell(lambda c: no_seed(c, 2))(BASE)
-    assert told(one, one) == {}
+    assert findings(one, one) == {}
     aside = change_clean_runs(BASE, lambda h: replace(h, utility={}))
-    assert told(aside, aside) == {}
+    assert findings(aside, aside) == {}
 
 
 def test_a_refused_cell_has_no_known_options() -> None:
     refused = make_board([make_cell("dbcl", "dlg", status="n/a", settings=""), make_cell("fedavg", "dlg", 0.1)])
     tried = make_board([make_cell("dbcl", "dlg", status="n/a"), make_cell("fedavg", "dlg", 0.1)])
-    assert told(tried, refused) == told(refused, tried) == {}
+    assert findings(tried, refused) == findings(refused, tried) == {}
 
 
 def test_digests_that_the_base_lacks_are_reported() -> None:
@@ -153,19 +153,19 @@ def test_a_reworded_warning_is_reported_and_a_missing_one_is_a_finding() -> None
     )
     assert compare(base, other).findings == []
     assert len([f for item in compare(base, other).items for f in item.changes]) == 4
-    assert told(base, BASE)[HONEST] == ["warning gone: simulated"]
+    assert findings(base, BASE)[HONEST] == ["warning gone: simulated"]
 
 
 def test_rounding_and_another_description_make_no_other_problem() -> None:
-    assert told(BASE, arena(chance=0.1 + 5e-7, description="the same in other words")(BASE)) == {}
+    assert findings(BASE, arena(chance=0.1 + 5e-7, description="the same in other words")(BASE)) == {}
     unmeasured = arena(dataset="", description="nothing measured", chance=0.0)(BASE)
-    assert told(unmeasured, BASE) == told(BASE, unmeasured) == {}
+    assert findings(unmeasured, BASE) == findings(BASE, unmeasured) == {}
 
 
 def test_a_board_of_failures_does_not_pass() -> None:
-    """Its honest runs have their scores, and two empty cells are equal."""
+    """Its clean runs have their scores, and two empty cells are equal."""
     failed = make_board([make_cell(d, "dlg", status="failed") for d in ("dbcl", "fedavg")])
-    found = told(failed, failed)
+    found = findings(failed, failed)
     assert found == {
         "the boards as a whole": [
             f"the {role} board measured nothing in any cell: 2 of 2 failed or have no score" for role in ("base", "new")
@@ -174,11 +174,11 @@ def test_a_board_of_failures_does_not_pass() -> None:
     assert verdict(compare(failed, failed)) == "Failed: 1 other finding."
     broken = make_board(clean_runs=[make_clean_run(status="failed", accuracy={}, utility={})])
     words = "board measured no clean run: 1 of 1 failed or are missing"
-    assert told(broken, broken) == {"the boards as a whole": [f"the base {words}", f"the new {words}"]}
+    assert findings(broken, broken) == {"the boards as a whole": [f"the base {words}", f"the new {words}"]}
 
 
 def test_an_attack_that_could_not_start_is_a_result() -> None:
     nothing = make_board([make_cell("dbcl", "dlg", status="n/a")])
-    assert told(nothing, nothing) == {}
+    assert findings(nothing, nothing) == {}
     unlearned = make_board([make_cell("dbcl", "sign-flip", axis="integrity", scores={})], problems=(make_problem(),))
-    assert told(unlearned, unlearned) == {}
+    assert findings(unlearned, unlearned) == {}

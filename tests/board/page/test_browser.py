@@ -97,13 +97,13 @@ def find(browser: Any, selector: str) -> Any:
     return browser.find_element("css selector", selector)
 
 
-def until(browser: Any, told: Callable[[], object]) -> None:
+def until(browser: Any, condition: Callable[[], object]) -> None:
     """Waits for what the page says: a new address is answered by an event, after the call that caused it."""
     from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
     from selenium.webdriver.support.wait import WebDriverWait
 
     passing = (NoSuchElementException, StaleElementReferenceException)  # while the page is drawn anew
-    WebDriverWait(browser, 60, ignored_exceptions=passing).until(lambda _: told())
+    WebDriverWait(browser, 60, ignored_exceptions=passing).until(lambda _: condition())
 
 
 def rows(browser: Any) -> list[list[str]]:
@@ -278,13 +278,13 @@ def test_a_reader_goes_from_a_defense_to_a_cell_and_back(board: Board, text: str
     assert any(name.startswith("dlg as client, paper: n/a") for name in names)
     heat[next(i for i, name in enumerate(names) if name.startswith("dlg as server, paper"))].send_keys(Keys.ENTER)
     until(browser, lambda: find(browser, "#cell-title").text == "dlg against dbcl")
-    told = find(browser, "#cell").text
+    cell_text = find(browser, "#cell").text
     for key in chosen.keys.values():
-        assert key in told
+        assert key in cell_text
     for value in chosen.scores.values():
-        assert f"{value:.3f}" in told
-    assert "over 5 seeds" in told
-    assert chosen.command in told
+        assert f"{value:.3f}" in cell_text
+    assert "over 5 seeds" in cell_text
+    assert chosen.command in cell_text
     pictures = browser.find_elements("css selector", "#cell img")
     assert [p.get_attribute("alt").split(";")[0] for p in pictures] == [
         "originals that dlg was after",
@@ -311,9 +311,9 @@ def test_curves_are_drawn_and_described(board: Board, text: str, show: Open) -> 
         drawn = [s.get_attribute("aria-label") for s in browser.find_elements("css selector", "#cell svg")]
         assert len(drawn) == len(labels)
         assert all(one.startswith(label) for one, label in zip(drawn, labels, strict=True))
-    told = find(browser, "#cell").text
-    assert "sum of two rounds" in told  # the reading, and what the other one says
-    assert "one round 0.90" in told
+    cell_text = find(browser, "#cell").text
+    assert "sum of two rounds" in cell_text  # the reading, and what the other one says
+    assert "one round 0.90" in cell_text
 
 
 def test_reasons_and_warnings_are_shown_as_text(board: Board, text: str, show: Open) -> None:

@@ -51,12 +51,12 @@ def test_the_heat_map_s_alt_text_has_each_defense_s_lowest_score() -> None:
     board = rich_board()
     digits, years = heat_maps(board)
     for form, title in MAPS.items():
-        told = digits.alt.split(f"{title[0].upper()}{title[1:]}: ")[1].split(". ")[0]
+        words = digits.alt.split(f"{title[0].upper()}{title[1:]}: ")[1].split(". ")[0]
         for defense in board.defenses:
             mine = [c for c in board.cells if c.problem == "digits" and c.defense == defense and c.scores]
             means = [fmean(c.scores.values()) for c in mine if form == "adaptive" or c.form == "paper"]
             if means:
-                assert f"{defense} lowest {min(means):.2f} (" in told
+                assert f"{defense} lowest {min(means):.2f} (" in words
     assert "baffle 1 missing, 1 n/a" in digits.alt
     assert "baffle lowest 0.85 (joint-membership), 1 missing, 1 n/a" in digits.alt
     assert "By an attacker who may adapt: fedavg lowest 0.40 (bank)." in years.alt
@@ -137,8 +137,8 @@ def test_the_cost_figure_has_both_numbers_and_names_defenses_left_out() -> None:
 def test_epsilon_is_drawn_where_it_is_promised() -> None:
     board = rich_board()
     (drawn,) = privacy_and_epsilon(board)
-    told = "dp-sgd+krum ε 2 and privacy 0.71; fedavg promises nothing and has 0.02"
-    assert drawn.alt == f"Privacy against ε (replace one) on digits: {told}."
+    words = "dp-sgd+krum ε 2 and privacy 0.71; fedavg promises nothing and has 0.02"
+    assert drawn.alt == f"Privacy against ε (replace one) on digits: {words}."
     assert not privacy_and_epsilon(make_board())
 
 

@@ -84,9 +84,9 @@ def test_captions_of_pictures_are_whole(side: int, figures: list[Figure], tmp_pa
     board = crowded_board()
     save_pictures(board, tmp_path, side=side)
     reconstructions(board, tmp_path)
-    told = [t.get_text() for t in figures[0].texts]
-    assert told.count("eavesdropper: score 0.08 (0.00 to 0.42)") == 8
-    assert not any("…" in text for text in told)
+    shown = [t.get_text() for t in figures[0].texts]
+    assert shown.count("eavesdropper: score 0.08 (0.00 to 0.42)") == 8
+    assert not any("…" in text for text in shown)
 
 
 def rows_of(figure: Figure) -> list[str]:

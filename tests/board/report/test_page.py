@@ -104,7 +104,7 @@ def test_the_heading_names_problems_seeds_versions_and_subsets() -> None:
 
 
 def test_clean_runs_have_accuracy_cost_and_guarantees() -> None:
-    found = {(r[0], r[1]): r for r in rows(part(rich_page(), "With everybody honest"))}
+    found = {(r[0], r[1]): r for r in rows(part(rich_page(), "Clean runs"))}
     reached = ["86 ± 2 %", "0.95 ± 0.00", "400", "4,000", "1.00 ×", "–", "secure aggregation is simulated"]
     assert found["digits", "baffle"] == ["digits", "baffle", *reached]
     assert found["digits", "dp-sgd+krum"][6:8] == ["3.50 ×", "epsilon replace one 2, delta 1e-05"]
@@ -124,16 +124,16 @@ def test_failures_and_attacks_that_could_not_start_have_their_reasons() -> None:
 
 
 def test_limits_name_seeds_subsets_and_simulations() -> None:
-    told = part(rich_page(), "Limits of this report")
+    shown = part(rich_page(), "Limits of this report")
     for words in ("3 seeds", "1 of 15 cells", "50 of 100 rows", "baffle: secure aggregation is simulated", "one seed"):
-        assert words in told
+        assert words in shown
 
 
 def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) -> None:
-    told = part(page_of(make_board(), tmp_path), "Which defense to take")
-    assert "<summary>Malicious clients, curious server: two-stage</summary>" in told
-    assert "`--threats server,own,omniscient`" in told
-    assert "curious client, the others honest" in told.split("No attack on this board is that of:")[1]
+    shown = part(page_of(make_board(), tmp_path), "Which defense to take")
+    assert "<summary>Malicious clients, curious server: two-stage</summary>" in shown
+    assert "`--threats server,own,omniscient`" in shown
+    assert "curious client, the others honest" in shown.split("No attack on this board is that of:")[1]
     assert rank_defenses(make_board())[0].defense == "two-stage"
 
 
@@ -143,7 +143,7 @@ def test_every_part_says_that_there_are_no_records(tmp_path: Path) -> None:
     assert "![" not in page
     for words in (
         *("No problem: there are no records", "nothing was measured", "No records, so there is nothing to rank"),
-        *("No run in which everybody is honest", "No cells: nothing was attacked", "There are no results at all"),
+        *("No run without an attack", "No cells: nothing was attacked", "There are no results at all"),
         *("No attack was n/a", "No seed: no interval", "No methods."),
     ):
         assert words in page
@@ -178,7 +178,7 @@ def test_a_page_of_failures_ranks_no_defense(status: str, tmp_path: Path) -> Non
     assert "none can be recommended" in page
     assert f"fedavg 2 {status}; dbcl 2 {status}" in page
     assert "FedAvg has no result" in page
-    assert {r[2] for r in rows(part(page, "With everybody honest"))} == {f"{status}: why"}
+    assert {r[2] for r in rows(part(page, "Clean runs"))} == {f"{status}: why"}
     assert "No poisoned run has a curve" in page
     assert "No defense has both a cost" in page
 
@@ -198,12 +198,12 @@ def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
 
 
 def test_methods_have_their_sources_and_departures() -> None:
-    told = part(rich_page(), "Methods and sources")
+    shown = part(rich_page(), "Methods and sources")
     for name in ("fedavg", "dp-sgd", "krum", "baffle", "dlg", "joint-membership", "sign-flip", "bank", "digits"):
-        assert told.count(f"**{name}**, version") == 1
-    assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in told
-    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in told
-    assert "<summary>What to know of bank</summary>" in told
+        assert shown.count(f"**{name}**, version") == 1
+    assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in shown
+    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in shown
+    assert "<summary>What to know of bank</summary>" in shown
 
 
 def test_a_method_that_is_not_installed_is_unknown(tmp_path: Path) -> None:
