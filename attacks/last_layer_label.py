@@ -28,7 +28,8 @@ from torch import Tensor
 
 from fedarena.attacks.cards.last_layer_label import Options
 from fedarena.contracts.inference import GoalName, Inference, Labels, Progress, Watch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

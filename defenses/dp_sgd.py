@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol, as_batch, upload_of, victim
 from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Observation
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped

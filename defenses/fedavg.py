@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -20,7 +21,6 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat

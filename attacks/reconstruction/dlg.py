@@ -17,7 +17,8 @@ from torch import Tensor
 from fedarena.attacks.cards.dlg import Options
 from fedarena.attacks.reconstruction.least_squares import LeastSquares
 from fedarena.attacks.reconstruction.output_labels import infer_labels
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 
 
 class DLG(LeastSquares):

@@ -15,7 +15,8 @@ from torch import Tensor
 from fedarena.attacks.cards.idlg import Options
 from fedarena.attacks.reconstruction.least_squares import LeastSquares
 from fedarena.attacks.reconstruction.output_labels import output_labels, shown
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 
 
 class IDLG(LeastSquares):

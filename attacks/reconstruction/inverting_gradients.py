@@ -35,7 +35,8 @@ from fedarena.attacks.reconstruction.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.least_squares import CORNER, HISTORY
 from fedarena.attacks.reconstruction.matching import Distance, Matching, Objective, lowest
 from fedarena.attacks.reconstruction.output_labels import output_labels, shown
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Task

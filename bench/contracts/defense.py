@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts import shared_mask
 from fedarena.contracts.aggregator import Aggregator, Call
+from fedarena.contracts.observation import Disclosure, Reading
+from fedarena.contracts.secure_sum import SecureSum
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure, Observation
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
@@ -24,10 +24,6 @@ from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Task
-
-if TYPE_CHECKING:
-    from fedarena.contracts.secure_sum import SecureSum
-
 
 UNSEEN = NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
 """Why nothing can be made of a server's model."""
@@ -88,14 +84,6 @@ class Direction:
     step: Tensors
     extra: Tensors = field(default_factory=dict)
     verdict: Tensors = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One way to turn what a party saw into observations."""
-
-    name: str
-    observations: tuple[Observation, ...]
 
 
 class Defense(ABC):
@@ -312,19 +300,6 @@ class Defense(ABC):
         Returns:
             One reading for each way of looking (the first is the main one), or why there is none.
         """
-
-    @final
-    def all_readings(
-        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
-    ) -> Sequence[Reading] | NotApplicable:
-        """`readings`, and in the adaptive form what masks leave in clear that repeat within a message, unless the
-        protocol has its own way to read that (`fedarena.contracts.shared_mask`)."""
-        found = self.readings(threat, seen, victims)
-        if isinstance(found, NotApplicable) or self.secure is None or self.secure.repeat == 1:
-            return found
-        if threat.form == "paper" or not threat.visibility.ups or any(r.name == shared_mask.NAME for r in found):
-            return found
-        return [*found, *shared_mask.readings(self, threat, seen, victims)]
 
     def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
         """What a party makes of the server's model from one round that it saw; here the broadcast, if it is the model.

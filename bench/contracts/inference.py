@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor
 
-from fedarena.contracts.view import Observation, View, seal
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View, seal
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

@@ -9,19 +9,17 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
-
-if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
 
 PERMUTED = 10_000
 """Pools of more samples than this are drawn from without being permuted: many attackers draw every round."""

@@ -10,11 +10,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
+from fedarena.contracts.observation import Candidates, Observation, Reading
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, cut, weights
-from fedarena.contracts.view import Candidates, Observation, View
+from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.core.threat import Threat

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from fedarena.contracts.defense import Broadcast, Cohort, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, State
 from fedarena.contracts.inference import GradientEstimate, Inference
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.contracts.transcript import weights
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -23,7 +25,7 @@ from fedarena.goals.metrics.reconstruction import estimate_metrics
 if TYPE_CHECKING:
     from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
-    from fedarena.contracts.view import Observation
+    from fedarena.contracts.observation import Observation
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.record import Record
@@ -57,7 +59,7 @@ class Estimates(Goal):
     def challenges(
         self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         found = [r for r in readings if all(o.estimate is not None for o in r.observations)]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, Watch
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.contracts.transcript import Seen
 from fedarena.contracts.view import View
 from fedarena.core.threat import FORM_MEANING, PARTIES, Form, NotApplicable, Party, Threat
@@ -186,7 +187,7 @@ def given_of_readings(
         more: a further line about the readings.
         owned: where the samples of an attack that has some come from.
     """
-    readings = defense.all_readings(sights.threat, sights.seen, sights.victims)
+    readings = all_readings(defense, sights.threat, sights.seen, sights.victims)
     if isinstance(readings, NotApplicable):
         return f"n/a: {readings.reason}"
     why = [attack.unreadable(r.observations[0]) for r in readings]

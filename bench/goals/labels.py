@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fedarena.contracts.inference import Inference, Labels
+from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import (
@@ -36,7 +37,7 @@ class BatchLabels(Goal):
     def challenges(
         self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         if not finished.problem.task.n_classes:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
@@ -33,7 +34,7 @@ class BatchMembership(Ranking):
     def challenges(
         self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []

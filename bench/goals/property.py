@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, PropertyScores, Scores, Watch
-from fedarena.contracts.view import Population, Simulator
+from fedarena.contracts.observation import Reading, Simulator
+from fedarena.contracts.readings import all_readings
+from fedarena.contracts.view import Population
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
@@ -77,7 +78,7 @@ class PropertyOfBatch(Ranking):
     def challenges(
         self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge] | NotApplicable:
-        found = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        found = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
         if isinstance(found, NotApplicable):
             return found
         population = population_of(finished, sights.threat, attack)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Guess, Inference
+from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.goal import (
@@ -52,7 +53,7 @@ class Reconstructions(Goal):
     def challenges(
         self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
         if isinstance(readings, NotApplicable):
             return readings
         made = []

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -36,7 +36,6 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dbcl.sketch import Sketch

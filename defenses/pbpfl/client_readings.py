@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.observation import Observation, Reading, Simulator
 from fedarena.contracts.simulators import PlainGradient, WithOwn, others_of, own_share, why_no_difference, without_own
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation, Simulator
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.canonical_rows import RowDirections, directions, lengths, reading_the_input

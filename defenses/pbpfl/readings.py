@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import UNSEEN, Reading
+from fedarena.contracts.defense import UNSEEN
+from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.shared_mask import NAME as SHARED_MASK
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, uploads_seen
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure, Observation
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.client_readings import from_broadcasts

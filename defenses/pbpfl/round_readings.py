@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.defense import Broadcast
+from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation, Simulator
 from fedarena.core.tensors import Tensors, row
 from fedarena.core.threat import Threat
 from fedarena.defenses.pbpfl.gamma import (

@@ -21,8 +21,8 @@ from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows, shaped

@@ -13,7 +13,8 @@ from torch import Tensor
 from fedarena.attacks.cards.last_layer_label import Options
 from fedarena.attacks.last_layer_label import LastLayerLabel, moved, name_classes, showing
 from fedarena.contracts.inference import Labels
-from fedarena.contracts.view import Simulator, View
+from fedarena.contracts.observation import Simulator
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

@@ -15,8 +15,8 @@ from torch.func import grad
 from fedarena.cli import main
 from fedarena.cli.output.estimate_picture import draw_estimates
 from fedarena.cli.output.pairing_table import cell
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import GradientEstimate
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
 from fedarena.core.rng import Rng

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from fedarena.attacks.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
+from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale

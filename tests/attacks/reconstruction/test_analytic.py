@@ -17,8 +17,9 @@ from fedarena.attacks.reconstruction.first_layer import Affine, affine, apart, f
 from fedarena.attacks.reconstruction.image_law import Gaussian, Least
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import Guess
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, as_batch
-from fedarena.contracts.view import Observation, Population, View
+from fedarena.contracts.view import Population, View
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.core.registry import find

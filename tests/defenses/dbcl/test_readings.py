@@ -10,10 +10,10 @@ import torch
 from helpers.dbcl import cnn, cosine, distance, one_hot, play
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import PlainGradient
 from fedarena.contracts.transcript import Round, cut
-from fedarena.contracts.view import Observation, View, seal
+from fedarena.contracts.view import View, seal
 from fedarena.core.tensors import Tensors, combine, row, weighted_mean
 from fedarena.core.threat import FORMS, Form, NotApplicable, Party, Threat
 from fedarena.defenses.cards.dbcl import Options
