@@ -18,12 +18,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.matching import Objective, squared_distance
+from fedarena.attacks.reconstruction.helpers.matching import Objective, squared_distance
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.models.lenet_dlg import DlgLeNet
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task

@@ -43,9 +43,9 @@ import torch
 from side_by_side import machine, note
 from torch import Tensor, nn
 
-from fedarena.attacks.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.helpers.matching import DARK
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
-from fedarena.attacks.reconstruction.matching import DARK
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol
 from fedarena.contracts.view import View
@@ -55,7 +55,7 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.text.mean import mean
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule

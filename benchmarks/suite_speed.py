@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedarena.records.record import VOLATILE
+from fedarena.records.schema import VOLATILE
 from fedarena.runs.executors import cores
 
 BAR = 1.7

@@ -10,8 +10,8 @@ import numpy as np
 
 from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, folders, npz
+from fedarena.datasets.cards.spec import File, Spec
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.datasets.spec import File, Spec
 from fedarena.datasets.tables import to_unit
 
 SCALE = 255.0  # 8-bit images

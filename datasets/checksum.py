@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from fedarena.core.errors import UserError
-from fedarena.datasets.spec import File
+from fedarena.datasets.cards.spec import File
 
 State = Literal["verified", "unknown", "mismatch"]
 

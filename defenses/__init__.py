@@ -1,11 +1,11 @@
-"""Defenses: one protocol a file. A name's card is light; its protocol is imported on use."""
+"""Defenses, in a folder for each protocol. A name's card is light; the protocol is imported when it is used."""
 
 CARDS = {
-    "baffle": "fedarena.defenses.cards.baffle:CARD",
-    "dbcl": "fedarena.defenses.cards.dbcl:CARD",
-    "dp-sgd": "fedarena.defenses.cards.dp_sgd:CARD",
-    "fedavg": "fedarena.defenses.cards.fedavg:CARD",
-    "pbpfl": "fedarena.defenses.cards.pbpfl:CARD",
-    "two-stage": "fedarena.defenses.cards.two_stage:CARD",
-    "two-stage-hardened": "fedarena.defenses.cards.two_stage_hardened:CARD",
+    "baffle": "fedarena.defenses.baffle.card:CARD",
+    "dbcl": "fedarena.defenses.dbcl.card:CARD",
+    "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
+    "fedavg": "fedarena.defenses.fedavg.card:CARD",
+    "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
+    "two-stage": "fedarena.defenses.two_stage.card:CARD",
+    "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",
 }

@@ -64,7 +64,9 @@ def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench, 
     quiet = ("--rounds", "5", "--set", "attack.value=0.0001", "--jobs", "1", "--json", "--quiet")
     done = bench(*POISONS, *quiet, path=plugin)
     assert done.returncode == 0, done.stderr
-    (low,) = [r for r in json.loads(done.stdout)["records"] if (r["defense"], r["knows"]) == ("shortest", "own")]
+    (low,) = [
+        r for r in json.loads(done.stdout)["records"] if (r["defense"], r["attacker_knowledge"]) == ("shortest", "own")
+    ]
     assert low["options"]["attack"]["value"] == 0.0001
     assert low["metrics"]["corrupted_weight"] == pytest.approx(0.25)
     assert low["metrics"]["corrupted_rejected"] == 0
@@ -150,14 +152,16 @@ def test_the_plugin_s_rule_and_poisoning_compose_with_built_in_parts(
     done = bench(*line.split(), "--rounds=3", "--jobs=1", "--json", "--quiet", path=plugin)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
-    assert {(r["defense"], r["attack"]) for r in records if r["knows"]} >= {(defense, attack)}
+    assert {(r["defense"], r["attack"]) for r in records if r["attacker_knowledge"]} >= {(defense, attack)}
     assert {r["status"] for r in records if r["defense"] == defense} == {"ok"}
 
 
 def test_the_plugin_s_rule_refuses_more_liars_than_it_can_bear(bench, plugin: Path) -> None:
-    done = bench(*POISONS, "--belief", "5", path=plugin)
+    done = bench(*POISONS, "--assumed-corrupted", "5", path=plugin)
     assert done.returncode == 2
-    assert done.stderr.startswith("bench: aggregator shortest: 10 uploads a round of which 5 are expected")
+    assert done.stderr.startswith(
+        "bench: aggregator shortest: 10 uploads a round of which 5 are assumed to be corrupted"
+    )
     assert done.stderr.count("\n") == 1
 
 

@@ -99,7 +99,7 @@ def same_on_both(defense: str, attack: str, words: list[str], folder: Path, caps
     with pretend_cuda():
         there = cells("cuda")
     assert "ok" in {record["status"] for record in here}
-    for what in ("party", "form", "knows", "reading", "status", "reason", "metrics", "utility"):
+    for what in ("party", "form", "attacker_knowledge", "reading", "status", "reason", "metrics", "utility"):
         assert [record.get(what) for record in there] == [record.get(what) for record in here], what
 
 

@@ -29,7 +29,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.runs.engine import run_groups
 
 NAMES = {

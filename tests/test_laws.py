@@ -17,11 +17,11 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card, Kind
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.option_values import to_text
 from fedarena.core.options import check_acting, describe_options, parse_options
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import canonical
 
 METHODS: list[tuple[Kind, str]] = [(kind, name) for kind in KINDS for name in registry.registries()[kind].names()]
 each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{name}" for kind, name in METHODS])

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.attacks.cards.joint_membership import Options
-from fedarena.attacks.membership.candidate_scores import Compare
+from fedarena.attacks.membership.cards.joint_membership import Options
+from fedarena.attacks.membership.helpers.candidate_scores import Compare
 from fedarena.core.rng import Rng
 
 

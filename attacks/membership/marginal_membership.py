@@ -18,8 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.marginal_membership import Options
-from fedarena.attacks.membership.candidate_scores import Compare
+from fedarena.attacks.membership.cards.marginal_membership import Options
+from fedarena.attacks.membership.helpers.candidate_scores import Compare
 from fedarena.core.rng import Rng
 
 

@@ -20,8 +20,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.membership_inference import Options
-from fedarena.attacks.membership.shadows import shadows
+from fedarena.attacks.membership.cards.membership_inference import Options
+from fedarena.attacks.membership.helpers.shadows import shadows
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.inference import GoalName, Inference, Progress, Scores, Watch
 from fedarena.contracts.observation import Candidates

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-from fedarena.attacks.cards.alie import Options
-from fedarena.attacks.poisoning.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
+from fedarena.attacks.poisoning.cards.alie import Options
+from fedarena.attacks.poisoning.helpers.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -20,7 +20,7 @@ from fedarena.core.threat import NotApplicable
 
 
 class ALIE(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.alie.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.alie.Options`."""
 
     options: Options
     knowledge_levels = ("own", "omniscient")

@@ -9,8 +9,7 @@ never taken away again. With v the direction and g what is sent (the server subt
                         little of ∇L: what such a score rewards)
               ascent    v = −∇L
 
-    disguise  rank    g = rank map of v (`fedarena.attacks.poisoning.gaussianize`): norm and distribution of honest
-    noise, none
+    disguise  rank    g = rank map of v (see `gaussianize`): norm and distribution of honest noise, none
                       of its randomness
               noise   g = v·ℓ/‖v‖ + N(0, σ_u²I), ℓ the length of one sample's noiseless upload: what a batch whose
                       samples all agree would give, and the protocol's own noise
@@ -38,9 +37,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.bank import Options
-from fedarena.attacks.poisoning.classes import require_classes
-from fedarena.attacks.poisoning.gaussianize import gaussianize
+from fedarena.attacks.poisoning.cards.bank import Options
+from fedarena.attacks.poisoning.helpers.classes import require_classes
+from fedarena.attacks.poisoning.helpers.gaussianize import gaussianize
 from fedarena.attacks.poisoning.rank_map import NO_NOISE
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
@@ -53,7 +52,7 @@ FAR, LEAN = 10.0, 4.0
 
 
 class Bank(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.bank.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.bank.Options`."""
 
     options: Options
     knowledge_levels = ("own", "omniscient")

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from fedarena.attacks.cards.delayed import Options
+from fedarena.attacks.poisoning.cards.delayed import Options
 from fedarena.contracts.poisoning import Around, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -18,7 +18,7 @@ from fedarena.problem.batch import Batch
 
 
 class Delayed(Around):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.delayed.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.delayed.Options`."""
 
     options: Options
     knowledge_levels = ("own", "omniscient")

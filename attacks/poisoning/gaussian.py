@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import torch
 
-from fedarena.attacks.cards.gaussian import CLASSICAL, Options
+from fedarena.attacks.poisoning.cards.gaussian import CLASSICAL, Options
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped
 
 
 class Gaussian(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.gaussian.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.gaussian.Options`."""
 
     options: Options
     follows = False

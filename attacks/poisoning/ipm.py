@@ -7,15 +7,15 @@ It has done its work when ⟨aggregate, μ⟩ ≤ 0. A small ε hides among hone
 
 from __future__ import annotations
 
-from fedarena.attacks.cards.ipm import Options
-from fedarena.attacks.poisoning.honest_estimate import honest_rows, same
+from fedarena.attacks.poisoning.cards.ipm import Options
+from fedarena.attacks.poisoning.helpers.honest_estimate import honest_rows, same
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 
 
 class IPM(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.ipm.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.ipm.Options`."""
 
     options: Options
     knowledge_levels = ("own", "omniscient")

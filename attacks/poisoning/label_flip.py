@@ -10,15 +10,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.label_flip import Options
-from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.attacks.poisoning.cards.label_flip import Options
+from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.rng import Rng
 from fedarena.problem.batch import Batch
 
 
 class LabelFlip(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.label_flip.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.label_flip.Options`."""
 
     options: Options
 

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from fedarena.attacks.cards.mimic import Options
-from fedarena.attacks.poisoning.honest_estimate import same
+from fedarena.attacks.poisoning.cards.mimic import Options
+from fedarena.attacks.poisoning.helpers.honest_estimate import same
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 
 
 class Mimic(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.mimic.Options`.
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.mimic.Options`.
 
     Memory: rounds t, mean [d], direction z [d], score S [clients].
     """

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.attacks.cards.min_sum import Options
-from fedarena.attacks.poisoning.min_distance import MinDistance, centred, largest_step, squared_distances
+from fedarena.attacks.poisoning.cards.min_sum import Options
+from fedarena.attacks.poisoning.helpers.min_distance import MinDistance, centred, largest_step, squared_distances
 
 
 class MinSum(MinDistance):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.min_sum.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.min_sum.Options`."""
 
     options: Options
     bounds = "the sum of squared distances"

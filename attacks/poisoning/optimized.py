@@ -7,7 +7,7 @@ against=eq10, the form of Xiang et al. (SIGMOD 2023, Eq. 8-10) against their fir
     so that the sum of all uploads is −λ Σ_B g_B; λ > 0 needs M > √B. When noise drowns the signal, the upload has
     the norm and the distribution of one honest upload. Another λ can be given, or tuned.
 
-against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `fedarena.attacks.poisoning.fang`.
+against=krum and against=trimmed-mean: Fang et al. (USENIX Security 2020), see `helpers/fang.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fedarena.attacks.cards.optimized import Options
-from fedarena.attacks.poisoning import fang
-from fedarena.attacks.poisoning.honest_estimate import all_rows, honest_rows, needs_two, same
+from fedarena.attacks.poisoning.cards.optimized import Options
+from fedarena.attacks.poisoning.helpers import fang
+from fedarena.attacks.poisoning.helpers.honest_estimate import all_rows, honest_rows, needs_two, same
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -26,7 +26,7 @@ from fedarena.core.threat import NotApplicable
 
 
 class Optimized(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.optimized.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.optimized.Options`."""
 
     options: Options
     knowledge_levels = ("omniscient", "own")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.pixel_trigger import Options
-from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.attacks.poisoning.cards.pixel_trigger import Options
+from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -20,7 +20,7 @@ from fedarena.problem.batch import Batch
 
 
 class PixelTrigger(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.pixel_trigger.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.pixel_trigger.Options`."""
 
     options: Options
     tunes = {"scale": (1.0, 2.0, 5.0, 10.0, 20.0)}  # noqa: RUF012  (a ClassVar of the base)

@@ -10,8 +10,8 @@ the rearrangement inequality the best order is a sort. Unlike honest uploads, g_
 
 from __future__ import annotations
 
-from fedarena.attacks.cards.rank_map import Options
-from fedarena.attacks.poisoning.gaussianize import gaussianize
+from fedarena.attacks.poisoning.cards.rank_map import Options
+from fedarena.attacks.poisoning.helpers.gaussianize import gaussianize
 from fedarena.contracts.poisoning import Around, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, rows, shaped
@@ -21,7 +21,7 @@ NO_NOISE = "the defense adds no noise to uploads, so that there is no noise to r
 
 
 class RankMap(Around):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.rank_map.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.rank_map.Options`."""
 
     options: Options
     keeps_length = False

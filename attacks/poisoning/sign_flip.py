@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fedarena.attacks.cards.sign_flip import Options
+from fedarena.attacks.poisoning.cards.sign_flip import Options
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
 
 
 class SignFlip(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.sign_flip.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.sign_flip.Options`."""
 
     options: Options
     tunes = {"scale": (0.5, 1.0, 2.0, 4.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)

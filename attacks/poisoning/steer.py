@@ -14,8 +14,8 @@ from itertools import islice
 import torch
 from torch.func import grad
 
-from fedarena.attacks.cards.steer import Options
-from fedarena.attacks.poisoning.classes import require_classes
+from fedarena.attacks.poisoning.cards.steer import Options
+from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
@@ -26,7 +26,7 @@ from fedarena.defenses.baffle.wire import DIFFERENCES, SEED
 
 
 class Steer(Poisoning):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.steer.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.steer.Options`."""
 
     options: Options
     follows = False

@@ -6,10 +6,10 @@ victim sent, or what it could make of it:
 
     forest         a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
     round-forest   a random forest in each round, on more batches
-    ridge          a linear classifier in each round (`fedarena.attacks.property.round_ridge`)
+    ridge          a linear classifier in each round (`fedarena.attacks.property.helpers.round_ridge`)
 
 A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
-Which classifier is best, and what of an update a forest is best shown (`fedarena.attacks.property.update_features`),
+Which classifier is best, and what of an update a forest is best shown (`helpers/update_features.py`),
 the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of samples that it held back.
 In the paper form these would tell it nothing: its own updates never went through the protocol, and any features tell
 those apart.
@@ -28,11 +28,11 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.property_inference import Options
-from fedarena.attacks.property.forest import forest_scores
-from fedarena.attacks.property.own_batches import Lesson, OwnBatches
-from fedarena.attacks.property.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.property.update_features import reader
+from fedarena.attacks.property.cards.property_inference import Options
+from fedarena.attacks.property.helpers.forest import forest_scores
+from fedarena.attacks.property.helpers.own_batches import Lesson, OwnBatches
+from fedarena.attacks.property.helpers.round_ridge import STRENGTHS, ridge_scores
+from fedarena.attacks.property.helpers.update_features import reader
 from fedarena.contracts.inference import GoalName, Inference, Progress, PropertyScores, Scores, Watch
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
@@ -90,7 +90,7 @@ class Asked:
 
 
 class PropertyInference(Inference):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.property_inference.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.property.cards.property_inference.Options`."""
 
     goal: ClassVar[GoalName] = "property"
     options: Options

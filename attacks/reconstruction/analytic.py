@@ -4,10 +4,10 @@ For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂
 (Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
 direction: their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
 a protocol the ratio is affine in x, and A and c are found by playing it
-(`fedarena.attacks.reconstruction.first_layer`).
+(`fedarena.attacks.reconstruction.helpers.first_layer`).
 
 What A x + c leaves open is filled in by the least norm, or with `prior=population` by the samples of the attacker's own
-(`fedarena.attacks.reconstruction.image_law`). Of a batch, rows of units that are active for one sample alone show it
+(`helpers/image_distribution.py`). Of a batch, rows of units that are active for one sample alone show it
 (Boenisch et al. 2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from
 single rows, those first whose sample would leave [0, 1] the least: a best effort.
 
@@ -25,12 +25,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.cards.analytic import Options
-from fedarena.attacks.reconstruction.first_layer import Affine, affine, apart, first_layer, strongest
-from fedarena.attacks.reconstruction.image_law import Gaussian, Law, Least
-from fedarena.attacks.reconstruction.matching import relative_squares
-from fedarena.attacks.reconstruction.output_labels import output_labels, shown
-from fedarena.attacks.victims import spread
+from fedarena.attacks.helpers.victims import spread
+from fedarena.attacks.reconstruction.cards.analytic import Options
+from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
+from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Law, Least
+from fedarena.attacks.reconstruction.helpers.matching import relative_squares
+from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
@@ -40,7 +40,7 @@ from fedarena.problem.schedule import Schedule
 
 
 class Analytic(Inference):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.analytic.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.analytic.Options`."""
 
     options: Options
 

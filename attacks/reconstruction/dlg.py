@@ -7,22 +7,22 @@ For each observation, find the batch that would have been observed alike:
 
 from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. With `labels=inferred`
 (iDLG, Zhao et al. 2020) or `labels=given` the labels are fixed, one-hot, and only the images are optimised. What it
-shares with other attacks: `fedarena.attacks.reconstruction.matching`, `fedarena.attacks.reconstruction.least_squares`.
+shares with other attacks: `helpers/matching.py` and `helpers/least_squares.py`.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.attacks.cards.dlg import Options
-from fedarena.attacks.reconstruction.least_squares import LeastSquares
-from fedarena.attacks.reconstruction.output_labels import infer_labels
+from fedarena.attacks.reconstruction.cards.dlg import Options
+from fedarena.attacks.reconstruction.helpers.least_squares import LeastSquares
+from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 
 
 class DLG(LeastSquares):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.dlg.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.dlg.Options`."""
 
     options: Options
     name = "dlg"

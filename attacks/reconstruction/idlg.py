@@ -5,22 +5,22 @@
 
 The label is read from the output layer's bias, whose gradient is softmax − label, or where there is none, or it is not
 seen, from the rows of its weight, of which with features that are nowhere negative one sums to less than 0. Batches: by
-counts (`fedarena.attacks.reconstruction.output_labels`). Then DLG's search with labels fixed.
+counts (`fedarena.attacks.reconstruction.helpers.output_labels`). Then DLG's search with labels fixed.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.attacks.cards.idlg import Options
-from fedarena.attacks.reconstruction.least_squares import LeastSquares
-from fedarena.attacks.reconstruction.output_labels import output_labels, shown
+from fedarena.attacks.reconstruction.cards.idlg import Options
+from fedarena.attacks.reconstruction.helpers.least_squares import LeastSquares
+from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 
 
 class IDLG(LeastSquares):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.idlg.Options`."""
+    """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.idlg.Options`."""
 
     options: Options
     name = "idlg"

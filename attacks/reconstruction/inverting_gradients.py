@@ -11,7 +11,7 @@ until 7/8 of the iterations, and the exact one after that.
 
 Two things stand between a small distance and the image, and each has an option. A network of ReLUs and max pooling has
 a gradient that jumps in the image; with `kinks` they are rounded off, less and less
-(`fedarena.attacks.reconstruction.kinks`), and which start is kept is judged by the network as it is. A smooth network's
+(`helpers/nonsmooth.py`), and which start is kept is judged by the network as it is. A smooth network's
 gradient feels some directions in the image a thousand times less than others, which steps along signs never settle;
 `polish` goes on by L-BFGS with
 
@@ -28,13 +28,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.inverting_gradients import Options
-from fedarena.attacks.reconstruction.adam import adam, cosine, steps
-from fedarena.attacks.reconstruction.kinks import Rounded, has_kinks
-from fedarena.attacks.reconstruction.lbfgs import Evaluate, Minima, minimise
-from fedarena.attacks.reconstruction.least_squares import CORNER, HISTORY
-from fedarena.attacks.reconstruction.matching import Distance, Matching, Objective, lowest
-from fedarena.attacks.reconstruction.output_labels import output_labels, shown
+from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.helpers.adam import adam, cosine, steps
+from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
+from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
+from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, Objective, lowest
+from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks
+from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
@@ -55,7 +55,7 @@ TOGETHER = 2_000_000
 
 
 class InvertingGradients(Matching):
-    """The attack; see the module's docstring and `fedarena.attacks.cards.inverting_gradients.Options`."""
+    """The attack; see the module's docstring and its card's `Options`."""
 
     options: Options
     name = "inverting-gradients"

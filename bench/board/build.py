@@ -10,10 +10,10 @@ from typing import Any
 
 from fedarena import goals
 from fedarena.board.board import Arena, Board, BySeed, Cell, Honest, overall
-from fedarena.federation import integrity
-from fedarena.goals import scores
+from fedarena.core.files import digest
 from fedarena.records.command import command_of
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
+from fedarena.records.trial_key import hashed_problem
 
 ROUND = 6
 """Decimals that are kept: beyond them is rounding, which differs between machines."""
@@ -97,7 +97,7 @@ def _told(record: Record) -> str:
         problem["dataset"],
         f"model {problem['model']}",
         f"{problem['clients']} clients ({problem['partition']})",
-        _corrupted(problem["corrupted"], problem["belief"]),
+        _corrupted(problem["corrupted"], problem["assumed_corrupted"]),
         f"FedAvg, {local} local epochs" if local else "FedSGD",
         f"batch {training['batch_size']}",
         f"{training['rounds']} rounds",
@@ -141,7 +141,7 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
         fmean(seconds) if seconds else None,
         _mean([c["peak_bytes"] for c in cost]),
         dict(first["guarantees"]) if first else {},
-        tuple(dict.fromkeys(mark for r in records for mark in r["marks"])),
+        tuple(dict.fromkeys(mark for r in records for mark in r["warnings"])),
         tuple((float(p[0]), _rounded(p[1])) for p in curve),
         tuple(r["key"] for r in records),
         command_of(first, _seeds(runs)) if first else "",
@@ -151,14 +151,14 @@ def _honest(trials: Sequence[Asked], plain: BySeed) -> Honest:
 def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
     """Args: known: marks of the honest run, which are told of there."""
     one = trials[0]
-    axis = "integrity" if one.knows else "privacy"
+    goal = goals.recorded(one.goal)
     readings = list(dict.fromkeys(r["reading"] for t in trials for r in t.records if r["reading"]))
     # A record without a reading (n/a, failed, diverged) stands for every reading, so that no seed is lost.
     by_reading = {
         name: {t.seed: [r for r in t.records if r["reading"] in (name, "")] for t in trials}
         for name in readings or [""]
     }
-    by_seed = {name: _scores(found, axis) for name, found in by_reading.items()}
+    by_seed = {name: _scores(found, goal.axis) for name, found in by_reading.items()}
     scored = {name: fmean(values.values()) for name, values in by_seed.items() if values}
     reading = min(scored, key=lambda n: scored[n]) if scored else next(iter(by_reading))
     shown = by_reading[reading]
@@ -176,7 +176,7 @@ def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
         one.problem,
         one.defense,
         one.attack,
-        axis,
+        goal.axis,
         one.goal,
         one.party,
         one.form,
@@ -196,8 +196,8 @@ def _cell(trials: Sequence[Asked], known: Sequence[str]) -> Cell:
         _defended(first) if first else "",
         dict(first["versions"]) if first else {},
         command_of(first, _seeds(found)) if first else "",
-        one.counts and (not one.goal or goals.find(one.goal).of_data),
-        tuple(dict.fromkeys(mark for r in found.values() for mark in r["marks"] if mark not in known)),
+        one.counts and goal.of_data,
+        tuple(dict.fromkeys(mark for r in found.values() for mark in r["warnings"] if mark not in known)),
     )
 
 
@@ -209,7 +209,7 @@ def doubt(record: Record) -> str:
     said, status = record["scores"], record["status"]
     if status not in ("ok", "diverged") or record["attack"] == "none":
         return f"it has scores ({_told_scores(said)}), where there was nothing to score" if said else ""
-    if not (record["knows"] or record["goal"]):
+    if not (record["attacker_knowledge"] or record["goal"]):
         return "goal is empty, though it is of an inference attack"
     # Of a federation that diverged there may have been nothing left to attack.
     if status == "diverged" and not said:
@@ -225,12 +225,7 @@ def doubt(record: Record) -> str:
 
 def _scored(record: Record) -> dict[str, float]:
     """The scores that a record's metrics give. Raises KeyError for a metric that is not there."""
-    metrics, utility = record["metrics"], record["utility"]
-    if record["knows"]:
-        base = metrics.get("clean_success_rate", 0.0)
-        clean, chance, plain = (utility.get(name) for name in ("clean_accuracy", "chance", "fedavg_accuracy"))
-        return integrity.score(metrics, clean, chance, base, plain)
-    return scores.privacy(record["goal"], metrics)
+    return goals.recorded(record["goal"]).scores(record["metrics"], record["utility"])
 
 
 def _told_scores(found: Mapping[str, float]) -> str:
@@ -266,13 +261,13 @@ def _together(statuses: Mapping[int, str], reasons: Mapping[int, str]) -> tuple[
 
 def _settings(record: Record) -> str:
     """A digest of the problem and every option; seeds and versions left out."""
-    return digest([record["problem"], record["options"]], 12)
+    return digest([hashed_problem(record["problem"]), record["options"]], 12)
 
 
 def _defended(record: Record) -> str:
     """Likewise, without the attack's."""
     options = {name: value for name, value in record["options"].items() if not name.startswith(("attack", "probe"))}
-    return digest([record["problem"], options], 12)
+    return digest([hashed_problem(record["problem"]), options], 12)
 
 
 def _made(records: Sequence[Record]) -> dict[str, str]:

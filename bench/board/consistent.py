@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fedarena import goals
 from fedarena.board.board import Arena, Board, Cell, Honest
 from fedarena.federation import integrity
-from fedarena.goals import scores
 
 CLOSE = 1e-4
 """Boards keep six decimals; a score divides what is rounded by what a federation learned, which is 0.05 and more."""
@@ -49,7 +49,7 @@ def _cell_fault(c: Cell, arena: Arena, run: Honest | None) -> str:
             continue
         try:
             if c.axis == "privacy" or run is None:
-                follows = scores.privacy(c.goal, metrics)
+                follows = goals.find(c.goal).privacy(metrics)
             else:
                 base = metrics.get("clean_success_rate", 0.0)
                 given = run.accuracy[seed], arena.chance, base

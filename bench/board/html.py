@@ -41,11 +41,12 @@ from fedarena.board.words import (
     times,
     unranked,
 )
-from fedarena.cli.output.pairing_table import Cell as SummaryCell
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.text.mean import mean, t_quantile
 from fedarena.core.text.numbers import level, percent, quality
 from fedarena.core.text.plural import plural
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
+from fedarena.goals.cell import Cell as SummaryCell
 from fedarena.records import pictures as gallery
 
 PICTURES = 6_000_000
@@ -285,13 +286,13 @@ def told(c: Cell, board: Board) -> str:
         success = metrics.get("attack_success_rate")
         trigger = f"; its trigger works on {percent(success)} of inputs" if success else ""
         return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."
-    if c.goal not in goals.GOALS:
+    if c.goal not in GOAL_NAMES:
         return ""
-    wording = goals.find(c.goal).wording(list(metrics))
+    wording = goals.find(c.goal).text.wording(list(metrics))
     if wording.metric not in metrics:
         return ""
     begins = wording.undefended if c.defense == "fedavg" else wording.defended
-    cell = SummaryCell(c.goal, c.status, c.reason, c.reading, metrics, tuple(c.keys.values()))
+    cell = SummaryCell(c.status, c.reason, c.reading, metrics, tuple(c.keys.values()))
     # In two steps, so that braces in a plug-in's name are not taken for places to fill.
     filled = re.sub(r"\{(attack|defense)\}", lambda found: str(getattr(c, found[1])), begins)
     return f"{filled} {wording.outcome(cell)}."

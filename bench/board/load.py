@@ -10,9 +10,11 @@ from fedarena.board.build import Asked, build, doubt
 from fedarena.board.consistent import contradictions
 from fedarena.board.published import from_json
 from fedarena.core.errors import UserError
+from fedarena.core.files import digest
 from fedarena.core.text.plural import plural
-from fedarena.records.record import Record, digest
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
+from fedarena.records.trial_key import hashed_problem
 from fedarena.runs.suite.plan import Plan, read_plan
 
 
@@ -98,7 +100,7 @@ def _loose(where: Path, store: Store) -> Board:
         r = records[0]
         if any(group == "probe" for group in r["options"]):
             continue  # an honest run again, tried with a trigger
-        what = (r["defense"], r["attack"], r["party"], r["form"], r["knows"], r["goal"], r["seed"])
+        what = (r["defense"], r["attack"], r["party"], r["form"], r["attacker_knowledge"], r["goal"], r["seed"])
         calm = r["attack"] == "none"
         asked.append(Asked(names[_problem(r)], *what, records, "", r["defense"] == "fedavg" and calm))
     asked += _calm(asked)
@@ -124,4 +126,4 @@ def _short(record: Record) -> str:
 
 def _problem(record: Record) -> str:
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return digest([record["problem"], groups])
+    return digest([hashed_problem(record["problem"]), groups])

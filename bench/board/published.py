@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fedarena.board.board import STATUSES, Arena, Board, Cell, Honest, overall
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.errors import UserError
-from fedarena.goals import GOALS
+from fedarena.core.files import read_json
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -30,7 +31,6 @@ from fedarena.records.json_schema import (
     text,
     whole,
 )
-from fedarena.records.record import read_json
 
 SCHEMA = 1
 
@@ -139,7 +139,7 @@ _CELL = fields(
     {
         **dict.fromkeys(("problem", "defense", "attack", "party", "form", "knows", "reason", "reading"), text),
         "axis": either("privacy", "integrity"),
-        "goal": either("", *GOALS),
+        "goal": either("", *GOAL_NAMES),
         "status": either(*STATUSES),
         "statuses": by_seed(either(*STATUSES)),
         "scores": by_seed(share),

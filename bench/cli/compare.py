@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.board.gate.junit import junit
     from fedarena.board.gate.markdown import markdown
     from fedarena.board.load import find_folder, load_board
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     base, new = (load_board(find_folder(name)) for name in (args.base, args.new))
     found = compare(base, new, rules)

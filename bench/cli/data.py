@@ -131,7 +131,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fedarena.datasets.spec import show_shape
+    from fedarena.datasets.cards.spec import show_shape
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("data set", "samples", "classes", "shape", "checksum", "subset", "licence", "found"):

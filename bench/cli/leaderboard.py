@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
     from fedarena.board.load import find_folder, load_board
     from fedarena.board.standing import read_cut, threats_on
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     out = Path(args.out) if args.out else None
     form = args.format or _form_of(out)

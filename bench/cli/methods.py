@@ -38,7 +38,7 @@ PLURAL: dict[Kind, str] = {
 }
 
 
-def add_parsers(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `list` and `show`; each sets `run`, a function of the parsed arguments that returns the exit code."""
     listing = subparsers.add_parser("list", help="list defenses, attacks, data sets, models and partitions")
     listing.add_argument("kind", nargs="?", metavar="KIND", help=f"one of: {', '.join(KINDS)} (default: all)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedarena.cli.common_args import add_data_dir
 from fedarena.core.card import Card
@@ -105,15 +105,11 @@ def read_problem(
     return usual_problem(said, settings, methods)
 
 
-def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A comma-separated list of allowed words; all of them when not given. Raises UserError."""
+def read_words(text: str | None) -> tuple[str, ...] | None:
+    """A comma-separated list, each word once; None when it is not given."""
     if text is None:
-        return allowed
-    words = tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip()))
-    for word in words or (text,):
-        if word not in allowed:
-            raise UserError(f"option '{name}' is '{word}', allowed: {', '.join(allowed)}")
-    return words
+        return None
+    return tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip())) or (text,)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:

@@ -82,7 +82,8 @@ def _run_table(args: argparse.Namespace) -> int:
 
     from fedarena.cli.output.reproduce import progress_line, show
     from fedarena.cli.output.reproduce_markdown import page
-    from fedarena.records.record import environment, prepare_folder, write_atomically
+    from fedarena.core.files import prepare_folder, write_atomically
+    from fedarena.records.environment import environment
     from fedarena.reproduce.page import parts
     from fedarena.reproduce.page.measuring import measure
     from fedarena.runs.executors import cores
@@ -162,7 +163,7 @@ def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
 
 def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:
     """Put what is done into the result, in the order in which it was asked for, and write it."""
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
 
     own = [done[one] for one in wanted if one in done]
     result["rows"] = [{"seed": part.asked.seed, **row} for part in own for row in part.rows]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run_all(args: argparse.Namespace) -> int:
     """Carry out the command; 1 where something that was measured went wrong."""
     from fedarena.cli.output.reproduce import show_all
-    from fedarena.records.record import prepare_folder
+    from fedarena.core.files import prepare_folder
     from fedarena.reproduce.page.gather import gather
     from fedarena.reproduce.page.shared import once
     from fedarena.runs.executors import cores
@@ -118,7 +118,7 @@ def publish(found: Gathered, folder: Path, only: str) -> Path:
     Raises:
         UserError: a folder that cannot be written.
     """
-    from fedarena.records.record import write_atomically
+    from fedarena.core.files import write_atomically
     from fedarena.reproduce.page import parts
     from fedarena.reproduce.page.page import page
     from fedarena.reproduce.page.picture import alt, draw, drawn

@@ -92,7 +92,7 @@ class Defense(ABC):
     `client` is written for ONE client as a pure function of tensors. The harness runs it for all
     clients, an attacker differentiates it with respect to a candidate batch, and a test holds every
     faster form to it. A defense never sees data other than through `client`, and never learns which
-    clients are corrupted. `fedarena.defenses.fedavg` is the smallest complete example.
+    clients are corrupted. `fedarena.defenses.fedavg.protocol` is the smallest complete example.
     """
 
     def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:

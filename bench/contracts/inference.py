@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, final
 
 from torch import Tensor
 
+from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
 from fedarena.core.rng import Rng
@@ -16,20 +17,6 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-
-GoalName = Literal[
-    "reconstruction",
-    "membership",
-    "labels",
-    "extraction",
-    "property",
-    "inversion",
-    "training-membership",
-    "estimate",
-]
-"""What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
-them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
-looks like to the model, whether a sample was in the training set, or the gradient itself."""
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""

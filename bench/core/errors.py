@@ -1,4 +1,9 @@
-"""Exceptions whose message is written for the person at the keyboard."""
+"""Exceptions whose message is written for the person at the keyboard, and how other exceptions are described."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -14,3 +19,10 @@ class WorkerDied(Exception):
 
     The command line prints it as one line on stderr and exits with code 1, without a traceback.
     """
+
+
+def describe(error: Exception) -> str:
+    """Type, message and innermost place of an exception, in one line."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedarena.contracts.aggregator import Aggregator, Wrapper
+from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
@@ -26,8 +27,6 @@ from fedarena.federation.spec import MethodSpec
 from fedarena.problem.batch import Auxiliary
 from fedarena.problem.task import Task
 
-PLAIN = "fedavg"
-
 
 def defense_cards(text: str) -> tuple[Card, ...]:
     """The protocol's card, then those of wrappers and rule, or of secure aggregation. Raises UserError."""
@@ -37,7 +36,7 @@ def defense_cards(text: str) -> tuple[Card, ...]:
         if first not in parts:
             known = [*registry.registries()["defense"].names(), *parts]
             raise UserError(f"unknown defense {first!r}{did_you_mean(first, known)}")
-        first, rest = PLAIN, [first, *rest]
+        first, rest = BASELINE, [first, *rest]
     for name in rest:
         if name in registry.registries()["defense"].names():
             raise UserError(
@@ -203,6 +202,12 @@ def knowledge_levels(spec: MethodSpec) -> tuple[Knowledge, ...]:
 def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
     """The attack, if it has a trigger that can be tried on a model that it has not poisoned."""
     return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
+
+
+def make_inference(spec: MethodSpec) -> Inference:
+    """An inference attack with its options."""
+    attack: Inference = registry.find("attack", spec.name).load()(spec.options)
+    return attack
 
 
 def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:

@@ -1,8 +1,7 @@
-"""A finished run with the truth about it: views are cut from it, and records written."""
+"""A finished run with the truth about it, from which views are cut."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,22 +15,18 @@ from fedarena.contracts.observation import Candidates, Observation, Reading
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, cut, weights
 from fedarena.contracts.view import View
-from fedarena.core import registry
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.core.threat import Threat
 from fedarena.federation import rounds as federation
 from fedarena.federation.population import population
-from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.metrics import reconstruction as judge
+from fedarena.federation.spec import GroupSpec
 from fedarena.models.scaling.positive_scaling import ScalingPlan, canonical, plan, scales
 from fedarena.problem.problem import Problem
-from fedarena.records.record import SCHEMA, Record, environment, key_of
-from fedarena.records.trial_key import identity, origins_of, trial_key
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run with the truth about it, from which records are written."""
+    """A finished run with the truth about it."""
 
     spec: GroupSpec
     problem: Problem
@@ -90,13 +85,6 @@ class FinishedRun:
             population=population(self.problem, self.spec.seed) if attack.knows_population else None,
         )
 
-    def estimate_metrics(self, observations: tuple[Observation, ...]) -> dict[str, float]:
-        """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3)."""
-        pairs = [judge.estimate_metrics(o.estimate, self.estimated(o)) for o in observations if o.estimate is not None]
-        if not pairs:
-            return {}
-        return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}
-
     def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:
         """The truth that an observation's `estimate` estimates.
 
@@ -135,66 +123,6 @@ class FinishedRun:
         if failed:
             marks.append(f"{failed} of {rounds} rounds gave nothing: too few clients were left for a secure sum")
         return marks
-
-    def record(
-        self, threat: Threat | None, reading: str, status: str, reason: str, metrics: dict[str, float] | None = None
-    ) -> Record:
-        """One record; `utility.fedavg_accuracy` and what follows from it are filled in when FedAvg's run is known."""
-        spec, run, problem = self.spec, self.run, self.problem
-        poisons = threat is not None and threat.knows is not None
-        curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve]
-        who = identity(spec, threat, problem.provenance)
-        record: Record = {
-            "schema": SCHEMA,
-            "key": "",
-            "trial": {"key": "", "records": 1},
-            "problem": who["problem"],
-            "defense": who["defense"],
-            "attack": who["attack"],
-            "goal": goal_of(spec.attack),
-            "party": who["party"],
-            "form": who["form"],
-            "knows": who["knows"],
-            "reading": reading,
-            "seed": spec.seed,
-            "status": status,
-            "reason": reason,
-            "metrics": metrics or {},
-            "series": {},
-            "scores": {},
-            "utility": {
-                "measure": problem.task.criterion.measure,
-                "chance": problem.chance,
-                "clean_accuracy": None if poisons else run.accuracy,
-                "clean_curve": None if poisons else curve,
-            },
-            "attacked": {"curve": curve} if poisons else {},
-            "tuned": {},
-            "marks": self.warnings(),
-            "guarantees": self.defense.guarantees(),
-            "cost": {
-                "bytes_up": run.bytes_up,
-                "bytes_down": run.bytes_down,
-                "seconds": run.seconds,
-                "attack_seconds": 0.0,
-                "peak_bytes": run.peak_bytes,
-            },
-            "options": who["options"],
-            "versions": who["versions"],
-            "origins": origins_of(spec),
-            "environment": environment(),
-        }
-        record["key"] = key_of(record)
-        record["trial"]["key"] = trial_key(who)
-        return record
-
-
-def goal_of(attack: MethodSpec | None) -> str:
-    """What an inference attack is after; empty for others."""
-    if attack is None:
-        return ""
-    found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
-    return found
 
 
 def _double(tensors: Tensors) -> Tensors:

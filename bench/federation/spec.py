@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.options import NoOptions
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.problem.spec import ProblemSpec
@@ -29,7 +30,7 @@ class MethodSpec:
     def label(self) -> str:
         """How it is called in tables and records; FedAvg with a rule by the rule alone."""
         names = [self.name, *(part.name for part in self.rest)]
-        return "+".join(names[1:] if names[0] == "fedavg" and len(names) > 1 else names)
+        return "+".join(names[1:] if names[0] == BASELINE and len(names) > 1 else names)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,17 +18,22 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, given_of_readings, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.estimate_figure import estimate_figure
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.reconstruction import estimate_metrics
+from fedarena.goals.phrases import span, values
+from fedarena.goals.text import GoalText, Wording, given_of_readings
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.contracts.observation import Observation
     from fedarena.federation.finished_run import FinishedRun
+    from fedarena.goals.pairing_table import Panels
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
-    from fedarena.runs.trial import GroupResult
+    from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
@@ -51,64 +55,17 @@ class Truths:
     controls: tuple[dict[str, float], ...]
 
 
-class Estimates(Goal):
-    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
-
-    of_data: ClassVar[bool] = False
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
-        if isinstance(readings, NotApplicable):
-            return readings
-        found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
-        if not found:
-            return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
-        return [self._challenge(finished, sights.threat, reading, attack) for reading in found]
-
-    def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
-        seen = reading.observations
-        truths = tuple(finished.estimated(o) for o in seen)
-        controls = tuple(control(finished, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
-        known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
-        known |= {"estimates": float(len(seen)), "share": share(finished, truths[0])}
-        if seen[0].estimate_of.startswith("canonical"):
-            known["canonical"] = 1.0
-        answers = Truths(tuple(o.round for o in seen), truths, controls)
-        return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
-
-    def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
-        """Medians over rounds."""
-        found = _each(answer, challenge.answers)
-        return {name: median(one[name] for one in found) for name in NOTHING}
-
-    def series(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, list[list[float]]]:
-        kept: Truths = challenge.answers
-        measured = {"": _each(answer, kept), CONTROL: kept.controls}
-        return {
-            prefix + name: [[t, one[name]] for t, one in zip(kept.rounds, found, strict=True)]
-            for prefix, found in measured.items()
-            for name in NOTHING
-        }
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """(cosine − control)/(1 − control)."""
-        return above(metrics["cosine"], metrics["control_cosine"])
-
-    def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
-        from fedarena.cli.output.estimate_picture import draw_estimates
-
-        return draw_estimates([r for result in results for r in result.records], defense, attack, path)
+class EstimatesText(GoalText):
+    """How `Estimates` is told of."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "cosine",
-            "cosine",
-            "Without a defense {attack} finds the gradient with",
-            "Of the gradient under {defense}, {attack} finds an estimate with",
-            lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
-            "made with the protocol in mind",
+            metric="cosine",
+            tie="cosine",
+            undefended="Without a defense {attack} finds the gradient with",
+            defended="Of the gradient under {defense}, {attack} finds an estimate with",
+            outcome=lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
+            adaptive="made with the protocol in mind",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -147,13 +104,67 @@ class Estimates(Goal):
         controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
         return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
         def estimated(readings: Sequence[Reading]) -> str:
             told = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
             sizes = [f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in told if e is not None]
             return f"estimates: {', '.join(dict.fromkeys(sizes)) or 'none'}"
 
-        return given_of_readings(defense, sights, attack, estimated)
+        return given_of_readings(defense, transcript, attack, estimated)
+
+
+class Estimates(InferenceGoal):
+    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
+
+    text: ClassVar[GoalText] = EstimatesText()
+
+    of_data: ClassVar[bool] = False
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
+        if not found:
+            return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
+        return [self._challenge(finished, transcript.threat, reading, attack) for reading in found]
+
+    def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
+        seen = reading.observations
+        truths = tuple(finished.estimated(o) for o in seen)
+        controls = tuple(control(finished, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
+        known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
+        known |= {"estimates": float(len(seen)), "share": share(finished, truths[0])}
+        if seen[0].estimate_of.startswith("canonical"):
+            known["canonical"] = 1.0
+        answers = Truths(tuple(o.round for o in seen), truths, controls)
+        return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
+
+    def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
+        """Medians over rounds."""
+        found = _each(answer, challenge.answers)
+        return {name: median(one[name] for one in found) for name in NOTHING}
+
+    def series(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, list[list[float]]]:
+        kept: Truths = challenge.answers
+        measured = {"": _each(answer, kept), CONTROL: kept.controls}
+        return {
+            prefix + name: [[t, one[name]] for t, one in zip(kept.rounds, found, strict=True)]
+            for prefix, found in measured.items()
+            for name in NOTHING
+        }
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(cosine − control)/(1 − control)."""
+        return above(metrics["cosine"], metrics["control_cosine"])
+
+    def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Panels | None:
+        records = [r for result in results for r in result.records]
+        return estimate_figure(records, defense, attack, self.text)
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
@@ -203,3 +214,6 @@ def _short(value: float) -> str:
 def _range(found: Sequence[float]) -> str:
     low, high = f"{min(found):.2f}", f"{max(found):.2f}"
     return f"cosine {low}" if low == high else f"cosine {low} to {high}"
+
+
+GOAL = Estimates()

@@ -16,53 +16,33 @@ from fedarena.contracts.inference import Extraction, Inference
 from fedarena.contracts.observation import Reading
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, percent_of, span, target_of, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
+from fedarena.goals.phrases import percent_of, span, target_of, values
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 SECRET = "secret_error_"
 
 
-class ModelExtraction(Goal):
-    """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, held against the server's model of that
-    round."""
-
-    of_data: ClassVar[bool] = False
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        found = finished.defense.disclosures(sights.threat, sights.seen, last_seen(sights.seen, sights.victims))
-        if isinstance(found, NotApplicable):
-            return found
-        problem, reading = finished.problem, Reading("broadcast", ())
-        rounds = [finished.round(d.round) for d in found]
-        view = replace(finished.view(sights.threat, attack, reading), disclosures=tuple(found))
-        models = tuple(r.params for r in rounds)
-        exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
-        return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
-
-    def judge(self, answer: list[Extraction], challenge: Challenge) -> dict[str, float]:
-        return extraction_metrics(answer, challenge.answers)
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction; 0 where that is 1."""
-        return above(metrics["agreement"], metrics["prior_agreement"])
+class ModelExtractionText(GoalText):
+    """How `ModelExtraction` is told of."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "agreement",
-            "final_agreement",
-            "Without a defense the model that {attack} takes agrees with the server's by",
-            "The model that {attack} takes from {defense} agrees with the server's by",
-            lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
-            "read with the protocol in mind",
+            metric="agreement",
+            tie="final_agreement",
+            undefended="Without a defense the model that {attack} takes agrees with the server's by",
+            defended="The model that {attack} takes from {defense} agrees with the server's by",
+            outcome=lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
+            adaptive="read with the protocol in mind",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -95,14 +75,47 @@ class ModelExtraction(Goal):
             )
         return told
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
         """Of the last round played, which unlike the first may build on others."""
-        found = defense.disclosures(sights.threat, sights.seen, sorted(sights.seen)[-1:])
+        found = defense.disclosures(transcript.threat, transcript.seen, sorted(transcript.seen)[-1:])
         if isinstance(found, NotApplicable):
-            return f"n/a: {found.reason}"
+            return found
         last = found[-1]
         secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
         return f"broadcast: a model of {target_of(last.params)}{secrets}"
+
+
+class ModelExtraction(InferenceGoal):
+    """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, held against the server's model of that
+    round."""
+
+    text: ClassVar[GoalText] = ModelExtractionText()
+
+    of_data: ClassVar[bool] = False
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        found = finished.defense.disclosures(
+            transcript.threat, transcript.seen, last_seen(transcript.seen, transcript.victims)
+        )
+        if isinstance(found, NotApplicable):
+            return found
+        problem, reading = finished.problem, Reading("broadcast", ())
+        rounds = [finished.round(d.round) for d in found]
+        view = replace(finished.view(transcript.threat, attack, reading), disclosures=tuple(found))
+        models = tuple(r.params for r in rounds)
+        exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
+        return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
+
+    def judge(self, answer: list[Extraction], challenge: Challenge) -> dict[str, float]:
+        return extraction_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction; 0 where that is 1."""
+        return above(metrics["agreement"], metrics["prior_agreement"])
 
 
 def last_seen(seen: Iterable[int], rounds: Iterable[int]) -> tuple[int, ...]:
@@ -119,3 +132,6 @@ def _beside(c: Cell) -> str:
     if prior is None:
         return ""
     return f" (a constant: {'over 99 %' if 0.995 <= prior < 1 else percent_of('prior_agreement')(c)})"
+
+
+GOAL = ModelExtraction()

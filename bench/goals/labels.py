@@ -3,69 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedarena.contracts.inference import Inference, Labels
 from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import (
-    Challenge,
-    Goal,
-    PartyTranscript,
-    Wording,
-    above,
-    average,
-    given_of_readings,
-    percent_of,
-    span,
-    values,
-)
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import InferenceGoal, above
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
+from fedarena.goals.phrases import average, percent_of, span, values
+from fedarena.goals.text import GoalText, Wording, given_of_readings
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
-class BatchLabels(Goal):
-    """Answers are a `fedarena.contracts.inference.Labels` per observation, held against the classes behind it."""
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        readings = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
-        if isinstance(readings, NotApplicable):
-            return readings
-        if not finished.problem.task.n_classes:
-            return NotApplicable("the labels are numbers: there are no classes to be named")
-        made = []
-        for reading in readings:
-            truths = [finished.truth(o) for o in reading.observations]
-            classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
-            known = finished.estimate_metrics(reading.observations)
-            known |= prior_label_metrics(classes, sizes, finished.problem.y)
-            view = finished.view(sights.threat, attack, reading, truths)
-            made.append(Challenge(reading.name, view, (classes, sizes), known))
-        return made
-
-    def judge(self, answer: list[Labels], challenge: Challenge) -> dict[str, float]:
-        return label_metrics(answer, *challenge.answers)
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """(accuracy − prior)/(1 − prior), the prior being that of a guess which knows the classes' frequencies only."""
-        return above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
+class BatchLabelsText(GoalText):
+    """How `BatchLabels` is told of."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "label_accuracy",
-            "label_accuracy",
-            "Without a defense {attack} reads of the labels",
-            "Of the labels, {attack} reads from {defense}",
-            percent_of("label_accuracy"),
+            metric="label_accuracy",
+            tie="label_accuracy",
+            undefended="Without a defense {attack} reads of the labels",
+            defended="Of the labels, {attack} reads from {defense}",
+            outcome=percent_of("label_accuracy"),
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -86,5 +54,41 @@ class BatchLabels(Goal):
             return ""
         return f"; classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %"
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        return given_of_readings(defense, sights, attack)
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        return given_of_readings(defense, transcript, attack)
+
+
+class BatchLabels(InferenceGoal):
+    """Answers are a `fedarena.contracts.inference.Labels` per observation, held against the classes behind it."""
+
+    text: ClassVar[GoalText] = BatchLabelsText()
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        if not finished.problem.task.n_classes:
+            return NotApplicable("the labels are numbers: there are no classes to be named")
+        challenges = []
+        for reading in readings:
+            truths = [finished.truth(o) for o in reading.observations]
+            classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
+            known = median_estimate_metrics(finished, reading.observations)
+            known |= prior_label_metrics(classes, sizes, finished.problem.y)
+            view = finished.view(transcript.threat, attack, reading, truths)
+            challenges.append(Challenge(reading.name, view, (classes, sizes), known))
+        return challenges
+
+    def judge(self, answer: list[Labels], challenge: Challenge) -> dict[str, float]:
+        return label_metrics(answer, *challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(accuracy − prior)/(1 − prior), the prior being that of a guess which knows the classes' frequencies only."""
+        return above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
+
+
+GOAL = BatchLabels()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,28 +24,71 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
-from fedarena.goals.goal import Challenge, Draw, PartyTranscript, given_of_readings, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import Draw
 from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
-from fedarena.goals.ranking import Ranking
+from fedarena.goals.phrases import span, values
+from fedarena.goals.ranking import Ranking, RankingText
+from fedarena.goals.text import given_of_readings
 from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
+
+
+class PropertyOfBatchText(RankingText):
+    """How `PropertyOfBatch` is told of."""
+
+    tells = "batches with the property from others"
+
+    def lines(self, cell: Cell) -> list[str]:
+        told = super().lines(cell)
+        if "by_round" in cell.metrics:
+            told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
+        if "by_slopes" in cell.metrics:
+            told += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
+        if "own_auc" in cell.metrics:
+            told.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
+        return told
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not values(records, "rounds_attacked"):
+            return []
+        having = span(values(records, "rounds_with_property"))
+        told = (
+            f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
+        )
+        return [f"{told}, {having} of them with the property."]
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        name = asked(problem, attack)
+
+        rounds = len(attack.watch(problem.task.schedule).victims)
+
+        def bits(readings: Sequence[Reading]) -> str:
+            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
+
+        shard = ", and its shard" if transcript.threat.visibility.own else ""
+        return given_of_readings(defense, transcript, attack, bits, f"the held-out data{shard}")
 
 
 class PropertyOfBatch(Ranking):
     """The answer is a `fedarena.contracts.inference.PropertyScores`, held against whether each observation's samples
     had it."""
 
-    tells = "batches with the property from others"
+    text: ClassVar[RankingText] = PropertyOfBatchText()
+
     forms_differ = True
 
     def refuse(self, problem: Problem, attack: Inference) -> None:
@@ -76,30 +119,30 @@ class PropertyOfBatch(Ranking):
         return draw
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        found = all_readings(finished.defense, sights.threat, sights.seen, sights.victims)
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        found = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(found, NotApplicable):
             return found
-        population = population_of(finished, sights.threat, attack)
+        population = population_of(finished, transcript.threat, attack)
         if isinstance(population, NotApplicable):
             return population
         # The same draws as `draws` made before the training.
         watch = attack.watch(finished.problem.task.schedule)
         have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.seed).child("draws"))
-        made = []
+        challenges: list[Challenge | NoChallenge] = []
         for reading in (part for whole in found for part in with_clear_part(whole)):
             kept = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)
             truth = torch.tensor([o.round in have for o in kept])
             if not bool(truth.any()) or bool(truth.all()):
                 why = "the victim was not seen both in rounds in which it had the property and in others"
-                made.append(Challenge(reading.name, None, reason=why))
+                challenges.append(NoChallenge(reading.name, why))
                 continue
             seen = replace(reading, observations=kept)
             truths = [finished.truth(o) for o in kept]
-            view = replace(finished.view(sights.threat, attack, seen, truths), population=population)
-            made.append(Challenge(reading.name, view, truth, finished.estimate_metrics(kept)))
-        return made
+            view = replace(finished.view(transcript.threat, attack, seen, truths), population=population)
+            challenges.append(Challenge(reading.name, view, truth, median_estimate_metrics(finished, kept)))
+        return challenges
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
         return property_metrics(answer, challenge.answers, challenge.readings)
@@ -108,36 +151,6 @@ class PropertyOfBatch(Ranking):
         return [Scores(answer.values)], [challenge.answers]
 
     # -- in words --------------------------------------------------------------------------------------
-
-    def lines(self, cell: Cell) -> list[str]:
-        told = super().lines(cell)
-        if "by_round" in cell.metrics:
-            told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
-        if "by_slopes" in cell.metrics:
-            told += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
-        if "own_auc" in cell.metrics:
-            told.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
-        return told
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not values(records, "rounds_attacked"):
-            return []
-        having = span(values(records, "rounds_with_property"))
-        told = (
-            f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
-        )
-        return [f"{told}, {having} of them with the property."]
-
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        name = asked(problem, attack)
-
-        rounds = len(attack.watch(problem.task.schedule).victims)
-
-        def bits(readings: Sequence[Reading]) -> str:
-            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
-
-        shard = ", and its shard" if sights.threat.visibility.own else ""
-        return given_of_readings(defense, sights, attack, bits, f"the held-out data{shard}")
 
 
 # -- the experiment -------------------------------------------------------------------------------------
@@ -267,3 +280,6 @@ def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -
     told = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
     told |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
     return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}
+
+
+GOAL = PropertyOfBatch()

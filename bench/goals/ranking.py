@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
-from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
+from fedarena.goals.phrases import auc, interval, span
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 
-class Ranking(Goal):
-    """Answers are judged by the area under the ROC curve."""
+class RankingText(GoalText):
+    """How `Ranking` is told of."""
 
     @property
     @abstractmethod
@@ -29,6 +32,32 @@ class Ranking(Goal):
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            metric="auc",
+            tie="auc",
+            undefended=f"Without a defense {{attack}} tells {self.tells} with",
+            defended=f"{{attack}} tells {self.tells} under {{defense}} with",
+            outcome=partial(auc, unclear=", not told from chance"),
+            adaptive=self.adaptive,
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        if "auc" not in cell.metrics:
+            return []
+        told = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
+        having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
+        return told + [f"finds {found(cell, name)} at {100 * rate:g} % FPR" for name, rate in having]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
+
+
+class Ranking(InferenceGoal):
+    """Answers are judged by the area under the ROC curve."""
+
+    text: ClassVar[RankingText]
 
     @abstractmethod
     def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
@@ -41,26 +70,6 @@ class Ranking(Goal):
     def leak(self, metrics: Mapping[str, float]) -> float:
         """2·AUC − 1."""
         return metrics["advantage"]
-
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "auc",
-            "auc",
-            f"Without a defense {{attack}} tells {self.tells} with",
-            f"{{attack}} tells {self.tells} under {{defense}} with",
-            partial(auc, unclear=", not told from chance"),
-            self.adaptive,
-        )
-
-    def lines(self, cell: Cell) -> list[str]:
-        if "auc" not in cell.metrics:
-            return []
-        told = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
-        having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return told + [f"finds {found(cell, name)} at {100 * rate:g} % FPR" for name, rate in having]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
 
 
 def found(cell: Cell, name: str) -> str:

@@ -24,62 +24,28 @@ from fedarena.core.text.numbers import number
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.federation.population import halves
 from fedarena.goals.candidates import Question
-from fedarena.goals.goal import Challenge, PartyTranscript, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
-from fedarena.goals.ranking import Ranking, outsiders
+from fedarena.goals.phrases import span, values
+from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.released_model import model_of
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.record import Record
+    from fedarena.records.schema import Record
 
 MOST = 5000
 """Members asked about at most, and as many strangers."""
 
 
-class TrainingMembership(Ranking):
-    """The answer is one `fedarena.contracts.inference.Scores`, held against which candidates are members."""
+class TrainingMembershipText(RankingText):
+    """How `TrainingMembership` is told of."""
 
-    parties: ClassVar[tuple[Party, ...]] = EVERYONE
-    undefended: ClassVar[Form] = "paper"
     tells = "who was in the training set"
     adaptive: ClassVar[str] = "shadows trained through the protocol"
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        held, problem, seed = model_of(finished, sights.threat), finished.problem, finished.spec.seed
-        if isinstance(held, NotApplicable):
-            return held
-        members = trained_on(problem, sights.threat)
-        if not len(members):
-            return NotApplicable("no sample that was trained on is unknown to the curious client")
-        question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
-        if not len(question.members):
-            return NotApplicable("no held-out sample has a class of a member")
-        view = finished.view(sights.threat, attack, Reading(held.reading, ()))
-        view = replace(
-            view,
-            model=held.model,
-            candidates=question.candidates,
-            protocol=finished.defense,
-            initial=registry.find("model", finished.spec.problem.model)
-            .load()(finished.spec.problem.model_options)
-            .init,
-            population=None if view.population is None else _with_own(view.population, problem, sights.threat),
-        )
-        deployed = finished.run.params if sights.threat.party == "server" else finished.run.release
-        known = _fit(problem, deployed, question)
-        return [Challenge(held.reading, view, question.members, known)]
-
-    def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(*self.pooled(answer, challenge), grouped=False)
-
-    def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
-        return answer, [challenge.answers]
 
     def lines(self, cell: Cell) -> list[str]:
         told = super().lines(cell)
@@ -94,8 +60,10 @@ class TrainingMembership(Ranking):
         told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
         return [told + outsiders(records)]
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        threat = sights.threat
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        threat = transcript.threat
         what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
         members = trained_on(problem, threat)
         asked = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
@@ -105,6 +73,48 @@ class TrainingMembership(Ranking):
             told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
         told.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
         return "\n".join(told)
+
+
+class TrainingMembership(Ranking):
+    """The answer is one `fedarena.contracts.inference.Scores`, held against which candidates are members."""
+
+    text: ClassVar[RankingText] = TrainingMembershipText()
+
+    parties: ClassVar[tuple[Party, ...]] = EVERYONE
+    undefended_form: ClassVar[Form] = "paper"
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        held, problem, seed = model_of(finished, transcript.threat), finished.problem, finished.spec.seed
+        if isinstance(held, NotApplicable):
+            return held
+        members = trained_on(problem, transcript.threat)
+        if not len(members):
+            return NotApplicable("no sample that was trained on is unknown to the curious client")
+        question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
+        if not len(question.members):
+            return NotApplicable("no held-out sample has a class of a member")
+        view = finished.view(transcript.threat, attack, Reading(held.reading, ()))
+        view = replace(
+            view,
+            model=held.model,
+            candidates=question.candidates,
+            protocol=finished.defense,
+            initial=registry.find("model", finished.spec.problem.model)
+            .load()(finished.spec.problem.model_options)
+            .init,
+            population=None if view.population is None else _with_own(view.population, problem, transcript.threat),
+        )
+        deployed = finished.run.params if transcript.threat.party == "server" else finished.run.release
+        known = _fit(problem, deployed, question)
+        return [Challenge(held.reading, view, question.members, known)]
+
+    def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
+        return membership_metrics(*self.pooled(answer, challenge), grouped=False)
+
+    def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        return answer, [challenge.answers]
 
 
 def trained_on(problem: Problem, threat: Threat) -> Tensor:
@@ -164,3 +174,6 @@ def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> 
         name: task.criterion.quality(out[which], y[which])
         for name, which in (("member_accuracy", inside), ("stranger_accuracy", ~inside))
     }
+
+
+GOAL = TrainingMembership()

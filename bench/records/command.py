@@ -13,9 +13,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
 from fedarena.core.threat import EVERYONE, FORMS
 from fedarena.problem.schedule import Schedule
-from fedarena.records.record import Record
-
-FLAGS = {"model": "--model", "partition": "--partition", "clients": "--clients", "dataset": "--dataset"}
+from fedarena.records.schema import Record
 
 
 def command_of(record: Record, seeds: str | None = None) -> str:
@@ -33,16 +31,16 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     if attack == "none":
         attack = "label-flip" if problem["corrupted"] else "gradient-estimate"
     words = ["bench", "run", "--defense", record["defense"], "--attack", attack]
-    for name, flag in FLAGS.items():
-        words += [flag, str(problem[name])]
+    words += ["--model", problem["model"], "--partition", problem["partition"]]
+    words += ["--clients", str(problem["clients"]), "--dataset", problem["dataset"]]
     if problem["corrupted"]:
         words += ["--corrupted", str(problem["corrupted"])]
         if problem["corrupted_data"] != "shard":
             words += ["--corrupted-data", problem["corrupted_data"]]
-    if problem["belief"] != (problem["corrupted"] or problem["clients"] // 5):
-        words += ["--assumed-corrupted", str(problem["belief"])]
-    if record["knows"]:
-        words += ["--knows", record["knows"]]
+    if problem["assumed_corrupted"] != (problem["corrupted"] or problem["clients"] // 5):
+        words += ["--assumed-corrupted", str(problem["assumed_corrupted"])]
+    if record["attacker_knowledge"]:
+        words += ["--knows", record["attacker_knowledge"]]
     elif record["party"]:
         words += ["--party", _asked(record, "party", EVERYONE), "--form", _asked(record, "form", FORMS)]
     if problem["device"] != "cpu":
@@ -84,7 +82,12 @@ def _defaults(record: Record, group: str) -> dict[str, Any]:
     if group == "training":
         return dataclasses.asdict(Schedule())
     kind, _, part = group.partition("+")
-    names = {"defense": record["defense"].split("+")[0], "attack": record["attack"].split("+")[0]}
+    names = {
+        "defense": record["defense"].split("+")[0],
+        "attack": record["attack"].split("+")[0],
+        "model": record["problem"]["model"],
+        "partition": record["problem"]["partition"],
+    }
     try:
         if part:
             card = registry.find_part(part) if kind == "defense" else registry.find("attack", part)
@@ -92,8 +95,7 @@ def _defaults(record: Record, group: str) -> dict[str, Any]:
             known = registry.registries()["defense"].names()
             card = registry.find("defense", names["defense"] if names["defense"] in known else "fedavg")
         else:
-            name = names.get(kind) or record["problem"][kind]
-            card = registry.find(_kind(kind), name)
+            card = registry.find(_kind(kind), names[kind])
     except UserError:  # a plug-in that is not installed here: every option is given
         return {}
     return dataclasses.asdict(card.options())

@@ -80,6 +80,16 @@ def perhaps(check: Check) -> Check:
     return lambda value, where: None if value is None else check(value, where)
 
 
+def both(first: Check, second: Check) -> Check:
+    """What passes both checks."""
+
+    def check(value: Any, where: str) -> None:
+        first(value, where)
+        second(value, where)
+
+    return check
+
+
 def each(check: Check) -> Check:
     """A list of them."""
 

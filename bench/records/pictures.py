@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.records.record import write_atomically
+from fedarena.core.files import write_atomically
 
 if TYPE_CHECKING:
-    from fedarena.runs.trial import Gallery
+    from fedarena.records.results import Gallery
 
 KEPT = 6
 """Images of a record that are kept."""

@@ -13,75 +13,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedarena.core.text.plural import plural
-from fedarena.goals import GOALS
-from fedarena.records.json_schema import (
-    amount,
-    anything,
-    each,
-    either,
-    fields,
-    named,
-    number,
-    pair,
-    perhaps,
-    point,
-    share,
-    text,
-    whole,
-)
-from fedarena.records.record import SCHEMA, STATUSES, Record, key_of, read_json, save, take_sum
+from fedarena.records.record_file import read_record, save
+from fedarena.records.schema import Record
 
 if TYPE_CHECKING:
-    from fedarena.runs.trial import Gallery
+    from fedarena.records.results import Gallery
 
 STALE = 900.0
 """Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
-RECORD = fields(
-    {
-        **dict.fromkeys(("key", "defense", "attack", "party", "form", "knows", "reading", "reason"), text),
-        "trial": fields({"key": text, "records": whole}),
-        "problem": fields(
-            {
-                **dict.fromkeys(("dataset", "model", "partition", "device", "corrupted_data"), text),
-                **dict.fromkeys(("clients", "corrupted", "belief"), whole),
-                "data": fields({"subset": perhaps(text)}),
-            }
-        ),
-        "goal": either("", *GOALS),
-        "seed": whole,
-        "status": either(*STATUSES),
-        "metrics": named(number),
-        "series": named(each(pair)),
-        "scores": named(share),
-        "utility": fields({"clean_accuracy": number, "clean_curve": each(point), "measure": text, "chance": number}),
-        "attacked": fields({}, {"curve": each(point)}),
-        "tuned": fields({}),
-        "marks": each(text),
-        "guarantees": named(number),
-        "cost": fields(
-            {
-                **dict.fromkeys(("bytes_up", "bytes_down", "seconds", "attack_seconds", "peak_bytes"), amount),
-                "relative_seconds": perhaps(amount),
-            }
-        ),
-        "options": fields(
-            {
-                "model": fields({}),
-                "partition": fields({}),
-                "training": fields({"local_epochs": whole, "batch_size": whole, "rounds": whole, "lr": number}),
-            }
-        ),
-        "versions": named(whole),
-        "origins": named(text),
-        "environment": fields({"libraries": named(anything)}),
-    }
-)
-"""What a record of this layout holds."""
 BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
-"""What `fedarena.records.record.write_atomically` calls a file that it has begun."""
+"""What `fedarena.core.files.write_atomically` calls a file that it has begun."""
 
 
 def clear_litter(folder: Path) -> None:
@@ -102,14 +46,6 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
     for gallery in galleries:
         pictures.save(gallery, folder)
     return [(record, save(record, folder / "records")) for record in records]
-
-
-def check(record: Any, key: str) -> None:
-    """Raise ValueError for what is no record of this layout and key."""
-    RECORD(record, "")
-    named(fields({}))(record["options"], "options")
-    if record["key"] != key or key_of(record) != key:
-        raise ValueError("its name is not that of its content")
 
 
 class Store:
@@ -144,21 +80,16 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record: Any = read_json(path.read_bytes())
-            fields({"schema": anything})(record, "")
-            # Before there were sums, records of this layout had none.
-            if record["schema"] != SCHEMA or "sum" not in record:
-                self.outdated.add(path.name)
-                return
-            check(record, path.stem)
-            if why := self._doubt(record):
-                raise ValueError(why)
-            take_sum(record)
-            self._trials[record["trial"]["key"]][record["key"]] = record
+            record = read_record(path.read_bytes(), path.stem, self._doubt)
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)
         except ValueError as error:
             self.damaged[path.name] = str(error)
+        else:
+            if record is None:
+                self.outdated.add(path.name)
+            else:
+                self._trials[record["trial"]["key"]][record["key"]] = record
 
     def trial(self, key: str) -> list[Record]:
         """A trial's records in the order of their readings; [] unless all of them are there."""

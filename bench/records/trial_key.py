@@ -1,98 +1,50 @@
-"""What determines a trial, written down before it is run: by this it is named, found again and never run twice.
+"""The key of a trial and of a record: a hash of everything that determines the result.
 
-A trial is one federation attacked as one threat. It gives one record for each way in which the party looks at what it
-saw, which is known only afterwards; so a trial's name leaves the reading out, and its records' names have it in.
+The hashed layout is fixed and has a version of its own, `KEY_LAYOUT`. It stays when the schema of records gives fields
+other names, so that a trial that was measured under an earlier schema is found again.
+
+A trial is one federation attacked as one threat. It gives one record for each reading, the way in which the party looks
+at what it saw. The readings are known only afterwards; so a trial's key leaves the reading out, and a record's has it.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fedarena.core import registry
-from fedarena.core.card import Kind
-from fedarena.core.threat import Threat
-from fedarena.datasets.dataset import Provenance
-from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.records.record import SCHEMA, digest
+from fedarena.core.files import digest
+from fedarena.records.schema import Identity, ProblemSetting, Record
 
-if TYPE_CHECKING:
-    from fedarena.records.record import Record
+KEY_LAYOUT = 6
+"""The version of the hashed layout: schema 6 of records, with its names of fields."""
 
 
-def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record:
-    """Everything that the result follows from, as a record has it, but for the reading.
+def trial_key(identity: Identity) -> str:
+    """The key of a trial: 20 hex digits of the sha256 of its identity."""
+    return digest(_hashed(identity), 20)
 
-    Args:
-        threat: None where nobody attacks.
-        data: where the data set of the problem came from, checksum included.
-    """
-    problem, attack = spec.problem, spec.attack
+
+def key_of(record: Record) -> str:
+    """The key of a record: 20 hex digits of the sha256 of its trial's identity and its reading."""
+    return digest({**_hashed(record), "reading": record["reading"]}, 20)
+
+
+def hashed_problem(problem: ProblemSetting) -> dict[str, Any]:
+    """A problem in the layout that is hashed."""
+    layout: dict[str, Any] = {**problem}
+    layout["belief"] = layout.pop("assumed_corrupted")
+    return layout
+
+
+def _hashed(identity: Identity) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
-        "problem": {
-            "dataset": problem.dataset,
-            "data": asdict(data),
-            "model": problem.model,
-            "partition": problem.partition,
-            "clients": problem.clients,
-            "corrupted": problem.corrupted,
-            "corrupted_data": problem.corrupted_data,
-            "belief": problem.assumed_corrupted_or_default,
-            "device": spec.device,
-        },
-        "defense": spec.defense.label,
-        "attack": attack.label if attack else "none",
-        "party": threat.party if threat else "",
-        "form": threat.form if threat else "",
-        "knows": (threat.knows or "") if threat else "",
-        "seed": spec.seed,
-        "options": {
-            **options_of("defense", spec.defense),
-            **options_of("attack", attack),
-            **options_of("probe", compose.trigger_of(spec.probe)),
-            **problem.options(),
-        },
-        "versions": {
-            **versions_of("defense", spec.defense),
-            **versions_of("attack", attack),
-            **{kind: card.version for kind, card in problem.cards().items()},
-        },
+        "schema": KEY_LAYOUT,
+        "problem": hashed_problem(identity["problem"]),
+        "defense": identity["defense"],
+        "attack": identity["attack"],
+        "party": identity["party"],
+        "form": identity["form"],
+        "knows": identity["attacker_knowledge"],
+        "seed": identity["seed"],
+        "options": identity["options"],
+        "versions": identity["versions"],
     }
-
-
-def trial_key(who: Record) -> str:
-    """A trial's name, of its identity: 20 hex digits."""
-    return digest(who, 20)
-
-
-def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
-    """Options of a method under its kind, and those of its further parts under `kind+name`."""
-    if method is None:
-        return {}
-    return {kind: asdict(method.options), **{f"{kind}+{p.name}": asdict(p.options) for p in method.rest}}
-
-
-def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
-    """Likewise its version and theirs."""
-    if method is None:
-        return {}
-    part = registry.find_part if kind == "defense" else partial(registry.find, kind)
-    further = {f"{kind}+{p.name}": part(p.name).version for p in method.rest}
-    return {kind: registry.find(kind, method.name).version, **further}
-
-
-def origins_of(spec: GroupSpec) -> dict[str, str]:
-    """Who the parts come from that are not this package's own: "name 1.2 (authors)" by part."""
-    kinds: list[tuple[Kind, MethodSpec]] = [("defense", MethodSpec(spec.defense.name))]
-    kinds += [(registry.find_part(p.name).kind, p) for p in spec.defense.rest]
-    kinds += [("attack", p) for p in ((spec.attack, *spec.attack.rest) if spec.attack else ())]
-    found = {}
-    for kind, part in kinds:
-        claim = registry.registries()[kind].entry(part.name)
-        if claim.origin != "fedarena":
-            authors = registry.find(kind, part.name).authors
-            found[part.name] = claim.origin + (f" ({authors})" if authors else "")
-    return found

@@ -15,16 +15,19 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.errors import UserError, WorkerDied, describe
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.scores import add_reference
-from fedarena.records.record import Record, describe
+from fedarena.goals.training import Training
+from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
+from fedarena.records.results import Gallery, GroupResult
+from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
-from fedarena.runs.shared_training import Training, given_by, references, shared
-from fedarena.runs.trial import Gallery, GroupResult, Prepared, attack, gather, prepare_together
+from fedarena.runs.shared_training import given_by, references, shared
+from fedarena.runs.trial import attack, gather, prepare_together
 from fedarena.runs.worker_messages import Address, mailbox, post
 
 Report = Callable[[int, float, str], None]
@@ -76,7 +79,7 @@ class _Piece:
 class _Group:
     """What is known of a group."""
 
-    cells: list[Prepared] = field(default_factory=list)
+    cells: list[PreparedTrial] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
 
@@ -130,7 +133,7 @@ def run(
     """
     tally = _Tally(events.report)
     with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
-        _Run(groups, place, events, dict(known or {}), tally, address).run()
+        _Run(groups=groups, place=place, events=events, clean=dict(known or {}), tally=tally, address=address).run()
 
 
 class _Run:
@@ -247,13 +250,13 @@ class _Run:
         for i in piece.groups:
             self.events.lost(i, why)
 
-    def _prepared(self, i: int, cells: list[Prepared]) -> None:
+    def _prepared(self, i: int, cells: list[PreparedTrial]) -> None:
         group, state = self.groups[i], self.state[i]
         state.cells = cells
         # Own runs stand as references before anything is measured against them.
         self.clean |= {run: cells[0].record for run in given_by(group) if cells and run not in self.clean}
         for j, cell in enumerate(cells):
-            if cell.challenge is None:
+            if isinstance(cell, CompleteTrial):
                 state.done[j] = cell.record, None
                 self.tally((i, j, (1 - TRAINING) / len(cells), "done"))
             else:
@@ -263,7 +266,9 @@ class _Run:
 
     def _attacked(self, i: int, j: int, done: Done) -> None:
         self.state[i].done[j] = done
-        self.state[i].cells[j] = replace(self.state[i].cells[j], challenge=None)  # what was attacked can be large
+        trial = self.state[i].cells[j]
+        # The challenge, which can be large, is not kept.
+        self.state[i].cells[j] = CompleteTrial(trial.spec, trial.threat, trial.record)
         self._tell(i)
 
     def _tell(self, i: int) -> None:
@@ -285,7 +290,7 @@ News = Address | Callable[[Any], object] | None
 
 
 @arithmetic()
-def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
+def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedTrial]]:
     def tell(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
@@ -302,7 +307,7 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 @arithmetic()
-def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
+def _attack(group: int, piece: int, cell: OpenTrial, part: float, news: News) -> Done:
     done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done

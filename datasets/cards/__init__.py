@@ -1,1 +1,1 @@
-"""Method cards: light descriptions and options, without the implementation."""
+"""Cards of data sets and what is known of each before its file is opened (`spec`); light: no loader is imported."""

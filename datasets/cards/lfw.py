@@ -1,7 +1,7 @@
 """Card of `lfw`."""
 
 from fedarena.core.card import Card
-from fedarena.datasets.spec import File, Spec
+from fedarena.datasets.cards.spec import File, Spec
 
 SPEC = Spec(
     name="lfw",

@@ -9,7 +9,7 @@ import torch
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
-from fedarena.defenses.cards.baffle import Options
+from fedarena.defenses.baffle.card import Options
 from fedarena.problem.task import Task
 
 FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from fedarena.defenses.baffle import forward_passes as forwards
+from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS
-from fedarena.defenses.cards.baffle import Options
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
 

@@ -35,16 +35,16 @@ from fedarena.core.option_values import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses import client_state as client_memory
+from fedarena.defenses.baffle import client_state as client_memory
 from fedarena.defenses.baffle import forward_passes as forwards
 from fedarena.defenses.baffle import readings as baffle_views
 from fedarena.defenses.baffle import stein_law
+from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS, check
 from fedarena.defenses.baffle.directions import CHUNK_BYTES, directions, stein
 from fedarena.defenses.baffle.memory_fit import rows_that_fit
 from fedarena.defenses.baffle.vanished import VANISHED, mark, share
 from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED
-from fedarena.defenses.cards.baffle import Options
 from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import local_step
 from fedarena.problem.task import Task
@@ -60,7 +60,7 @@ Differences = Callable[[Tensors, Tensor, Tensor, int, int], Tensor]
 
 
 class Baffle(Defense):
-    """The protocol; see the module's docstring and `fedarena.defenses.cards.baffle.Options`."""
+    """The protocol; see the module's docstring and `fedarena.defenses.baffle.card.Options`."""
 
     options: Options
     sums = True

@@ -45,7 +45,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.baffle.directions import directions
 from fedarena.defenses.baffle.simulators import SMALL, Differences, LocalSteps, Projections, Slot
 from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 
 if TYPE_CHECKING:
     from fedarena.defenses.baffle.protocol import Baffle

@@ -26,9 +26,9 @@ from torch.func import grad, vmap
 
 from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.core.tensors import Tensors, flatten, shaped
+from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS
 from fedarena.defenses.baffle.wire import DIFFERENCES
-from fedarena.defenses.cards.baffle import Options
 
 if TYPE_CHECKING:
     from fedarena.defenses.baffle.protocol import Baffle

@@ -29,9 +29,9 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.dbcl import Options
 from fedarena.defenses.dbcl import model_estimate as dbcl_models
 from fedarena.defenses.dbcl import readings as dbcl_views
+from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.sketch import Sketch, draw
 from fedarena.problem import client_steps as forms
 from fedarena.problem.batch import Batch

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.rng import Rng
-from fedarena.defenses.cards.pbpfl import Options
+from fedarena.defenses.pbpfl.card import Options
 
 TINY = 1e-5
 """What the authors' code adds to its masks."""

@@ -37,8 +37,8 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.pbpfl import Options
 from fedarena.defenses.pbpfl import readings as pbpfl_views
+from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.masks import channel_masks, coefficient, direction
 from fedarena.defenses.pbpfl.three_gradients import three_gradients
 from fedarena.defenses.pbpfl.widened import Widened

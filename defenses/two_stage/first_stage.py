@@ -58,13 +58,6 @@ def statistic(z: Tensor) -> Tensor:
     return torch.maximum(-phi.amin(1), phi.amax(1) + 1 / d)  # aminmax takes twenty times as long along an axis
 
 
-def p_value(statistics: Tensor, d: int) -> Tensor:
-    """P(D ≥ statistic) for d samples of the law that is tested, exactly (Simard & L'Ecuyer 2011)."""
-    from scipy.stats import kstwo
-
-    return torch.from_numpy(np.asarray(kstwo.sf(statistics.double().numpy(), d)))
-
-
 @lru_cache(maxsize=64)
 def critical(d: int, level: float) -> float:
     """The D at which p is `level`; about 1.358/√d at 0.05."""

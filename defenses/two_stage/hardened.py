@@ -41,7 +41,7 @@ from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
-from fedarena.defenses.cards.two_stage_hardened import Options
+from fedarena.defenses.two_stage.hardened_card import Options
 from fedarena.defenses.two_stage.protocol import SCORES, TwoStage
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
@@ -51,7 +51,7 @@ TRACE, REACH, SPREAD = "trace", "reach", "spread"
 
 
 class TwoStageHardened(TwoStage):
-    """The protocol; see the module's docstring and `fedarena.defenses.cards.two_stage_hardened.Options`."""
+    """The protocol; see the module's docstring and `fedarena.defenses.two_stage.hardened_card.Options`."""
 
     options: Options
     name = "two-stage-hardened"

@@ -1,7 +1,7 @@
 """Two-stage DP and Byzantine-resilient FL (Xiang, Wang, Lin & Wang, SIGMOD 2023, Algorithms 1 to 3).
 
 server → client   W
-client → server   g = (1/b)(Σ_j φ_j/‖φ_j‖ + N(0, σ² I)), as in `fedarena.defenses.dp_sgd`
+client → server   g = (1/b)(Σ_j φ_j/‖φ_j‖ + N(0, σ² I)), as in `fedarena.defenses.dp_sgd.protocol`
 server            zero the g that do not look like noise (stage one); score the rest against the gradient g_s of the
                   server's own samples, add the scores up, select the k best clients (stage two);
                   W ← W − η (1/n) Σ_selected g, or (1/k) for (1/n): option `divisor`
@@ -11,7 +11,7 @@ Stage one is `fedarena.defenses.two_stage.first_stage`, stage two `fedarena.defe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,14 +21,14 @@ from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
-from fedarena.contracts.observation import Observation
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows, shaped
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.two_stage import Options
-from fedarena.defenses.dp_sgd import DPSGD
+from fedarena.defenses.dp_sgd.protocol import DPSGD
+from fedarena.defenses.two_stage.card import Options
 from fedarena.defenses.two_stage.first_stage import FirstStage
 from fedarena.defenses.two_stage.second_stage import counted, select, size
 from fedarena.problem.batch import Auxiliary, Batch
@@ -40,7 +40,7 @@ CODE_MOMENTUM = 0.99
 
 
 class TwoStage(DPSGD):
-    """The protocol; see the module's docstring and `fedarena.defenses.cards.two_stage.Options`."""
+    """The protocol; see the module's docstring and `fedarena.defenses.two_stage.card.Options`."""
 
     options: Options
     name = "two-stage"
@@ -141,10 +141,12 @@ class TwoStage(DPSGD):
         extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * found
         return F.normalize(extra[SMOOTHED], dim=0)
 
-    def _upload(self, threat: Threat, seen: Mapping[int, Seen], t: int) -> Observation | NotApplicable:
-        """As inherited, but for a client: broadcasts show a sum over a selection that it does not know."""
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        """As with DP-SGD, but for a client: broadcasts show a sum over a selection that it does not know."""
         if threat.party == "client":
             return NotApplicable(
                 "consecutive broadcasts show the sum of the uploads that the server selected, which no client knows"
             )
-        return super()._upload(threat, seen, t)
+        return super().readings(threat, seen, victims)

@@ -17,10 +17,11 @@ from fedarena.cli import main
 from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
@@ -29,7 +30,6 @@ from fedarena.problem.loss import WORST, Criterion
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs.engine import run_groups
 
 TABLE = ("diabetes", "regression")

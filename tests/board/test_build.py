@@ -13,7 +13,7 @@ from helpers.suite import READ, measure, records_in
 from fedarena.board.board import Board, Cell
 from fedarena.board.build import Asked, build, doubt
 from fedarena.board.published import from_json, to_json
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 ONE = f"""
 title = "One cell"
@@ -86,9 +86,9 @@ def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> 
 def test_a_cell_has_the_marks_that_the_honest_run_has_not(some: dict[str, Record]) -> None:
     """What happens only while somebody attacks, or on what the attack has clients work on, is nobody else's to tell."""
     calm = honest(some, 0, 0.9)
-    calm.records[0]["marks"] = ["simulated"]
-    shown = {**scored(0.5, "shown"), "marks": ["simulated", "digits lost"]}
-    trials = [attacked(some, seed, shown, {**scored(0.9, "beside"), "marks": ["beside"]}) for seed in (0, 1)]
+    calm.records[0]["warnings"] = ["simulated"]
+    shown = {**scored(0.5, "shown"), "warnings": ["simulated", "digits lost"]}
+    trials = [attacked(some, seed, shown, {**scored(0.9, "beside"), "warnings": ["beside"]}) for seed in (0, 1)]
     board = build("play", "Play", [calm, *trials])
     assert board.honest[0].marks == ("simulated",)
     assert board.cells[0].reading == "shown"
@@ -200,7 +200,7 @@ def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, flo
     """What a score of integrity follows from."""
     return {
         "attack": "sign-flip",
-        "knows": "own",
+        "attacker_knowledge": "own",
         "goal": "",
         "status": "ok",
         "metrics": {"accuracy": accuracy},
@@ -240,7 +240,7 @@ def test_a_problem_says_how_many_the_server_expects(
 ) -> None:
     """A rule that expects nobody may be the plain mean."""
     record = copy.deepcopy(next(iter(some.values())))
-    record["problem"] |= {"corrupted": number, "belief": expected}
+    record["problem"] |= {"corrupted": number, "assumed_corrupted": expected}
     asked = Asked("p", "fedavg", "none", "", "", "", "", 0, [record], "", True)
     (arena,) = build("s", "t", [asked]).arenas
     assert f", {text}, " in arena.told

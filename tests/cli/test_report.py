@@ -15,7 +15,7 @@ from helpers.board import consistent, make_board
 from fedarena.board.board import Board
 from fedarena.board.published import from_json, to_json
 from fedarena.cli import main
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 
 FAST = ("--quiet", "--jobs", "1")
 SMALL = ("--clients", "2", "--model", "mlp", "--set", "model.widths=8", "--set", "training.lr=0.1")
@@ -83,7 +83,9 @@ def test_the_numbers_are_those_of_the_records(runs: Path, report: Report, tmp_pa
     report(str(runs), "--out", "here")
     text = (tmp_path / "here" / "README.md").read_text()
     found = records(runs)
-    poisoned = [r["scores"]["integrity"] for r in found if r["defense"] == "median" and r["knows"] == "own"]
+    poisoned = [
+        r["scores"]["integrity"] for r in found if r["defense"] == "median" and r["attacker_knowledge"] == "own"
+    ]
     assert len(poisoned) == 2
     row = next(
         line for line in text.splitlines() if re.search(r"\| median \| corrupted clients \(own\), paper \|", line)

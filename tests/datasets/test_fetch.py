@@ -11,10 +11,10 @@ import pytest
 
 from fedarena.core.errors import UserError
 from fedarena.datasets.archive import Archive, ByHand, Found
+from fedarena.datasets.cards.spec import File, Spec
 from fedarena.datasets.checksum import sidecar
 from fedarena.datasets.fetch import fetch
 from fedarena.datasets.npz import Arrays
-from fedarena.datasets.spec import File, Spec
 
 SPEC = Spec("toy", "Toy", n_train=6, n_test=3, licence="none", files=(File("toy.npz", (1, 4, 4), 10),))
 

@@ -15,7 +15,7 @@ from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.compose import make_defense, make_poisoning, parse_attack, parse_defense

@@ -10,7 +10,7 @@ import torch
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, stack
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation.client_memory import client_peak
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build

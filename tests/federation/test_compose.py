@@ -10,7 +10,7 @@ from fedarena.core.registry import find
 from fedarena.defenses.aggregators.krum import Krum
 from fedarena.defenses.aggregators.nnm import NNM
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule

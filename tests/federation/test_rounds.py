@@ -13,7 +13,7 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds as federation
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.problem import Problem, build
@@ -163,7 +163,7 @@ def test_a_client_optimiser_without_local_steps_is_refused() -> None:
 
 def test_a_defense_may_keep_client_memory() -> None:
     """What a client returns as memory is what it is handed in its next round, and only it."""
-    from fedarena.defenses.fedavg import FedAvg
+    from fedarena.defenses.fedavg.protocol import FedAvg
 
     seen: list[tuple[int, ...]] = []
 

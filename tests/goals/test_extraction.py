@@ -9,26 +9,27 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.model_extraction import ModelExtraction
+from fedarena import goals
+from fedarena.attacks.extraction.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
 from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.goals import scores
 from fedarena.goals.extraction import last_seen
 from fedarena.goals.metrics.extraction import Exam, agreement, constant_agreement, extraction_metrics, secret_metrics
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Task
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs.engine import run_groups
 
 CLASSES = Criterion("cross-entropy", 3)
@@ -193,7 +194,7 @@ def test_whoever_takes_a_model_of_one_class_has_taken_nothing() -> None:
     for stolen in (broken, constant):
         found = extraction_metrics([Extraction(stolen)], exam(nn.ReLU(), broken))
         assert found["agreement"] == found["prior_agreement"] == 1.0
-        assert scores.privacy("extraction", found)["leak"] == 0.0
+        assert goals.find("extraction").privacy(found)["leak"] == 0.0
 
 
 def test_rounds_in_which_the_server_names_one_class_do_not_raise_the_leak() -> None:
@@ -202,15 +203,15 @@ def test_rounds_in_which_the_server_names_one_class_do_not_raise_the_leak() -> N
     alone = extraction_metrics([Extraction(other)], exam(nn.ReLU(), trained))
     mixed = extraction_metrics([Extraction(other), Extraction(broken)], exam(nn.ReLU(), trained, broken))
     assert mixed["agreement"] > alone["agreement"]
-    leaks = [scores.privacy("extraction", m)["leak"] for m in (alone, mixed)]
+    leaks = [goals.find("extraction").privacy(m)["leak"] for m in (alone, mixed)]
     assert leaks[1] == pytest.approx(leaks[0])
 
 
 def test_leak_is_the_agreement_above_the_best_constant_prediction() -> None:
     told = {"agreement": 0.7, "prior_agreement": 0.4}
-    assert scores.privacy("extraction", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy("extraction", {**told, "agreement": 0.3})["leak"] == 0
-    assert scores.privacy("extraction", {"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
+    assert goals.find("extraction").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert goals.find("extraction").privacy({**told, "agreement": 0.3})["leak"] == 0
+    assert goals.find("extraction").privacy({"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
 
 
 # -- what is watched -----------------------------------------------------------------------------------

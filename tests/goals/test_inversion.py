@@ -6,23 +6,22 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.tables import table, verdict
 from torch import Tensor
 
 from fedarena import goals
-from fedarena.attacks.model_inversion import ModelInversion
-from fedarena.cli.output.pairing_table import table, verdict
+from fedarena.attacks.inversion.model_inversion import ModelInversion
 from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.goals import scores
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs.engine import run_groups
 
 
@@ -64,7 +63,7 @@ def test_everyone_has_a_model_in_the_published_form_and_none_to_adapt_to(defense
         readings = {"server": "deployed", "outsider": "queries"}
         assert r["reading"] == readings.get(r["party"], "release")
         assert (r["metrics"]["queries"] > 0) == (r["party"] == "outsider")
-        assert r["scores"] == scores.privacy("inversion", r["metrics"])
+        assert r["scores"] == goals.find("inversion").privacy(r["metrics"])
         assert r["metrics"]["prior_top1"] == pytest.approx(0.1)
         assert r["metrics"]["classes"] == 10
 
@@ -183,10 +182,10 @@ def test_what_is_told_of_it() -> None:
     assert plain is not None
     assert plain.status == "ok"
     goal = goals.find("inversion")
-    told = "\n".join(goal.lines(plain))
+    told = "\n".join(goal.text.lines(plain))
     for word in ("recognised", "among five", "class mean: SSIM", "nearest image: SSIM", "queries"):
         assert word in told
-    assert "one picture for all classes is recognised in 10 %" in goal.baseline(made)[0]
+    assert "one picture for all classes is recognised in 10 %" in goal.text.baseline(made)[0]
     said = verdict(rows, made, "dbcl", "model-inversion")
     assert said.startswith("model-inversion makes of the model that dbcl gives away pictures")
     assert "one picture for all gets 10 %" in said
@@ -194,4 +193,4 @@ def test_what_is_told_of_it() -> None:
 
 def test_of_tables_without_a_result_nothing_is_told() -> None:
     made = records(loss="regression", rounds=2, lr=0.01)
-    assert goals.find("inversion").baseline(made) == []
+    assert goals.find("inversion").text.baseline(made) == []

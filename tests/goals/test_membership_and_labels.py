@@ -9,19 +9,20 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedarena import goals
 from fedarena.contracts.inference import Inference, Labels, Scores
 from fedarena.core import registry
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import membership as goal
-from fedarena.goals import scores
 from fedarena.goals.candidates import Question, ask
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import VOLATILE, canonical
+from fedarena.records.schema import VOLATILE
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 
@@ -70,7 +71,7 @@ def test_every_party_and_form_is_judged(attack: str, defense: str) -> None:
         for name in names if attack in MEMBERSHIP else ("label_accuracy", "prior_label_accuracy", "labels"):
             assert name in r["metrics"]
         assert "prior_mean_ssim" not in r["metrics"]
-        assert r["scores"] == scores.privacy(r["goal"], r["metrics"])
+        assert r["scores"] == goals.find(r["goal"]).privacy(r["metrics"])
 
 
 @pytest.mark.parametrize("attack", NEW)
@@ -135,7 +136,7 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
 def test_an_answer_that_cannot_be_judged_is_a_failed_record(
     answer: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedarena.attacks.membership.candidate_scores import Compare
+    from fedarena.attacks.membership.helpers.candidate_scores import Compare
 
     monkeypatch.setattr(Compare, "run", lambda self, view, rng, progress: answer)
     made = server("joint-membership")
@@ -153,13 +154,15 @@ def test_an_attack_is_after_reconstructions_unless_it_says_otherwise() -> None:
 
 
 def test_leak_is_the_advantage_over_guessing() -> None:
-    assert scores.privacy("membership", {"auc": 0.9, "advantage": 0.8}) == pytest.approx({"leak": 0.8, "privacy": 0.2})
-    assert scores.privacy("membership", {"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
+    assert goals.find("membership").privacy({"auc": 0.9, "advantage": 0.8}) == pytest.approx(
+        {"leak": 0.8, "privacy": 0.2}
+    )
+    assert goals.find("membership").privacy({"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
     told = {"label_accuracy": 0.7, "prior_label_accuracy": 0.4}
-    assert scores.privacy("labels", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy("labels", {**told, "label_accuracy": 0.1})["leak"] == 0
-    assert scores.privacy("labels", {"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
-    assert scores.privacy("reconstruction", {"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
+    assert goals.find("labels").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert goals.find("labels").privacy({**told, "label_accuracy": 0.1})["leak"] == 0
+    assert goals.find("labels").privacy({"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
+    assert goals.find("reconstruction").privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
 
 
 def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there() -> None:

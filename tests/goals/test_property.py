@@ -13,6 +13,7 @@ from torch import Tensor
 from fedarena.contracts.inference import Inference, PropertyScores
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.files import canonical
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, PARTIES, Form, Party
 from fedarena.federation import compose
@@ -27,10 +28,10 @@ from fedarena.goals.property import (
     rounds_with,
     victim_of,
 )
+from fedarena.goals.trials import OpenTrial
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record import canonical
 from fedarena.runs import trial
 from fedarena.runs.engine import run_groups
 
@@ -45,7 +46,7 @@ def attack(**options: str) -> MethodSpec:
 
 
 def made(**options: str) -> Inference:
-    return trial.load_attack(attack(**options))
+    return compose.make_inference(attack(**options))
 
 
 def spec(clients: int = 2, dataset: str = "digits", **changes: Any) -> ProblemSpec:
@@ -186,7 +187,7 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     server, client = trial.prepare(group)
     assert server.record["status"] == "n/a"
     assert "no sample of its own with" in server.record["reason"]
-    assert client.challenge is not None  # it has its shard
+    assert isinstance(client, OpenTrial)  # it has its shard
 
 
 # -- what is asked --------------------------------------------------------------------------------------

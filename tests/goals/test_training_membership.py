@@ -18,11 +18,11 @@ from fedarena.core.text.mean import t_quantile
 from fedarena.core.threat import EVERYONE, Threat
 from fedarena.federation.population import halves
 from fedarena.goals import training_membership as goal
+from fedarena.goals.trials import PreparedTrial
 from fedarena.problem.problem import Problem, build
-from fedarena.runs.trial import Prepared
 
 
-def cell(**settings: Any) -> Prepared:
+def cell(**settings: Any) -> PreparedTrial:
     (found,) = prepared(group(rounds=2, **settings))
     return found
 

@@ -7,8 +7,8 @@ import torch
 from fedarena.contracts.defense import Cohort, State
 from fedarena.contracts.transcript import Round, weights
 from fedarena.core.rng import Rng
+from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.protocol import Baffle
-from fedarena.defenses.cards.baffle import Options
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 from helpers.dbcl import mlp, parameters, samples

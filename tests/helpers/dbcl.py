@@ -13,7 +13,7 @@ from fedarena.contracts.defense import Cohort
 from fedarena.contracts.transcript import Round, weights
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.defenses.cards.dbcl import Options
+from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule

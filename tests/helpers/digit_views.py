@@ -17,9 +17,9 @@ from fedarena.contracts.view import View
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
-from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.models.cards.lenet_dlg import Options as LeNetOptions
 from fedarena.models.lenet_dlg import DlgLeNet

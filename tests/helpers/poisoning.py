@@ -15,7 +15,7 @@ from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation.adversary import knowledge_of
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule

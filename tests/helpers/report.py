@@ -11,7 +11,7 @@ from fedarena.board.board import Board
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS
 from fedarena.records import pictures as gallery
-from fedarena.runs.trial import Gallery
+from fedarena.records.results import Gallery
 from helpers.board import SEEDS, make_arena, make_board, make_cell, make_honest
 
 COMMANDS = ("bench suite run play", "bench report play")

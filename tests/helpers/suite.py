@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedarena.records.record import VOLATILE, Record, canonical
+from fedarena.core.files import canonical
+from fedarena.records.schema import VOLATILE, Record
 from fedarena.runs.executors import Executor, executor
 from fedarena.runs.suite.plan import Plan
 from fedarena.runs.suite.run import Outcome, plan_of, run_suite

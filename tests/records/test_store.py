@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from helpers.suite import PROPERTY, measure, records_in
 
-from fedarena.records.record import Record, save
+from fedarena.records.record_file import save
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 
 
@@ -43,7 +44,7 @@ def test_a_trial_counts_only_when_all_its_records_are_there(folder: Path, tmp_pa
 
 def test_what_was_read_from_a_file_can_be_written_again(folder: Path, tmp_path: Path) -> None:
     record = next(iter(records_in(folder).values()))
-    save({**record, "marks": ["mine"]}, tmp_path / "records")
+    save({**record, "warnings": ["mine"]}, tmp_path / "records")
     assert Store(tmp_path).damaged == {}
     assert set(records_in(tmp_path)) == {f"{record['key']}.json"}
 

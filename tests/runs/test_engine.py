@@ -12,7 +12,7 @@ from helpers.suite import POISON, READ
 
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.federation.spec import GroupSpec
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.runs import engine
 from fedarena.runs.engine import TRIES, Events, run
 from fedarena.runs.executors import Executor, InProcess

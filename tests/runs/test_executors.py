@@ -14,7 +14,7 @@ import torch
 from helpers.fresh_python import run_python
 
 from fedarena.core.errors import UserError, WorkerDied
-from fedarena.records.record import write_atomically
+from fedarena.core.files import write_atomically
 from fedarena.runs.executors import Executor, InProcess, Local, Ray, arithmetic, cores, executor
 
 

@@ -16,7 +16,7 @@ from fedarena.board.report.page import page
 from fedarena.board.report.reconstructions import reconstructions
 from fedarena.board.report.roc_curves import roc_curves
 from fedarena.board.report.rounds import accuracy_by_round
-from fedarena.records.record import prepare_folder, write_atomically
+from fedarena.core.files import prepare_folder, write_atomically
 
 NAMED = re.compile(r"\]\((images/[a-z0-9-]+\.png)\)")
 """Figures of a page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fedarena.cli.output.suite_progress import span
 from fedarena.core.text.plural import plural
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Forecast
 from fedarena.runs.suite.plan import Plan, Planned
@@ -39,25 +39,8 @@ def show_plan(
     if suite.about:
         console.print(suite.about, markup=False, highlight=False)
     done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
-    view = Table(box=box.SIMPLE_HEAD)
-    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
-        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
     reasons = {t.name: why for t in plan.trials if (why := _not_applicable(t, store, doubts))}
-    shown = ""
-    for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
-        mine = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
-        away = sum(t.name in reasons for t in mine)
-        view.add_row(
-            "" if problem == shown else problem,
-            "(nobody attacks)" if attack == "none" else attack,
-            str(len({t.defense for t in mine})),
-            _threats(mine),
-            str(len(mine)),
-            str(sum(t.key in done for t in mine)),
-            str(away) if away else "",
-        )
-        shown = problem
-    console.print(view)
+    console.print(_plan_table(plan, done, reasons))
     if reasons:
         _show_reasons(console, [t for t in plan.trials if t.name in reasons], reasons)
     for note in store.notes():
@@ -66,6 +49,33 @@ def show_plan(
         f"{plural(len(plan.trials), 'trial')}, {len(done)} of them in {folder}. {_rest(plan, expected)}",
         highlight=False,
     )
+
+
+def _plan_table(plan: Plan, done: Collection[str], reasons: Collection[tuple[str, ...]]) -> Table:
+    """One line a problem and attack.
+
+    Args:
+        done: keys of the trials that are there.
+        reasons: names of those that are n/a.
+    """
+    view = Table(box=box.SIMPLE_HEAD)
+    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
+        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
+    shown = ""
+    for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
+        trials = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
+        away = sum(t.name in reasons for t in trials)
+        view.add_row(
+            "" if problem == shown else problem,
+            "(nobody attacks)" if attack == "none" else attack,
+            str(len({t.defense for t in trials})),
+            _threats(trials),
+            str(len(trials)),
+            str(sum(t.key in done for t in trials)),
+            str(away) if away else "",
+        )
+        shown = problem
+    return view
 
 
 def _threats(trials: Sequence[Planned]) -> str:

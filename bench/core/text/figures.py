@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from fedarena.records.record import write_atomically
+from fedarena.core.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fedarena.core.text.mean import Mean
-    from fedarena.records.record import Record
 
 
 def percent(m: Mean) -> str:
@@ -33,11 +32,6 @@ def number(m: Mean) -> str:
 
 MEASURES = {"accuracy": "accuracy", "R2": "R²"}
 """What `fedarena.problem.loss.Criterion.measure` is called in print."""
-
-
-def measure_of(records: Sequence[Record]) -> str:
-    """What the quality of these records' models is; one that does not say has accuracies."""
-    return str(records[0]["utility"].get("measure", "accuracy"))
 
 
 def level(m: Mean, measure: str) -> str:

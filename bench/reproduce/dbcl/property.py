@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
@@ -32,6 +31,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
 from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
 from fedarena.runs import trial
@@ -117,7 +117,7 @@ CASES = (
     ),
 )
 DEFENSES = ("fedavg", "dbcl")
-PAPER: dict[tuple[str, Party], float] = {
+PAPER: dict[tuple[str, str], float] = {
     ("fedavg", "server"): 1.0,
     ("fedavg", "client"): 1.0,
     ("dbcl", "server"): 0.726,
@@ -197,7 +197,7 @@ def measure(
     return [*found, {**blank, **said}] if case.left_out else found
 
 
-def _row(case: Case, kind: str, record: dict[str, Any]) -> dict[str, object]:
+def _row(case: Case, kind: str, record: Record) -> dict[str, object]:
     metrics, clear = record["metrics"], record["reading"].endswith(IN_CLEAR)
     paper = PAPER.get((record["defense"], record["party"])) if record["form"] == "paper" and not clear else None
     trained = {0.0: "all rounds", 1.0: "each round"}

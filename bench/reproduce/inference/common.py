@@ -9,7 +9,7 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.defaults import usual_problem
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.reproduce.place import Where
 from fedarena.runs import trial
 

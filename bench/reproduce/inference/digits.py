@@ -23,9 +23,9 @@ from fedarena.core.text.mean import mean
 from fedarena.core.threat import FORMS
 from fedarena.federation import compose
 from fedarena.federation.spec import threats
-from fedarena.goals.goal import Goal
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.property import IN_CLEAR
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Progress, Settings, pairing
 from fedarena.reproduce.place import Where
 
@@ -95,9 +95,9 @@ def measure(
     return found
 
 
-def _told(goal: Goal, record: Record) -> dict[str, Any]:
+def _told(goal: InferenceGoal, record: Record) -> dict[str, Any]:
     """What a row says of one reading."""
-    leak, metric = record["scores"].get("leak"), goal.wording(list(record["metrics"])).metric
+    leak, metric = record["scores"].get("leak"), goal.text.wording(list(record["metrics"])).metric
     value = record["metrics"].get(metric) if leak is not None else None  # what is known before an attack is no result
     return _row(
         *(metric, value, leak, record["status"], record["reason"], record["reading"]),

@@ -23,12 +23,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedarena.cli.output.pairing_table import cell
+from fedarena import goals
 from fedarena.core.text.figures import Line, Panel, panels
 from fedarena.core.text.mean import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
-from fedarena.records.record import Record
+from fedarena.goals.inference_table import cell_of
+from fedarena.records.schema import Record
 from fedarena.reproduce.inference.common import Progress, Settings, pairing
 from fedarena.reproduce.place import Where
 
@@ -86,7 +87,7 @@ def measure(case: Case, shown: str, where: Where, seed: int, progress: Progress)
 
 def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> dict[str, Any]:
     """What the records of one pairing say, by the reading that leaks most."""
-    worst = cell(records)
+    worst = cell_of(records, goals.find(records[0]["goal"]).text)
     assert worst is not None
     return {
         "inference": case.title,

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.core import registry
 from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Threat

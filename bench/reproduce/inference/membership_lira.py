@@ -40,8 +40,9 @@ from fedarena.federation import compose
 from fedarena.federation.population import halves
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import training_membership
-from fedarena.goals.goal import Challenge
+from fedarena.goals.challenge import Challenge
 from fedarena.goals.metrics.membership import RATES as JUDGED
+from fedarena.goals.trials import OpenTrial, PreparedTrial
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -125,8 +126,7 @@ def measure(
         def tell(share: float, text: str, i: int = i) -> None:
             progress((i + share) / len(cases), text)
 
-        assert challenge.view is not None
-        answer: Any = trial.load_attack(method)(challenge.view, Rng(seed).child("attack"), tell)
+        answer: Any = compose.make_inference(method)(challenge.view, Rng(seed).child("attack"), tell)
         assert not isinstance(answer, NotApplicable), answer.reason
         metrics = goals.find("training-membership").judge(answer, challenge) | challenge.metrics
         found.append(
@@ -150,9 +150,8 @@ def measure(
     return found
 
 
-def _challenge(cell: trial.Prepared) -> Challenge:
-    assert cell.challenge is not None, cell.record["reason"]
-    assert cell.challenge.view is not None
+def _challenge(cell: PreparedTrial) -> Challenge:
+    assert isinstance(cell, OpenTrial), cell.record["reason"]
     return cell.challenge
 
 
@@ -162,7 +161,6 @@ def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
     held[torch.cat(problem.shards)] = True
     nobodys = (~held).nonzero().flatten()
     question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
-    assert real.view is not None
     return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedarena.core.files import write_atomically
 from fedarena.core.text.figures import SHADES, STYLES
-from fedarena.records.record import write_atomically
 
 
 @dataclass(frozen=True)

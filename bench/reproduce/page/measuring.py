@@ -77,7 +77,8 @@ def _one(
     until: float | None,
     tell: Report,
 ) -> Done:
-    from fedarena.records.record import describe, environment
+    from fedarena.core.errors import describe
+    from fedarena.records.environment import environment
     from fedarena.runs.executors import arithmetic
 
     reached = 0.0

@@ -20,7 +20,7 @@ from typing import Any
 
 from fedarena import __version__
 from fedarena.core.errors import UserError
-from fedarena.records.record import write_atomically
+from fedarena.core.files import write_atomically
 
 SCHEMA = 1
 GUESS = ".guess"

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from fedarena.core.files import write_atomically
 from fedarena.core.text.figures import MARKERS, SHADES
 from fedarena.core.text.mean import Mean
-from fedarena.records.record import write_atomically
 from fedarena.reproduce.page.gather import Line
 
 

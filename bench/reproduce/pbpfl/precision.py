@@ -32,7 +32,7 @@ from torch.func import grad
 from fedarena.contracts.defense import State
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row
-from fedarena.defenses.cards.pbpfl import Options
+from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.problem.batch import Batch

@@ -12,16 +12,12 @@ from dataclasses import replace
 
 from fedarena import goals
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.poisoning import Poisoning
-from fedarena.contracts.transcript import cut
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import knowledge_of, why_not
 from fedarena.federation.rounds import Run
 from fedarena.federation.spec import MethodSpec
-from fedarena.goals.goal import PartyTranscript
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.suite.trials import Trial
@@ -59,7 +55,7 @@ def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
         return {}
     for trial in trials:
         try:
-            why = _why(trial, problem, protocol, run)
+            why = _why_not(trial, problem, protocol, run)
         except Exception:  # a method that cannot be asked in advance: nothing is expected of it
             continue
         if why:
@@ -73,18 +69,8 @@ def _played(problem: Problem, protocol: Defense, seed: int) -> Run:
     return federation.run(protocol, brief, Rng(seed).child("federation"), watch=range(ROUNDS))
 
 
-def _why(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
+def _why_not(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
     threat, attack = trial.threat, trial.spec.attack
     assert threat is not None
     assert attack is not None
-    made = compose.attack_class(attack)
-    if issubclass(made, Poisoning):
-        reason = why_not(compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own")))
-        return reason.reason if reason else ""
-    if not run.rounds:  # too few clients were left in both
-        return ""
-    if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
-        return ""
-    sights = PartyTranscript(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
-    given = goals.find(made.goal).given(problem, protocol, sights, made(attack.options))
-    return given.removeprefix("n/a: ") if given.startswith("n/a: ") else ""
+    return goals.of_attack(attack).why_not(threat, attack, problem, protocol, run)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.plan import Plan, Planned
 from fedarena.runs.suite.suite import Suite

@@ -18,9 +18,10 @@ from fedarena import __version__
 from fedarena.core import registry
 from fedarena.core.card import KINDS
 from fedarena.core.errors import UserError
+from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.plural import plural
-from fedarena.records.record import SCHEMA, digest, read_json, write_atomically
+from fedarena.records.schema import SCHEMA
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -139,36 +140,45 @@ def make_plan(
     Raises:
         UserError: a data set that is not there.
     """
-    from fedarena.federation.finished_run import goal_of
-
     keys = _keys(trials)
     refused = _refusals(trials, progress)
-    planned = []
-    for trial in trials:
-        t, spec = trial.threat, trial.spec
-        who = (t.party, t.form, t.knows or "") if t else ("", "", "")
-        label = spec.attack.label if spec.attack else "none"
-        why = refused.get(trial.name, "")
-        where = (
-            trial.problem,
-            spec.defense.label,
-            label,
-            *who,
-            goal_of(spec.attack),
-            spec.seed,
-            trial.shown,
-            trial.counts,
-            why,
-        )
-        planned.append(Planned(trial.name, "" if why else keys[trial.name], *where))
-    problems = {name: {**table.said, **table.settings} for name, table in suite.problems.items()}
-    digest = digest_of(suite, seeds, data_dir)
-    aside = tuple(name for name, table in suite.problems.items() if not table.utility)
-    return Plan(suite.name, suite.title, suite.about, digest, tuple(seeds), problems, aside, tuple(planned))
+    return Plan(
+        suite=suite.name,
+        title=suite.title,
+        about=suite.about,
+        digest=digest_of(suite, seeds, data_dir),
+        seeds=tuple(seeds),
+        problems={name: {**table.said, **table.settings} for name, table in suite.problems.items()},
+        aside=tuple(name for name, table in suite.problems.items() if not table.utility),
+        trials=tuple(_planned(trial, keys[trial.name], refused.get(trial.name, "")) for trial in trials),
+    )
+
+
+def _planned(trial: Trial, key: str, refused: str) -> Planned:
+    """A trial as it stands in the plan."""
+    from fedarena.records.record_of import goal_of
+
+    threat, spec = trial.threat, trial.spec
+    return Planned(
+        name=trial.name,
+        key="" if refused else key,
+        problem=trial.problem,
+        defense=spec.defense.label,
+        attack=spec.attack.label if spec.attack else "none",
+        party=threat.party if threat else "",
+        form=threat.form if threat else "",
+        knows=(threat.knows or "") if threat else "",
+        goal=goal_of(spec.attack),
+        seed=spec.seed,
+        shown=trial.shown,
+        counts=trial.counts,
+        refused=refused,
+    )
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.trial_key import identity, trial_key
+    from fedarena.records.identity import identity
+    from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}
     for trial in trials:
@@ -181,7 +191,7 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
     """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
     turn comes."""
-    from fedarena.runs.checks import require_runnable
+    from fedarena import goals
 
     first = min((t.spec.seed for t in trials), default=0)
     asked = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
@@ -194,7 +204,7 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
             if held is None or held[:2] != (spec.problem, spec.defense):
                 held = (spec.problem, spec.defense, *_built(spec))
             if spec.attack is not None:
-                require_runnable(spec.problem, held[2], held[3], spec.attack)
+                goals.of_attack(spec.attack).require_runnable(spec.problem, held[2], held[3], spec.attack)
             tried[spec] = ""
         except UserError as error:
             tried[spec] = str(error)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.records.record import Record, prepare_folder
+from fedarena.core.files import prepare_folder
+from fedarena.records.schema import Record
 from fedarena.records.store import Store, clear_litter
 from fedarena.records.trial_locks import Claims
 from fedarena.runs.suite.forecast import Costs
@@ -17,10 +18,10 @@ from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_p
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from fedarena.goals.training import Training
+    from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
-    from fedarena.runs.shared_training import Training
     from fedarena.runs.suite.trials import Trial
-    from fedarena.runs.trial import Gallery
 
 LOOK = 3.0
 """Seconds between two looks at what others have written into the folder."""
@@ -99,7 +100,8 @@ def run_suite(
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        _Measuring(suite, plan, data_dir, fresh, tell, outcome).run(missing, open_executor())
+        measuring = _Measuring(suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, tell=tell, outcome=outcome)
+        measuring.run(missing, open_executor())
     return outcome
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from helpers.membership_views import play, score
 
-from fedarena.attacks.cards.joint_membership import Options
-from fedarena.attacks.membership.candidate_scores import own
+from fedarena.attacks.membership.cards.joint_membership import Options
+from fedarena.attacks.membership.helpers.candidate_scores import own
 from fedarena.attacks.membership.joint_membership import JointMembership, cosine
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 from torch import Tensor
 
-from fedarena.attacks.cards.marginal_membership import Options
+from fedarena.attacks.membership.cards.marginal_membership import Options
 from fedarena.attacks.membership.marginal_membership import MarginalMembership, ks_distance, unit
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable

@@ -13,9 +13,9 @@ import torch
 from helpers.poisoning import knowledge, make, problem
 from torch import Tensor
 
-from fedarena.attacks.cards.bank import Options
-from fedarena.attacks.cards.tuning import Tuning
 from fedarena.attacks.poisoning.bank import Bank
+from fedarena.attacks.poisoning.cards.bank import Options
+from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
 from fedarena.contracts.aggregator import Call
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.errors import UserError

@@ -10,7 +10,7 @@ import torch
 from helpers.poisoning import knowledge, make, problem, round_view
 from torch import Tensor
 
-from fedarena.attacks.cards.tuning import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
 from fedarena.contracts.poisoning import Around, Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from fedarena.attacks.poisoning import fang
+from fedarena.attacks.poisoning.helpers import fang
 from fedarena.contracts.aggregator import Call
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions

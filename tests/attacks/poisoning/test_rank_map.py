@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from fedarena.attacks.poisoning.gaussianize import gaussianize
+from fedarena.attacks.poisoning.helpers.gaussianize import gaussianize
 from fedarena.attacks.poisoning.rank_map import RankMap
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core import registry

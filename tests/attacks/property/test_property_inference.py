@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.attacks.property.own_batches import OwnBatches
+from fedarena.attacks.property.helpers.own_batches import OwnBatches
+from fedarena.attacks.property.helpers.round_ridge import STRENGTHS, ridge_scores
+from fedarena.attacks.property.helpers.update_features import Slopes, features
 from fedarena.attacks.property.property_inference import PropertyInference
-from fedarena.attacks.property.round_ridge import STRENGTHS, ridge_scores
-from fedarena.attacks.property.update_features import Slopes, features
 from fedarena.contracts.inference import PropertyScores
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import Population, View
@@ -318,7 +318,7 @@ def test_in_the_adaptive_form_features_are_what_does_best_on_samples_held_back()
 def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not_differ() -> None:
     """The truth is shuffled, so that what was seen says nothing of it."""
     (cell,) = cells("fedavg", "paper")
-    method = trial.load_attack(cell.spec.attack)
+    method = compose.make_inference(cell.spec.attack)
     answer = method(cell.challenge.view, Rng(0))
     assert isinstance(answer, PropertyScores)
     truth, found = cell.challenge.answers, []

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from helpers.digit_views import digits
 from torch import Tensor
 
-from fedarena.attacks.cards.analytic import CARD, Options
 from fedarena.attacks.reconstruction.analytic import Analytic
-from fedarena.attacks.reconstruction.first_layer import Affine, affine, apart, first_layer, ratio, strongest
-from fedarena.attacks.reconstruction.image_law import Gaussian, Least
+from fedarena.attacks.reconstruction.cards.analytic import CARD, Options
+from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, ratio, strongest
+from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Least
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
@@ -26,9 +26,9 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from fedarena.attacks.cards.dlg import CARD, Options
-from fedarena.attacks.reconstruction.adam import adam
+from fedarena.attacks.reconstruction.cards.dlg import CARD, Options
 from fedarena.attacks.reconstruction.dlg import DLG
-from fedarena.attacks.reconstruction.matching import Objective, total_variation
-from fedarena.attacks.reconstruction.output_labels import infer_labels
+from fedarena.attacks.reconstruction.helpers.adam import adam
+from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
+from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.attacks.cards.dlg import Options
+from fedarena.attacks.reconstruction.cards.dlg import Options
 from fedarena.attacks.reconstruction.dlg import DLG
 from fedarena.contracts.inference import Reconstruction
 from fedarena.contracts.observation import Observation

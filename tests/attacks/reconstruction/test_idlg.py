@@ -10,9 +10,9 @@ import torch
 from helpers.digit_views import make_view, score
 from torch import Tensor
 
-from fedarena.attacks.cards.idlg import CARD, Options
+from fedarena.attacks.reconstruction.cards.idlg import CARD, Options
+from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.attacks.reconstruction.idlg import IDLG
-from fedarena.attacks.reconstruction.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from helpers.digit_views import make_view, score
 from torch import Tensor
 
-from fedarena.attacks.cards.inverting_gradients import CARD, Options
-from fedarena.attacks.reconstruction.adam import adam
+from fedarena.attacks.reconstruction.cards.inverting_gradients import CARD, Options
+from fedarena.attacks.reconstruction.helpers.adam import adam
+from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients, one_less_cosine
-from fedarena.attacks.reconstruction.matching import Objective, total_variation
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View

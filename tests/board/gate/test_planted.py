@@ -36,15 +36,15 @@ from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
 from fedarena.core.threat import VISIBILITY, NotApplicable, Threat, Visibility
-from fedarena.defenses import accountant
 from fedarena.defenses.aggregators import krum
 from fedarena.defenses.aggregators.geometry import Geometry
 from fedarena.defenses.aggregators.mean import Mean
 from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.dbcl import protocol as dbcl
 from fedarena.defenses.dbcl import readings as dbcl_views
-from fedarena.defenses.dp_sgd import DPSGD
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.dp_sgd import accountant
+from fedarena.defenses.dp_sgd.protocol import DPSGD
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.defenses.pbpfl import protocol as pbpfl
 from fedarena.defenses.pbpfl import readings as pbpfl_views
 from fedarena.runs.executors import InProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedarena.core.text.mean import Mean
-from fedarena.core.text.numbers import measure_of, percent, quality
+from fedarena.core.text.numbers import percent, quality
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,3 @@ def test_r_squared_is_a_number_and_an_accuracy_a_share() -> None:
     assert quality(Mean(-0.5, 0.25, 3), "R2") == "R² -0.50 ± 0.25"
     assert quality(Mean(-1e6, None, 1), "R2") == "R² below -100"
     assert quality(Mean(0.451, None, 1), "accuracy") == "accuracy 45 %"
-
-
-def test_records_that_do_not_say_have_accuracies() -> None:
-    assert measure_of([{"utility": {}}]) == "accuracy"
-    assert measure_of([{"utility": {"measure": "R2"}}]) == "R2"

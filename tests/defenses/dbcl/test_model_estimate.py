@@ -14,7 +14,7 @@ from fedarena.contracts.transcript import Round, cut, weights
 from fedarena.core import registry
 from fedarena.core.tensors import Tensors, flatten, weighted_mean
 from fedarena.core.threat import Form, NotApplicable, Party, Threat
-from fedarena.defenses.cards.dbcl import Options
+from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, unsketched
 

@@ -12,9 +12,9 @@ from fedarena.contracts.defense import State
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, nbytes, row
-from fedarena.defenses.cards.dbcl import Options
+from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task

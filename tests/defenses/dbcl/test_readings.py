@@ -16,7 +16,7 @@ from fedarena.contracts.transcript import Round, cut
 from fedarena.contracts.view import View, seal
 from fedarena.core.tensors import Tensors, combine, row, weighted_mean
 from fedarena.core.threat import FORMS, Form, NotApplicable, Party, Threat
-from fedarena.defenses.cards.dbcl import Options
+from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.dbcl.readings import smoothed
 from fedarena.defenses.dbcl.smoother import Step, smooth

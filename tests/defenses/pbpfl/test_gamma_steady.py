@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from fedarena.contracts.transcript import cut
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
-from fedarena.defenses.cards.pbpfl import Options
 from fedarena.defenses.pbpfl import round_readings as pbpfl_sight
+from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.gamma import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import coefficient, direction, offset

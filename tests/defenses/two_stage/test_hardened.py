@@ -11,14 +11,14 @@ from helpers.dbcl import mlp, parameters
 from torch import Tensor
 from torch.func import grad
 
-from fedarena.attacks.poisoning.gaussianize import gaussianize
+from fedarena.attacks.poisoning.helpers.gaussianize import gaussianize
 from fedarena.contracts.defense import Broadcast, Cohort, State
 from fedarena.core.errors import UserError
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, shaped
-from fedarena.defenses.cards.two_stage_hardened import Options
 from fedarena.defenses.two_stage.hardened import TwoStageHardened
+from fedarena.defenses.two_stage.hardened_card import Options
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of

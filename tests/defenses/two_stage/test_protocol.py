@@ -17,8 +17,8 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row, shaped
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.cards.two_stage import Options
-from fedarena.defenses.dp_sgd import DPSGD
+from fedarena.defenses.dp_sgd.protocol import DPSGD
+from fedarena.defenses.two_stage.card import Options
 from fedarena.defenses.two_stage.protocol import TwoStage
 from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.schedule import Schedule

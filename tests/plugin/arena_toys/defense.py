@@ -7,7 +7,7 @@ import torch
 from fedarena.contracts.defense import Defense
 from fedarena.core.card import Card
 from fedarena.core.options import option
-from fedarena.defenses.fedavg import FedAvg
+from fedarena.defenses.fedavg.protocol import FedAvg
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fedarena.contracts.defense import State
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import stack
-from fedarena.defenses.cards.dbcl import Options as DBCLOptions
+from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.problem import client_steps as forms
 from fedarena.problem.batch import Batch

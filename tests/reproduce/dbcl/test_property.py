@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from helpers.paths import DATA
 
+from fedarena import goals
 from fedarena.core import registry
 from fedarena.core.options import check_acting
 from fedarena.core.threat import FORMS
@@ -19,7 +20,6 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
 from fedarena.reproduce.place import Where
-from fedarena.runs.checks import require_runnable
 
 SMALL = replace(
     CASES[0],
@@ -91,7 +91,7 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
     spec = MethodSpec(method.name, method.parse(dict(case.attack)))
     for name in DEFENSES:
         protocol = compose.make_defense(parse_defense(name, {}), built.task)
-        require_runnable(problem, built, protocol, spec)
+        goals.of_attack(spec).require_runnable(problem, built, protocol, spec)
     inputs = built.init["fc1.weight"].shape[1]
     assert inputs == {"UTKFace, narrow": 512, "UTKFace, the paper's network": 2048}[case.title]
     having = [int((known == 1).sum()) for known in built.attributes["black"]]

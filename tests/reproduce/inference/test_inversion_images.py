@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedarena.attacks.cards.inverting_gradients import Options
+from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.reproduce.inference import inversion_images
 from fedarena.reproduce.inference.inversion_images import PICTURES, Case, as_bytes, as_images, compact, draw, measure
 from fedarena.reproduce.place import Where

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_curve
 
 from fedarena.contracts.inference import Scores
 from fedarena.core.rng import Rng
+from fedarena.goals.trials import OpenTrial
 from fedarena.problem.problem import build
 from fedarena.reproduce import TABLES
 from fedarena.reproduce.inference import membership_lira
@@ -73,7 +74,7 @@ def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_those_in_the_members_place_are_held_by_nobody() -> None:
     (cell,) = prepared(group(rounds=2))
-    assert cell.challenge is not None
+    assert isinstance(cell, OpenTrial)
     null = among_nobodys(problem := build(group(rounds=2).problem, 0), 0, cell.challenge)
     assert null.view is not None
     asked = null.view.candidates

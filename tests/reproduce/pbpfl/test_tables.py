@@ -33,7 +33,7 @@ def silent(share: float, text: str) -> None:
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
 def test_every_piece_has_a_name_of_its_own(name):
     module = import_module(TABLES[f"pbpfl/{name}"])
-    assert module.__name__.endswith(f"pbpfl_{name}")
+    assert module.__name__.endswith(f".pbpfl.{name}")
     assert len(set(module.PIECES)) == len(module.PIECES) > 3
     assert module.SETTING
 

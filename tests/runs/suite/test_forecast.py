@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from helpers.suite import TINY, measure, planned
 
-from fedarena.records.record import Record
+from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Costs, forecast
 from fedarena.runs.suite.plan import Planned

@@ -15,8 +15,8 @@ import pytest
 from helpers.suite import TINY, contents, measure, records_in, start, write_suite
 
 from fedarena.records import pictures as gallery
-from fedarena.records.record import key_of
 from fedarena.records.store import BEGUN, STALE
+from fedarena.records.trial_key import key_of
 
 PATIENCE = 120.0
 """Seconds for what takes a moment: only how long a broken harness is waited for."""

@@ -31,7 +31,7 @@ def test_its_keys_are_those_that_records_have(tiny: Path, tmp_path: Path) -> Non
     assert {t.key for t in plan.trials} == {r["trial"]["key"] for r in records}
     said = {t.key: (t.defense, t.attack, t.party, t.form, t.knows, t.goal, t.seed) for t in plan.trials}
     for r in records:
-        found = (r["defense"], r["attack"], r["party"], r["form"], r["knows"], r["goal"], r["seed"])
+        found = (r["defense"], r["attack"], r["party"], r["form"], r["attacker_knowledge"], r["goal"], r["seed"])
         assert said[r["trial"]["key"]] == found
 
 

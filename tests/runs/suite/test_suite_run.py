@@ -26,9 +26,10 @@ from helpers.suite import (
 )
 
 from fedarena.core.errors import UserError
-from fedarena.records.record import SCHEMA, Record
+from fedarena.records.schema import Record
 from fedarena.records.store import STALE, Store
 from fedarena.records.trial_locks import Claims
+from fedarena.records.upgrade import READABLE
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
 from fedarena.runs.executors import InProcess
@@ -129,7 +130,7 @@ DAMAGE = {
     "lacks its trial": lambda record: json.dumps({k: v for k, v in record.items() if k != "trial"}),
     "odd trial": lambda record: json.dumps({**record, "trial": {"key": "a", "records": None}}),
     "without a sum": lambda record: json.dumps({k: v for k, v in record.items() if k != "sum"}),
-    "of another layout": lambda record: json.dumps({**record, "schema": SCHEMA - 1}),
+    "of another layout": lambda record: json.dumps({**record, "schema": min(READABLE) - 1}),
 }
 
 

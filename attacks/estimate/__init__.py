@@ -1,0 +1,1 @@
+"""Attacks that estimate the gradient behind what was seen."""

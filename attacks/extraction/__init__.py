@@ -1,0 +1,1 @@
+"""Attacks that steal the server's model during training."""

@@ -1,0 +1,1 @@
+"""What attacks of several goals share; no attack stands here."""

@@ -1,0 +1,1 @@
+"""Attacks that show what a class looks like to a model."""

@@ -1,0 +1,1 @@
+"""Attacks that infer the classes of the samples behind an upload."""

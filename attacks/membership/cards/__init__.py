@@ -1,0 +1,1 @@
+"""Cards of the membership attacks: light descriptions and options, without the implementation."""

@@ -1,0 +1,1 @@
+"""What the membership attacks share; no attack stands here."""

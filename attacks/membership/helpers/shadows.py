@@ -1,0 +1,69 @@
+"""Shadow models: what a model looks like that was trained as the target was, on samples of the attacker's own.
+
+Every shadow is a federation on samples drawn anew (`fedarena.federation.tuning.simulated`): as many as the clients
+hold, with replacement from four fifths of the attacker's, from initial parameters drawn by the model's public law.
+
+    plainly               one client holds all of them and trains without a defense, in batches as large as those of all
+                          participants of a round together and for as many steps
+    through the protocol  as many clients as there are, in the defense itself: its noise, its sketches, its rule
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from fedarena.contracts.baseline import BASELINE
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.final_model import WhiteBox
+from fedarena.contracts.poisoning import AttackerKnowledge, Samples
+from fedarena.contracts.view import InitialLaw, Population
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import finite
+from fedarena.federation import rounds as federation
+from fedarena.federation.compose import make_defense
+from fedarena.federation.spec import MethodSpec
+from fedarena.federation.tuning import simulated
+from fedarena.problem.problem import Problem
+
+
+def shadows(
+    protocol: Defense, law: InitialLaw, own: Population, count: int, plain: bool, rng: Rng,
+    progress: Callable[[float, str], None],
+) -> Iterator[WhiteBox]:  # fmt: skip
+    """One after another, as many as end with finite parameters.
+
+    Args:
+        law: draws initial parameters.
+        own: what they are trained on.
+        plain: trained plainly; else through the protocol.
+    """
+    task, data = protocol.task, Samples(own.x, own.y, 1.0)
+    for i in range(count):
+        progress(i / count, f"shadow {i + 1} of {count}")
+        stream = rng.child("shadow", i)
+        init = law(task.model, stream.child("init").torch())
+        knowledge = AttackerKnowledge(task, protocol, len(task.sizes), 0, data, "own", init)
+        problem, defense = simulated(knowledge, 0, stream.child("problem")), protocol
+        if plain:
+            problem = merged(problem)
+            defense = make_defense(MethodSpec(BASELINE), problem.task)
+        params = federation.run(defense, problem, stream.child("federation")).release
+        if finite(params):
+            yield WhiteBox(task, params)
+
+
+def merged(problem: Problem) -> Problem:
+    """The same samples in the hands of one client, who takes as many steps with batches of the same total."""
+    task, schedule = problem.task, problem.task.schedule
+    data = torch.cat(problem.shards)
+    batch = min(len(data), schedule.batch_size * task.participants)
+    local = (
+        None
+        if schedule.fedsgd
+        else max(batch, sum(map(schedule.taken, task.sizes)) * task.participants // len(task.sizes))
+    )
+    one = replace(schedule, participation=1.0, batch_size=batch, local_samples=local)
+    return replace(problem, shards=(data,), task=replace(task, sizes=(len(data),), schedule=one, assumed_corrupted=0))

@@ -1,0 +1,1 @@
+"""What the poisoning attacks share; no attack stands here."""

@@ -1,0 +1,1 @@
+"""What the property attack is built from; no attack stands here."""

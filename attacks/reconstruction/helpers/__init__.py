@@ -1,0 +1,1 @@
+"""What the reconstruction attacks share; no attack stands here."""

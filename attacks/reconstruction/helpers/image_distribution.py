@@ -1,0 +1,84 @@
+"""What an attacker takes samples to look like where its equations leave them open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.reconstruction.helpers.first_layer import Affine
+
+LEAST = 1e-4
+"""Singular values below this share of the largest count as 0: A is known to the digits of float32."""
+FLOOR = 1e-6
+"""Least variance of what was seen, as a share of what the law expects of it."""
+
+ROUNDING = 1e-3
+"""How far a pixel may lie outside [0, 1]."""
+
+
+class Law(Protocol):
+    """Most likely samples given what was seen of them."""
+
+    def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
+        """[s] → [d]; `variance`: of the noise in each entry seen."""
+
+
+class Least:
+    """No law: the sample of least norm among those that give what was seen, A⁺(r − c)."""
+
+    def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
+        return seen - of.c if of.a is None else torch.linalg.pinv(of.a, rtol=LEAST) @ (seen - of.c)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """N(μ, C), of which only what lies in [0, 1] are samples.
+
+    x̂ = μ + C Aᵀ (A C Aᵀ + λI)⁻¹ (r − c − A μ), with λ the variance of what was seen. Pixels that would leave [0, 1] are
+    then taken to be at the end that they would leave it by, which adds an equation for each, and so on until none does.
+
+    Attributes:
+        mean: μ [d]. covariance: C [d, d]; double precision.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> Gaussian:
+        """Of samples [n, d]; C is shrunk (Ledoit & Wolf 2004), as there may be fewer samples than pixels."""
+        from sklearn.covariance import LedoitWolf
+
+        fitted = LedoitWolf().fit(x.double().cpu().numpy())
+        return cls(torch.from_numpy(fitted.location_).to(x.device), torch.from_numpy(fitted.covariance_).to(x.device))
+
+    def root(self) -> Tensor:
+        """C^½ [d, d], symmetric."""
+        values, vectors = torch.linalg.eigh(self.covariance)
+        root: Tensor = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+        return root
+
+    def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
+        pixels = torch.eye(len(self.mean)).to(self.mean)
+        a, r = pixels if of.a is None else of.a, seen - of.c
+        noise = torch.full_like(r, variance)
+        inside = torch.ones_like(self.mean, dtype=torch.bool)
+        while True:
+            x = self._given(a, r, noise)
+            left = inside & ((x < -ROUNDING) | (x > 1 + ROUNDING))
+            if not bool(left.any()):
+                return x
+            inside &= ~left
+            a, r = torch.cat([a, pixels[left]]), torch.cat([r, x[left].clamp(0, 1)])
+            noise = torch.cat([noise, torch.zeros_like(x[left])])
+
+    def _given(self, a: Tensor, r: Tensor, noise: Tensor) -> Tensor:
+        """The mean given A x + N(0, noise) = r."""
+        cross = self.covariance @ a.T
+        expected = a @ cross
+        noise = noise.clamp_min(FLOOR * float(expected.diagonal().mean()))
+        weights: Tensor = torch.linalg.solve(expected + noise.diag(), r - a @ self.mean)
+        return self.mean + cross @ weights

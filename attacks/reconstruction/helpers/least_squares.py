@@ -1,0 +1,102 @@
+"""Gradient matching by least squares, as DLG and iDLG do it: the relative squared distance, by L-BFGS or Adam.
+
+What was observed need not determine an image: K numbers do not determine more than K pixels by themselves. Two priors
+that hold for images choose among those that explain it, with the weights of the options `tv` and `outside`:
+
+    tv·(mean|dx'| + mean|dy'|)      outside·mean dist(x', [0, 1])²
+
+A prior of some weight pulls away from the truth, too. With `decades` the search goes on from where it ended with a
+tenth of `tv`, so many times: what is left in the end is the image of least variation among those that explain all of
+the observation, as in compressed sensing (Candès, Romberg & Tao 2006).
+
+With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are mean and covariance of samples of the
+attacker's own (`image_distribution`), of whom z is N(0, I). With d pixels in all the term
+
+    unlikely·‖z‖²/d
+
+stands beside the others, and `decades` lower it like `tv`: what is left is the likeliest under N(μ, C) of the images
+that explain all of the observation, as far as descent finds it. Without that term descent from z near 0 comes near it,
+since it never leaves the span of the gradients that it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from torch import Tensor
+
+from fedarena.attacks.reconstruction.helpers.adam import adam
+from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
+from fedarena.attacks.reconstruction.helpers.matching import Matching, Objective, lowest
+from fedarena.attacks.reconstruction.helpers.matching import Options as MatchingOptions
+from fedarena.core.errors import UserError
+
+HISTORY = 100
+"""Pairs that L-BFGS remembers per start."""
+
+CORNER = 1e-3
+"""Differences between neighbouring pixels below which the total variation is smooth: a quarter of a grey level."""
+
+RACE = (100, 200, 400)
+"""Iterations after which L-BFGS goes on with the better half of the starts."""
+
+
+class Options(MatchingOptions, Protocol):
+    """What the options of these attacks have."""
+
+    @property
+    def optimizer(self) -> str: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def lr(self) -> float: ...
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def decades(self) -> int: ...
+    @property
+    def prior(self) -> str: ...
+    @property
+    def unlikely(self) -> float: ...
+    @property
+    def outside(self) -> float: ...
+
+
+class LeastSquares(Matching):
+    """The search; where labels come from is left to subclasses.
+
+    Where the observation has a simulator that is easier to descend (`Observation.rough`), the starts descend that, and
+    the lowest goes on with the exact one.
+    """
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        """Raises UserError where a weight is to be lowered and there is none."""
+        super().__init__(options)
+        self.knows_population = options.prior == "population"
+        if options.decades and not (options.tv or options.unlikely):
+            raise UserError(
+                f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
+                "'unlikely' to lower"
+            )
+
+    def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
+        o, spent = self.options, 0
+        descend = self._lbfgs if o.optimizer == "lbfgs" else self._adam
+        stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]
+        fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=o.unlikely / 10**i) for i in range(1, o.decades + 1)]
+        for objective in stages + fainter:
+            found = lowest(descend(objective.evaluate, start))
+            spent, start = spent + found.evaluations, found.points
+        return replace(found, evaluations=spent)
+
+    def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
+        o = self.options
+        return minimise(evaluate, start, o.iterations, HISTORY, target=o.tolerance, race=RACE, patience=True)
+
+    def _adam(self, evaluate: Evaluate, start: Tensor) -> Minima:
+        o = self.options
+        return adam(evaluate, start, o.iterations, o.lr, o.tolerance)

@@ -1,0 +1,49 @@
+"""Options that attacks share which look for the samples behind uploads."""
+
+from dataclasses import dataclass
+
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class Victims:
+    """Which uploads are attacked (`fedarena.attacks.helpers.victims`)."""
+
+    victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
+    start: int = option(0, "first round attacked", low=0)
+    window: int = option(60, "rounds written down for parties that need several", low=2)
+
+
+@dataclass(frozen=True)
+class LeastSquares(Victims):
+    """How a squared distance is minimised (`fedarena.attacks.reconstruction.helpers.least_squares`)."""
+
+    optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
+    iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)
+    lr: float = option(0.1, "learning rate", above=0, acts_with=("optimizer", "adam"))
+    restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
+    tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
+    outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
+    prior: str = option(
+        "none",
+        "what chooses among samples that explain what was seen: none; population, that they are likely under the "
+        "Gaussian law of samples of the attacker's own",
+        choices=("none", "population"),
+    )
+    unlikely: float = option(
+        0.0,
+        "weight of how unlikely candidates are under that law, ‖z‖²/d",
+        low=0,
+        acts_with=("prior", "population"),
+    )
+    decades: int = option(
+        0, "how often the search goes on with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8
+    )
+    init: str = option(
+        "dark",
+        "law of the starting images, or of what stands for them with prior=population: normal N(0, 1) as in the "
+        "paper, uniform on [0, 1], dark uniform on [0, 0.1]",
+        choices=("dark", "normal", "uniform"),
+    )
+    tolerance: float = option(3e-8, "relative squared distance at which the match is taken as exact", low=0)
+    max_batch: int = option(8, "most samples behind one upload that are tried", low=1)

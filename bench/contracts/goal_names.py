@@ -1,0 +1,24 @@
+"""The names of the goals that an inference attack may have. This module imports nothing, so that all may import it."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+GoalName = Literal[
+    "reconstruction",
+    "membership",
+    "labels",
+    "extraction",
+    "property",
+    "inversion",
+    "training-membership",
+    "estimate",
+]
+"""What an attack is after; `fedarena.goals` has a file of that name.
+
+It is the samples behind an upload, whether a sample was among them, their classes, or the server's model in training;
+whether samples behind an upload share a property, what a class looks like to the model, whether a sample was in the
+training set, or the gradient itself.
+"""
+
+GOAL_NAMES: tuple[str, ...] = get_args(GoalName)

@@ -1,0 +1,72 @@
+"""JSON as this package writes it, its hashes, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fedarena.core.errors import UserError
+
+
+def read_json(data: str | bytes) -> Any:
+    """JSON as this package writes it. Raises ValueError for anything else, such as NaN, and says so in plain words."""
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"it holds {word}, which is no number")
+
+    try:
+        return json.loads(data.decode() if isinstance(data, bytes) else data, parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise ValueError("it is no text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON from line {error.lineno}, column {error.colno} on") from None
+    except RecursionError:
+        raise ValueError("its lists and tables are nested too deeply") from None
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces; refuses NaN and infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any, digits: int = 64) -> str:
+    """The first hex digits of the sha256 of a value in canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
+
+
+def prepare_folder(folder: Path, option: str = "out") -> None:
+    """Create the folder that an option names and prove that it can be written. Raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"option '{option}' is {folder}, which cannot be written ({reason}): give a writable folder"
+        ) from None
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write beside the target, then rename: a killed run leaves the old file or the new one. Raises UserError."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+        raise

@@ -1,1 +1,0 @@
-"""Method cards: light descriptions and options, without the implementation."""

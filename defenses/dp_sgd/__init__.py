@@ -1,0 +1,1 @@
+"""DP-SGD (Abadi et al. 2016) with noise that every client adds by itself."""

@@ -1,0 +1,79 @@
+"""What each party observes of FedAvg: an upload in clear, or by two models the others' mean upload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fedarena.contracts.client_rounds import client_rounds
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.observation import Observation, Reading
+from fedarena.contracts.simulators import (
+    PlainGradient,
+    ThroughProtocol,
+    images_behind,
+    others_of,
+    uploads_seen,
+    without_own,
+)
+from fedarena.contracts.transcript import Seen
+from fedarena.core.tensors import Tensors, combine, scale
+from fedarena.core.threat import NotApplicable, Threat
+
+
+def readings(
+    defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+) -> Sequence[Reading] | NotApplicable:
+    """Of any protocol that sends the parameters down and gradients or updates up, both in clear.
+
+    See `fedarena.contracts.defense.Defense.readings`.
+    """
+    if threat.party == "client":
+        rounds = client_rounds(defense, threat, seen, victims)
+        if isinstance(rounds, NotApplicable):
+            return rounds
+        uploads = {t: _others_upload(defense, threat, seen[t], seen[t + 1]) for t in rounds}
+        return [Reading("difference", _observations(defense, threat, seen, uploads))]
+    uploads = {t: uploads_seen(seen[t], threat) for t in victims if t in seen}
+    if not uploads:
+        return NotApplicable("none of the rounds attacked took place")
+    return [Reading("upload", _observations(defense, threat, seen, uploads))]
+
+
+def _observations(
+    defense: Defense, threat: Threat, seen: Mapping[int, Seen], uploads: Mapping[int, tuple[tuple[int, ...], Tensors]]
+) -> tuple[Observation, ...]:
+    """One observation for each round, of the clients and of their mean upload in `uploads`."""
+    return tuple(_observation(defense, threat, seen[t], *of_round) for t, of_round in uploads.items())
+
+
+def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors) -> Observation:
+    """The paper form takes the update per local step and unit of learning rate for the plain gradient."""
+    task, gradient = defense.task, per_step(defense, upload, clients)
+    adaptive = threat.form == "adaptive"
+    through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(task, now.down, clients)
+    return Observation(
+        round=now.index,
+        clients=clients,
+        images=sum(images_behind(task, c) for c in clients),
+        target=upload if adaptive else gradient,
+        simulate=through if adaptive else plain,
+        output_bias=task.output_bias,
+        estimate=gradient,
+        estimate_of="gradient",
+    )
+
+
+def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tensors:
+    """The plain gradient that an upload stands for: after local epochs, the update per step and learning rate."""
+    schedule = defense.task.schedule
+    if schedule.fedsgd:
+        return upload
+    steps = sum(schedule.steps(defense.task.sizes[c]) for c in clients) / len(clients)
+    return scale(1 / (schedule.lr * steps), upload)
+
+
+def _others_upload(defense: Defense, threat: Threat, now: Seen, after: Seen) -> tuple[tuple[int, ...], Tensors]:
+    """Who the others are, and their mean upload of a round, from W_t and W_{t+1}."""
+    assert now.own_up is not None
+    total = scale(1 / defense.step_size, combine(1.0, now.down, -1.0, after.down))
+    return others_of(now, threat), without_own(total, now.own_up, defense.mean_weights, now, threat)

@@ -1,0 +1,94 @@
+"""The package is built in layers: imports go downwards, in no circle, and the harness knows no method by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from helpers.layers import (
+    circles_of_files,
+    circles_of_folders,
+    imports_of_the_public_names,
+    modules_of_no_layer,
+    named_methods,
+    stray_files,
+    upward_imports,
+)
+from helpers.paths import ROOT
+from helpers.source_tree import SourceTree, read_tree
+
+from fedarena.core import registry
+from fedarena.core.card import Kind
+
+METHODS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack")
+ORDINARY_WORDS = frozenset({"mean", "median"})
+"""Names of methods that are words of statistics as well. As strings they say nothing about a method."""
+
+WHY_NAMED = {
+    ("bench/cli/__init__.py", "dbcl"): "the help's example",
+    ("bench/cli/__init__.py", "dlg"): "the help's example",
+    **{("bench/cli/run.py", name): "the help's example" for name in ("dbcl", "krum", "dp-sgd", "nnm")},
+    **{("bench/cli/run.py", name): "the help's example" for name in ("dlg", "delayed", "label-flip")},
+    **{("bench/cli/problem_args.py", name): "the help's example" for name in ("krum", "nnm")},
+    ("bench/contracts/baseline.py", "fedavg"): "the one place that says which defense is none",
+    ("bench/federation/compose.py", "krum"): "the example of a message",
+    ("bench/federation/compose.py", "label-flip"): "the example of a message",
+}
+"""(file of the harness, method) → why the file may name the method."""
+
+
+@pytest.fixture(scope="module")
+def tree() -> SourceTree:
+    return read_tree(ROOT)
+
+
+def assert_none(complaints: Collection[str]) -> None:
+    """There are none; a failure shows them all."""
+    assert not complaints, "\n".join(complaints)
+
+
+def assert_no_circle(circles: Collection[list[str]]) -> None:
+    assert_none([", ".join(circle) for circle in circles])
+
+
+def test_every_module_belongs_to_a_layer(tree: SourceTree) -> None:
+    assert_none(modules_of_no_layer(tree))
+
+
+def test_no_layer_imports_a_higher_one(tree: SourceTree) -> None:
+    assert_none(upward_imports(tree))
+
+
+def test_no_module_inside_imports_the_public_names(tree: SourceTree) -> None:
+    assert_none(imports_of_the_public_names(tree))
+
+
+def test_no_files_import_each_other_in_a_circle(tree: SourceTree) -> None:
+    assert_no_circle(circles_of_files(tree))
+
+
+def test_no_folders_import_each_other_in_a_circle(tree: SourceTree) -> None:
+    assert_no_circle(circles_of_folders(tree))
+
+
+def test_bench_itself_holds_no_module_but_the_entries_and_the_api() -> None:
+    assert_none(stray_files(ROOT))
+
+
+def registered_methods() -> set[str]:
+    """The names of all defenses, rules, secure sums and attacks but those that are ordinary words."""
+    return {name for kind in METHODS for name in registry.registries()[kind].names()} - ORDINARY_WORDS
+
+
+def test_the_harness_names_no_method() -> None:
+    assert_none(list(named_methods(ROOT, registered_methods(), WHY_NAMED, outside=("bench/reproduce/",))))
+
+
+def test_every_exception_is_still_needed() -> None:
+    harness = list(named_methods(ROOT, registered_methods(), {}, outside=("bench/reproduce/",)))
+    unused = [f"{path}: {name}" for path, name in WHY_NAMED if not any(_is_at(line, path, name) for line in harness)]
+    assert_none(unused)
+
+
+def _is_at(line: str, path: str, name: str) -> bool:
+    return line.startswith(f"{path}:") and line.endswith(f" names {name}")
