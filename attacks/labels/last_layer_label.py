@@ -74,7 +74,7 @@ def showing(seen: Observation, name: str) -> Tensors | None:
     """
     if seen.output_gradient is not None and name in seen.output_gradient:
         return seen.output_gradient
-    if seen.estimate is not None and seen.estimate_of.endswith("gradient") and name in seen.estimate:
+    if seen.estimate is not None and seen.estimate_of.gradient and name in seen.estimate:
         return seen.estimate
     return seen.target if name in seen.target else None
 

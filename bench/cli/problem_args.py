@@ -18,7 +18,7 @@ from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec
-    from fedarena.reproduce.place import Where
+    from fedarena.reproduce.machine import Machine
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
@@ -101,8 +101,8 @@ def read_problem(
         methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
             comes before all of them.
     """
-    said = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
-    return usual_problem(said, settings, methods)
+    named = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
+    return usual_problem(named, settings, methods)
 
 
 def read_words(text: str | None) -> tuple[str, ...] | None:
@@ -132,15 +132,15 @@ def data_dir(args: argparse.Namespace) -> Path | None:
     return path
 
 
-def where(args: argparse.Namespace) -> Where:
+def read_machine(args: argparse.Namespace) -> Machine:
     """--data-dir and --device. Raises UserError for a folder that is none, a device that this machine has not."""
-    from fedarena.reproduce.place import Where
+    from fedarena.reproduce.machine import Machine
 
     if args.device != "cpu":
         from fedarena.core.device import find_device
 
         find_device(args.device)
-    return Where(data_dir(args), args.device)
+    return Machine(data_dir(args), args.device)
 
 
 def _help(name: str) -> str:

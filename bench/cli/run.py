@@ -93,7 +93,7 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))
-    asked = pairing.Pairing(
+    planned = pairing.Pairing(
         defense=compose.parse(defenses, settings["defense"], settings),
         attack=compose.parse(attacks, settings["attack"], settings),
         problem=read_problem(args, settings, (attacks[-1], defenses[0])),
@@ -107,7 +107,7 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
         knows=read_words(args.knows),
         given=() if args.corrupted is None else ("corrupted",),
     )
-    return asked, pairing.plan(asked, wanted)
+    return planned, pairing.plan(planned, wanted)
 
 
 def name_of(group: GroupSpec) -> str:
@@ -118,7 +118,7 @@ def name_of(group: GroupSpec) -> str:
 
 
 class progress_bars:  # noqa: N801  (used like a function)
-    """A bar for each training run on stderr; silent when told so."""
+    """A progress bar for each training run on stderr; none when `quiet`."""
 
     def __init__(self, groups: Sequence[GroupSpec], quiet: bool) -> None:
         self.groups, self.quiet = groups, quiet

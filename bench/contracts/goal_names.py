@@ -1,4 +1,4 @@
-"""The names of the goals that an inference attack may have. This module imports nothing, so that all may import it."""
+"""The names of the goals that an inference attack may have."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from fedarena.contracts.estimand import GRADIENT, Estimand
 from fedarena.core.tensors import Tensors
 
 Simulator = Callable[[Tensor, Tensor], Tensors]
@@ -45,10 +46,7 @@ class Observation:
             batch 1 it equals softmax − label, from which labels are inferred.
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
             wire hides (all of them where nothing is hidden).
-        estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
-            parameters W_t, the server's `update` W_t − W_{t+1}, or where a protocol scales units, which changes no
-            function and which nobody could undo, the `canonical gradient` at C(W_t) and the `canonical update`
-            C(W_t) − C(W_{t+1}) (`fedarena.models.scaling.positive_scaling`).
+        estimate_of: the quantity that `estimate` estimates.
         output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
         labels: the true labels [images], only where the attack declares that it is given them.
         candidates: the samples to be told apart, only where the attack's goal is membership.
@@ -63,7 +61,7 @@ class Observation:
     simulate: Simulator
     output_bias: str | None = None
     estimate: Tensors | None = None
-    estimate_of: str = "gradient"
+    estimate_of: Estimand = GRADIENT
     output_gradient: Tensors | None = None
     labels: Tensor | None = None
     candidates: Candidates | None = None

@@ -1,4 +1,4 @@
-"""What is to be run: a training run and the cells that read it, as plain data."""
+"""What is to be run, as plain data: training runs, and the trials that read them or take part in them."""
 
 from __future__ import annotations
 
@@ -56,6 +56,45 @@ class GroupSpec:
     device: str = "cpu"
     data_dir: Path | None = None
     probe: MethodSpec | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run, as far as its result follows from it. Groups that have the same one share it.
+
+    Attributes:
+        problem, defense, seed, device, data_dir: as in `GroupSpec`.
+        under: the attack that takes part in it, or that says what clients work on; None where all do as always.
+        knows: what corrupted clients know; empty where no client is corrupted.
+        probe: the backdoor that the finished model is tried with, of references only.
+    """
+
+    problem: ProblemSpec
+    defense: MethodSpec
+    seed: int
+    device: str
+    data_dir: Path | None
+    under: MethodSpec | None = None
+    knows: str = ""
+    probe: MethodSpec | None = None
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether corrupted clients take part."""
+        return bool(self.knows)
+
+
+def training_under(spec: GroupSpec, under: MethodSpec | None = None, knows: str = "") -> Training:
+    """The run of a group, with the attack that takes part in it, if one does."""
+    return Training(
+        problem=spec.problem,
+        defense=spec.defense,
+        seed=spec.seed,
+        device=spec.device,
+        data_dir=spec.data_dir,
+        under=under,
+        knows=knows,
+    )
 
 
 def threats(parties: tuple[Party, ...], forms: tuple[Form, ...]) -> tuple[Threat, ...]:

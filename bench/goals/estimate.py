@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from fedarena.contracts.defense import Broadcast, Cohort, State
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate, Inference
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.readings import all_readings
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
-"""What a guess of zero has."""
+"""The metrics of a guess of zero."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Truths:
 
 
 class EstimatesText(GoalText):
-    """How `Estimates` is told of."""
+    """The words of `Estimates`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -73,32 +74,32 @@ class EstimatesText(GoalText):
         if "cosine" not in m:
             return []
         own = m["control_cosine"]
-        told = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
-        told += ["in canonical form"] if "canonical" in m else []
-        told += [f"own upload: cosine {number(own)}"] if own.value else []
+        lines = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
+        lines += ["in canonical form"] if "canonical" in m else []
+        lines += [f"own upload: cosine {number(own)}"] if own.value else []
         others = ((name, other.value("relative_l2")) for name, other in cell.beside)
-        told += [f"{name}: relative L2 {_short(value)}" for name, value in others if value is not None]
-        return told + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
+        lines += [f"{name}: relative L2 {_short(value)}" for name, value in others if value is not None]
+        return lines + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (rounds := values(records, "estimates")):
             return []
-        told = [
+        sentences = [
             f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
             "client may take its own samples for the others', which stands beside its cells as `own upload`."
         ]
         if values(records, "canonical"):
-            told.append(
+            sentences.append(
                 "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
                 "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
                 "and truth are held against each other without them."
             )
         if min(values(records, "share")) < 1:
-            told.append(
+            sentences.append(
                 "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
                 "in clear, or no estimate is made of them."
             )
-        return told
+        return sentences
 
     def guessing(self, records: Sequence[Record]) -> str:
         controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
@@ -108,8 +109,10 @@ class EstimatesText(GoalText):
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         def estimated(readings: Sequence[Reading]) -> str:
-            told = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
-            sizes = [f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in told if e is not None]
+            estimates = [(o.estimate, o.estimate_of.name) for r in readings for o in r.observations[:1]]
+            sizes = [
+                f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in estimates if e is not None
+            ]
             return f"estimates: {', '.join(dict.fromkeys(sizes)) or 'none'}"
 
         return given_of_readings(defense, transcript, attack, estimated)
@@ -128,10 +131,10 @@ class Estimates(InferenceGoal):
         readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
-        found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
-        if not found:
+        with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]
+        if not with_estimate:
             return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
-        return [self._challenge(finished, transcript.threat, reading, attack) for reading in found]
+        return [self._challenge(finished, transcript.threat, reading, attack) for reading in with_estimate]
 
     def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
         seen = reading.observations
@@ -139,22 +142,22 @@ class Estimates(InferenceGoal):
         controls = tuple(control(finished, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
         known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
         known |= {"estimates": float(len(seen)), "share": share(finished, truths[0])}
-        if seen[0].estimate_of.startswith("canonical"):
+        if seen[0].estimate_of.canonical:
             known["canonical"] = 1.0
         answers = Truths(tuple(o.round for o in seen), truths, controls)
         return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
 
     def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
         """Medians over rounds."""
-        found = _each(answer, challenge.answers)
-        return {name: median(one[name] for one in found) for name in NOTHING}
+        errors = _each(answer, challenge.answers)
+        return {name: median(one[name] for one in errors) for name in NOTHING}
 
     def series(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, list[list[float]]]:
-        kept: Truths = challenge.answers
-        measured = {"": _each(answer, kept), CONTROL: kept.controls}
+        truths: Truths = challenge.answers
+        measured = {"": _each(answer, truths), CONTROL: truths.controls}
         return {
-            prefix + name: [[t, one[name]] for t, one in zip(kept.rounds, found, strict=True)]
-            for prefix, found in measured.items()
+            prefix + name: [[t, one[name]] for t, one in zip(truths.rounds, errors, strict=True)]
+            for prefix, errors in measured.items()
             for name in NOTHING
         }
 
@@ -168,7 +171,9 @@ class Estimates(InferenceGoal):
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
-    """How good a client's guess is that takes itself for all: clients that are alike make any cosine look good.
+    """How good the guess of a client is that takes its own samples for those of all clients.
+
+    It stands beside an estimate because any cosine is high where clients are alike.
 
     Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
     the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
@@ -176,7 +181,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
     r, client = finished.round(observation.round), threat.client
     if not threat.visibility.own or client not in r.participants:
         return NOTHING
-    if observation.estimate_of == "gradient":
+    if observation.estimate_of == GRADIENT:
         return estimate_metrics(finished.estimated(replace(observation, clients=(client,))), truth)
     at, state = r.participants.index(client), State(r.params, r.index)
     up = {name: t[at : at + 1] for name, t in r.ups.items()}
@@ -189,16 +194,16 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
 
 
 def share(finished: FinishedRun, truth: Tensors) -> float:
-    """Of the model's parameters, how many an estimate is of."""
+    """The share of the model's parameters that an estimate covers."""
     whole = sum(p.numel() for p in finished.problem.init.values())
     return sum(t.numel() for t in truth.values()) / whole
 
 
-def _each(answer: Sequence[GradientEstimate], kept: Truths) -> list[dict[str, float]]:
-    if len(answer) != len(kept.values):
-        raise ValueError(f"{len(answer)} estimates for {len(kept.values)} observations")
+def _each(answer: Sequence[GradientEstimate], truths: Truths) -> list[dict[str, float]]:
+    if len(answer) != len(truths.values):
+        raise ValueError(f"{len(answer)} estimates for {len(truths.values)} observations")
     device = torch.device("cpu")
-    pairs = zip(answer, kept.values, strict=True)
+    pairs = zip(answer, truths.values, strict=True)
     return [estimate_metrics(_on(a.values, device), _on(truth, device)) for a, truth in pairs]
 
 
@@ -211,8 +216,8 @@ def _short(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def _range(found: Sequence[float]) -> str:
-    low, high = f"{min(found):.2f}", f"{max(found):.2f}"
+def _range(cosines: Sequence[float]) -> str:
+    low, high = f"{min(cosines):.2f}", f"{max(cosines):.2f}"
     return f"cosine {low}" if low == high else f"cosine {low} to {high}"
 
 

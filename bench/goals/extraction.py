@@ -33,7 +33,7 @@ SECRET = "secret_error_"
 
 
 class ModelExtractionText(GoalText):
-    """How `ModelExtraction` is told of."""
+    """The words of `ModelExtraction`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -49,40 +49,40 @@ class ModelExtractionText(GoalText):
         m = cell.metrics
         if "agreement" not in m:
             return []
-        told = [f"agreement {percent(m['agreement'])}"]
+        lines = [f"agreement {percent(m['agreement'])}"]
         if "prior_agreement" in m:
-            told.append(f"a constant's {percent(m['prior_agreement'])}")
-        told.append(f"in the last round {percent(m['final_agreement'])}")
+            lines.append(f"a constant's {percent(m['prior_agreement'])}")
+        lines.append(f"in the last round {percent(m['final_agreement'])}")
         if "stolen_accuracy" in m:
-            told.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
+            lines.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
         for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
             if name in m:
-                told.append(f"{title} {number(m[name])}")
-        return told + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
+                lines.append(f"{title} {number(m[name])}")
+        return lines + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (looked := values(records, "models")):
+        if not (models := values(records, "models")):
             return []
         priors = values(records, "prior_agreement")
-        told = [
+        sentences = [
             f"Without any attack: the best constant prediction agrees by {span([100 * p for p in priors])} % with the "
-            f"server's model. Rounds looked at: {span(looked)} a cell and seed."
+            f"server's model. Rounds looked at: {span(models)} a cell and seed."
         ]
         if max(priors) == 1:
-            told.append(
+            sentences.append(
                 "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
                 "nothing there, and none is counted as a leak."
             )
-        return told
+        return sentences
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         """Of the last round played, which unlike the first may build on others."""
-        found = defense.disclosures(transcript.threat, transcript.seen, sorted(transcript.seen)[-1:])
-        if isinstance(found, NotApplicable):
-            return found
-        last = found[-1]
+        disclosures = defense.disclosures(transcript.threat, transcript.seen, sorted(transcript.seen)[-1:])
+        if isinstance(disclosures, NotApplicable):
+            return disclosures
+        last = disclosures[-1]
         secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
         return f"broadcast: a model of {target_of(last.params)}{secrets}"
 
@@ -98,17 +98,17 @@ class ModelExtraction(InferenceGoal):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        found = finished.defense.disclosures(
+        disclosures = finished.defense.disclosures(
             transcript.threat, transcript.seen, last_seen(transcript.seen, transcript.victims)
         )
-        if isinstance(found, NotApplicable):
-            return found
+        if isinstance(disclosures, NotApplicable):
+            return disclosures
         problem, reading = finished.problem, Reading("broadcast", ())
-        rounds = [finished.round(d.round) for d in found]
-        view = replace(finished.view(transcript.threat, attack, reading), disclosures=tuple(found))
+        rounds = [finished.round(d.round) for d in disclosures]
+        view = replace(finished.view(transcript.threat, attack, reading), disclosures=tuple(disclosures))
         models = tuple(r.params for r in rounds)
         exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
-        return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
+        return [Challenge(reading.name, view, exam, secret_metrics(disclosures, [r.secret for r in rounds]))]
 
     def judge(self, answer: list[Extraction], challenge: Challenge) -> dict[str, float]:
         return extraction_metrics(answer, challenge.answers)
@@ -122,8 +122,8 @@ def last_seen(seen: Iterable[int], rounds: Iterable[int]) -> tuple[int, ...]:
     """For each of `rounds` the last one by then that the party saw, as a client that was not sampled then did not see
     it: each once, and none where it saw none yet."""
     seen = sorted(seen)
-    found = (bisect_right(seen, t) for t in rounds)
-    return tuple(dict.fromkeys(seen[i - 1] for i in found if i))
+    positions = (bisect_right(seen, t) for t in rounds)
+    return tuple(dict.fromkeys(seen[i - 1] for i in positions if i))
 
 
 def _beside(c: Cell) -> str:

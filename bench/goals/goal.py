@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fedarena.contracts.defense import Defense
 from fedarena.core.threat import Form, Knowledge, Party, Threat
-from fedarena.goals.training import Training
+from fedarena.federation.spec import Training
 
 if TYPE_CHECKING:
     from fedarena.federation.rounds import Run
     from fedarena.federation.spec import GroupSpec, MethodSpec
     from fedarena.goals.pairing_table import Figure, PairingTable
-    from fedarena.goals.trials import CompleteTrial
+    from fedarena.goals.prepared import CompleteRecord
     from fedarena.problem.problem import Problem
     from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
@@ -76,7 +76,7 @@ class Goal(ABC):
     beside."""
 
     idle_options: ClassVar[Mapping[str, str]] = {}
-    """Options of a pairing that do nothing with such an attack, and why; who gives them is told of it."""
+    """Options of a pairing that do nothing with such an attack, and why. Giving one of them is an error."""
 
     # -- what is played --------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Goal(ABC):
 
     def play(
         self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
-    ) -> list[CompleteTrial] | None:
+    ) -> list[CompleteRecord] | None:
         """Train and judge a group whose attack takes part in the training; None where it reads a finished run."""
         return None
 

@@ -16,14 +16,13 @@ from fedarena.contracts.transcript import cut
 from fedarena.core.options import check_acting
 from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, Form, NotApplicable, Party, Threat, Visibility
 from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.federation.spec import threats as every_threat
 from fedarena.goals import inference_table
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, wanted_of
 from fedarena.goals.guesses_figure import guesses_figure
 from fedarena.goals.text import GoalText
-from fedarena.goals.training import Training, training_under
 from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class InferenceGoal(Goal):
     """What an attack that reads a finished run is after."""
 
     text: ClassVar[GoalText]
-    """How it is told of."""
+    """Its words."""
 
     axis: ClassVar[Axis] = "privacy"
     idle_options: ClassVar[Mapping[str, str]] = {"knows": NEITHER, "corrupted": NEITHER}
@@ -78,7 +77,7 @@ class InferenceGoal(Goal):
 
     @abstractmethod
     def judge(self, answer: Any, challenge: Challenge) -> dict[str, float]:
-        """What the answer is worth. Any exception makes the trial a failed one."""
+        """The metrics of an answer. Any exception makes the trial a failed one."""
 
     @abstractmethod
     def leak(self, metrics: Mapping[str, float]) -> float:
@@ -89,8 +88,10 @@ class InferenceGoal(Goal):
         return None
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
-        """What is worth keeping beside the metrics, as [x, y] by name, x the round where nothing else is said; part of
-        the record."""
+        """Curves that the record keeps beside the metrics: points [x, y] by name.
+
+        x is the round unless the name says otherwise.
+        """
         return {}
 
     # -- what every goal says -------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.cell import Cell, and_list, over_seeds
 from fedarena.goals.pairing_table import CellText, Notes, PairingTable
 from fedarena.goals.text import GoalText, Wording
-from fedarena.records.measure import measure_of
 from fedarena.records.schema import Record
 
 EXPLAINED = 1e-5
@@ -22,7 +21,7 @@ EXPLAINED = 1e-5
 
 NO_DEFENSE = "no defense"
 COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
-"""Of the defense; what stands without one comes before them, in one column or in one for each form."""
+"""The columns of the defense. The run without a defense comes before them, in one column or in one for each form."""
 
 OF_SEVERAL = (
     "Where there are several readings of what was seen, a cell is told by the one that leaks most, which the judge "
@@ -76,7 +75,7 @@ def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
 
 
 def _severity(c: Cell, text: GoalText) -> tuple[float, float]:
-    """Worst for the defender first, by what the goal is told by."""
+    """How bad a cell is for the defender, by the metric that stands for it."""
     wording = text.wording(list(c.metrics))
     value, tie = c.value(wording.metric), c.value(wording.tie)
     return (value or 0.0, tie if tie is not None else -2.0)
@@ -101,7 +100,7 @@ def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
 
 
 def picked(c: Cell, text: GoalText) -> bool:
-    """Whether it is told by one of several readings that do not say the same."""
+    """Whether the cell shows one of several readings that do not agree."""
     metric = text.wording(list(c.metrics)).metric
     return bool({other.value(metric) for _, other in c.beside} - {None, c.value(metric)})
 
@@ -136,7 +135,7 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
     ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
     if ours >= plain - 0.1 * abs(plain):
         return ""
-    measure = measure_of(records)
+    measure = records[0]["utility"]["measure"]
     reached, usual = (level(Mean(value, None, 1), measure) for value in (ours, plain))
     return f"; the model that it trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}"
 
@@ -180,7 +179,7 @@ def _open(rows: Rows) -> str:
 
 
 def _outcomes(rows: Rows, column: str, wording: Wording, text: GoalText) -> dict[str, str]:
-    """Party → what a column's cell says in words, where it has something to say."""
+    """Party → the outcome in a column's cell in words, where it has one."""
     cells = {party: row.get(column) for party, row in rows.items()}
     return {p: _outcome(c, wording, text) for p, c in cells.items() if c is not None and wording.metric in c.metrics}
 
@@ -205,7 +204,7 @@ def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:
     lines = []
     for name in dict.fromkeys((BASELINE, defense)):
         runs = list({r["seed"]: r for r in records if r["defense"] == name}.values())
-        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), measure_of(runs))
+        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), runs[0]["utility"]["measure"])
         cost = [r["cost"] for r in runs]
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value

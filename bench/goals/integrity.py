@@ -12,12 +12,11 @@ from fedarena.core import registry
 from fedarena.core.threat import KNOWLEDGE_MEANING, Form, Threat
 from fedarena.federation import compose, integrity
 from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
 from fedarena.goals.poisoned_run import poisoned_record
-from fedarena.goals.training import Training, training_under
-from fedarena.goals.trials import CompleteTrial
+from fedarena.goals.prepared import CompleteRecord
 
 if TYPE_CHECKING:
     from fedarena.federation.rounds import Run
@@ -76,9 +75,9 @@ class Integrity(Goal):
 
     def play(
         self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
-    ) -> list[CompleteTrial] | None:
+    ) -> list[CompleteRecord] | None:
         record = poisoned_record(spec, problem, defense, progress)
-        return [CompleteTrial(spec, threat, record) for threat in spec.threats]
+        return [CompleteRecord(spec, threat, record) for threat in spec.threats]
 
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
         """integrity (`fedarena.federation.integrity.score`)."""

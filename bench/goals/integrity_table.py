@@ -15,12 +15,11 @@ from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
 from fedarena.goals.cell import Cell, over_seeds
 from fedarena.goals.pairing_table import CellText, Curves, Notes, PairingTable
-from fedarena.records.measure import measure_of
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
 NOBODY = "nobody"
-"""The row of the runs in which everybody is honest."""
+"""The row of the runs in which all clients are honest."""
 
 LINES = (
     ("attack_success_rate", "trigger succeeds {}"),
@@ -47,7 +46,7 @@ class Row:
 
 def pairing_table(records: Sequence[Record], defense: str, attack: str) -> PairingTable:
     """The table as text."""
-    cells, notes, measure = rows(records, defense), Notes(), measure_of(records)
+    cells, notes, measure = rows(records, defense), Notes(), records[0]["utility"]["measure"]
     names = tuple(cells[0].cells)
     unweighed_defenses = [f"{name}: {reason}" for name in names if (reason := unweighed(records, name))]
     guarantees = [f"{name}: {value}" for name, value in _guarantees(records, defense)]
@@ -62,7 +61,7 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
 
 
 def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Curves:
-    """Accuracy, or R² of numbers, by round of the first seed, with everybody honest and under attack."""
+    """Accuracy, or R² of numbers, by round of the first seed, with all clients honest and under attack."""
     seed = min(r["seed"] for r in records)
     lines = []
     for r in records:
@@ -72,7 +71,7 @@ def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Cur
         who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
         name = NO_DEFENSE if r["defense"] == BASELINE else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != BASELINE))
-    measure, dataset = measure_of(records), records[0]["problem"]["dataset"]
+    measure, dataset = records[0]["utility"]["measure"], records[0]["problem"]["dataset"]
     axis = MEASURES[measure] + (" (below 0: not drawn)" if measure == "R2" else "")
     return Curves(f"{defense} against {attack} on {dataset}, seed {seed}", lines, "round", axis)
 
@@ -92,7 +91,7 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
 
 
 def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
-    """Accuracy of the runs in which everybody is honest, by seed."""
+    """Accuracy of the runs in which all clients are honest, by seed."""
     return [r["utility"]["clean_accuracy"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
 
 
@@ -185,11 +184,11 @@ def _tuned(record: Record) -> str:
 
 
 def unweighed(records: Sequence[Record], defense: str) -> str:
-    """Why nothing is said of whose uploads a defense used; empty where there is something to say."""
-    mine = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
-    if not mine or any(name.endswith("_rejected") for r in mine for name in r["metrics"]):
+    """Why the table does not say whose uploads a defense used; empty where it does."""
+    done = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
+    if not done or any(name.endswith("_rejected") for r in done for name in r["metrics"]):
         return ""
-    parts = [group.partition("+")[2] for group in mine[0]["options"] if group.startswith("defense+")]
+    parts = [group.partition("+")[2] for group in done[0]["options"] if group.startswith("defense+")]
     if any(registry.find_part(part).kind == "secure" for part in parts):
         return "no weights and no rejections of uploads, for the server sees their sum alone"
     if parts:
@@ -198,12 +197,12 @@ def unweighed(records: Sequence[Record], defense: str) -> str:
 
 
 def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
-    """A sentence for each knowledge: what the attack leaves of the accuracy, with the defense and without.
+    """One sentence for each knowledge says what the attack leaves of the accuracy, with the defense and without.
 
-    Then one for each reason why there is no result, and one where honest clients alone learn nothing either.
+    Further sentences say why there is no result, and where honest clients alone learn nothing either.
     """
-    told: list[str] = []
-    measure = measure_of(records)
+    sentences: list[str] = []
+    measure = records[0]["utility"]["measure"]
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
         if row.knows == NOBODY:
@@ -217,14 +216,14 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
             else:
                 without.setdefault(c.reason, {}).setdefault(known, []).append(_called(name))
         if outcomes:
-            told.append(f"With {known}, {attack} {' and '.join(outcomes)}.")
+            sentences.append(f"With {known}, {attack} {' and '.join(outcomes)}.")
     for reason, places in without.items():
-        where = ", nor ".join(f"against {' and '.join(whom)} with {known}" for known, whom in places.items())
-        told.append(f"{attack} gives no result {where}: {reason}.")
-    told.append(_nothing_learned(records, defense))
+        where = ", nor ".join(f"against {' and '.join(names)} with {known}" for known, names in places.items())
+        sentences.append(f"{attack} gives no result {where}: {reason}.")
+    sentences.append(_nothing_learned(records, defense))
     if len({r["seed"] for r in records}) > 1:
-        told.append("Intervals: 95 % confidence over seeds.")
-    return " ".join(sentence for sentence in told if sentence)
+        sentences.append("Intervals: 95 % confidence over seeds.")
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _knowledge(knows: str) -> str:
@@ -237,28 +236,28 @@ def _called(defense: str) -> str:
 
 def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
     before, after = level(clean, measure), level(c.metrics["accuracy"], measure)
-    told = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
+    text = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
     if "attack_success_rate" not in c.metrics:
-        return told
+        return text
     success, base = (percent(c.metrics[f"{whose}_success_rate"]) for whose in ("attack", "clean"))
-    return f"{told}, with the trigger working on {success} (honest model: {base})"
+    return f"{text}, with the trigger working on {success} (honest model: {base})"
 
 
 def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
-    told, measure = [], measure_of(records)
+    useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
         clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
         nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
             seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
-            told.append(f"{_called(name)} ({reached}{seeds})")
-    if not told:
+            useless.append(f"{_called(name)} ({reached}{seeds})")
+    if not useless:
         return ""
     # Of a defense that fails where FedAvg does not, nothing is left; where FedAvg fails, there was nothing to keep.
-    then = "there is no integrity" if told[0].startswith(_called(BASELINE)) else "integrity is 0"
+    then = "there is no integrity" if useless[0].startswith(_called(BASELINE)) else "integrity is 0"
     return (
-        f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(told)} is that of guessing: an attack "
+        f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(useless)} is that of guessing: an attack "
         f"has nothing to break there, and {then}."
     )

@@ -63,7 +63,7 @@ class Sitters:
 
 
 class InversionText(GoalText):
-    """How `Inversion` is told of."""
+    """The words of `Inversion`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -78,11 +78,11 @@ class InversionText(GoalText):
         m = cell.metrics
         if "top1" not in m:
             return []
-        told = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
-        told.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
-        told.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
-        told.append(f"the model's own confidence {number(m['confidence'])}")
-        return told + ([f"{m['queries'].value:,.0f} queries"] if m["queries"].value else [])
+        lines = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
+        lines.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
+        lines.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
+        lines.append(f"the model's own confidence {number(m['confidence'])}")
+        return lines + ([f"{m['queries'].value:,.0f} queries"] if m["queries"].value else [])
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "prior_top1"):
@@ -111,9 +111,9 @@ class InversionText(GoalText):
             return why
         size = sum(p.numel() for p in problem.init.values())
         clear = {"server": "the model that it deploys", "outsider": "answers of the released model to its queries"}
-        told = clear.get(transcript.threat.party, "the model that clients are given in the end")
-        told += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
-        return told + (
+        text = clear.get(transcript.threat.party, "the model that clients are given in the end")
+        text += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
+        return text + (
             "\nand samples of its own, from the half of the held-out data" if attack.knows_population else ""
         )
 
@@ -213,19 +213,19 @@ def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
     classes, means = sitters.classes, sitters.means
     if answer.images.shape[1:] != means.shape[1:] or len(answer.images) <= int(classes.max()):
         raise ValueError(f"portraits of shape {tuple(answer.images.shape)} for classes of {tuple(means.shape[1:])}")
-    found = images.valid(answer.images.to(means.device))[classes]
+    portraits = images.valid(answer.images.to(means.device))[classes]
     near = [
         (images.ssim(a.expand_as(x), x).max(), images.psnr(a.expand_as(x), x).max())
-        for a, x in zip(found, sitters.examples, strict=True)
+        for a, x in zip(portraits, sitters.examples, strict=True)
     ]
-    said = sitters.model.confidences(found.float())
-    metrics = {f"top{k}": sitters.evaluator.top(found, classes, k) for k in (1, 5) if k < len(classes)}
+    confidences = sitters.model.confidences(portraits.float())
+    metrics = {f"top{k}": sitters.evaluator.top(portraits, classes, k) for k in (1, 5) if k < len(classes)}
     return metrics | {
-        "ssim": float(images.ssim(found, means).mean()),
-        "psnr": float(images.psnr(found, means).mean()),
+        "ssim": float(images.ssim(portraits, means).mean()),
+        "psnr": float(images.psnr(portraits, means).mean()),
         "nearest_ssim": float(torch.stack([ssim for ssim, _ in near]).mean()),
         "nearest_psnr": float(torch.stack([psnr for _, psnr in near]).mean()),
-        "confidence": float(said.gather(1, classes[:, None]).mean()),
+        "confidence": float(confidences.gather(1, classes[:, None]).mean()),
         "steps": float(answer.steps.double().mean()),
         "queries": float(answer.queries),
     }

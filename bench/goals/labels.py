@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BatchLabelsText(GoalText):
-    """How `BatchLabels` is told of."""
+    """The words of `BatchLabels`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
@@ -37,16 +37,16 @@ class BatchLabelsText(GoalText):
         )
 
     def lines(self, cell: Cell) -> list[str]:
-        found = cell.metrics.get("label_accuracy")
-        return [] if found is None else [f"labels {percent(found)}"]
+        accuracy = cell.metrics.get("label_accuracy")
+        return [] if accuracy is None else [f"labels {percent(accuracy)}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (asked := values(records, "labels")):
+        if not (counts := values(records, "labels")):
             return []
         prior = 100 * average(records, "prior_label_accuracy")
         return [
             f"Without any attack: guessing by the classes' frequencies names {prior:.0f} % of the labels. "
-            f"Labels: {span(asked)} a cell and seed."
+            f"Labels: {span(counts)} a cell and seed."
         ]
 
     def guessing(self, records: Sequence[Record]) -> str:

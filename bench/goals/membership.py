@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 class BatchMembershipText(RankingText):
-    """How `BatchMembership` is told of."""
+    """The words of `BatchMembership`."""
 
     tells = "who was in a batch"
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (asked := values(records, "candidates")):
+        if not (counts := values(records, "candidates")):
             return []
-        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
-        return [told + outsiders(records)]
+        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them members."
+        return [sentence + outsiders(records)]
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

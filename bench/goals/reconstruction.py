@@ -43,7 +43,7 @@ ROWS = Wording(
 
 
 class ReconstructionsText(GoalText):
-    """How `Reconstructions` is told of."""
+    """The words of `Reconstructions`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return ROWS if "psnr" in metrics and "ssim" not in metrics else IMAGES
@@ -53,11 +53,11 @@ class ReconstructionsText(GoalText):
         if "recovered" not in m:
             return []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
-        told = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
-        told += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
+        lines = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
-            return [*told, f"labels {percent(m['label_accuracy'])}"]
-        return [*told, f"labels off by {number(m['label_error'])}"]
+            return [*lines, f"labels {percent(m['label_accuracy'])}"]
+        return [*lines, f"labels off by {number(m['label_error'])}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "prior_mean_mse"):
@@ -70,8 +70,10 @@ class ReconstructionsText(GoalText):
             parts.append(f"{title} {like} and counts as recovered for {share:.0f} %")
         if values(records, "prior_label_error"):
             parts.append(f"the median training label is off by {average(records, 'prior_label_error'):.2f}")
-        told = [f"Without any attack: {'; '.join(parts)}."]
-        return [*told, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else told
+        sentences = [f"Without any attack: {'; '.join(parts)}."]
+        return (
+            [*sentences, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else sentences
+        )
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

@@ -1,4 +1,4 @@
-"""How an inference goal is told of: its sentences, the lines of its cells, what its attacks are given."""
+"""The words of an inference goal: its sentences, the lines of its cells, and what its attacks are given."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Wording:
     """The verdict's words for one goal.
 
     Attributes:
-        metric: the metric that a cell is told by; a cell with more of it is worse for the defender.
+        metric: the metric that stands for a cell; a cell with a higher value is worse for the defender.
         tie: the metric that decides between cells that have the same.
         undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
         outcome: a cell's outcome in a few words.
@@ -42,7 +42,7 @@ class Wording:
 
 
 class GoalText(ABC):
-    """How an inference goal is told of. It has no state."""
+    """The words of an inference goal. It has no state."""
 
     @abstractmethod
     def wording(self, metrics: Sequence[str]) -> Wording:
@@ -50,14 +50,14 @@ class GoalText(ABC):
 
     @abstractmethod
     def lines(self, cell: Cell) -> list[str]:
-        """A cell of the table."""
+        """The lines of a cell of the table."""
 
     @abstractmethod
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        """Sentences under the table: what guessing reaches, and on how many questions."""
+        """Sentences under the table. They say what guessing reaches, and on how many questions."""
 
     def guessing(self, records: Sequence[Record]) -> str:
-        """A clause of the verdict: how good a guess is that sees nothing; empty where the table has said it."""
+        """A clause of the verdict that says how good a blind guess is; empty where the table has said it."""
         return ""
 
     @abstractmethod

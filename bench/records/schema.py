@@ -84,7 +84,7 @@ class ProblemSetting(TypedDict):
     model: str
     """The name of the model."""
     partition: str
-    """How the samples are split among the clients."""
+    """The way in which the samples are split among the clients."""
     clients: int
     """The number of clients."""
     corrupted: int
@@ -121,14 +121,14 @@ class Identity(TypedDict):
 
 
 class Utility(TypedDict):
-    """How good the defended model is without an attack on its training."""
+    """The quality of the defended model without an attack on its training."""
 
     measure: str
     """What the numbers are: `accuracy`, or `R2` where labels are numbers."""
     chance: float
     """What a guess without a model reaches."""
     clean_accuracy: NotRequired[float]
-    """The accuracy of the defended model that no client poisons, after the last round."""
+    """The accuracy of the defended model after the last round of a run that no client poisons."""
     clean_curve: NotRequired[Curve]
     """Its accuracy by round."""
     fedavg_accuracy: NotRequired[float]
@@ -213,9 +213,9 @@ class Record(Identity):
     reading: str
     """The way in which the party looked at what it saw; empty where there is one way only, or nothing was seen."""
     status: Status
-    """Whether there is a result."""
+    """`ok`; `n/a`, where the trial makes no sense; `diverged`, of the training; or `failed`, where a method broke."""
     reason: str
-    """Why not; empty where it is ok."""
+    """The reason, where the status is not `ok`."""
     metrics: dict[str, float]
     """What the judge measured, by name."""
     series: Annotated[dict[str, list[list[float]]], named(each(pair))]
@@ -223,7 +223,7 @@ class Record(Identity):
     scores: Annotated[dict[str, float], named(share)]
     """`leak` and `privacy`, or `integrity`, in [0, 1]."""
     utility: Utility
-    """How good the model is without an attack on its training."""
+    """The quality of the model without an attack on its training."""
     attacked: Attacked
     """The course of a poisoned run."""
     tuned: Tuned
@@ -235,7 +235,7 @@ class Record(Identity):
     cost: Cost
     """Bytes, seconds and memory."""
     origins: dict[str, str]
-    """Who the methods come from that are not this package's own, by name."""
+    """Where the methods come from that are not this package's own, by name."""
     environment: Annotated[Environment, VARIES]
     """Where the record was made."""
 

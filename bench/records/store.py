@@ -1,7 +1,8 @@
-"""The records of a folder: read once, kept up to date, grouped by trial.
+"""The records of a folder, read once, kept up to date and grouped by trial.
 
-A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one at once: every
-file is written whole or not at all, and two runs that measure the same trial write the same thing.
+A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one folder at the
+same time: every file is written as a whole or not at all, and two runs that measure the same trial write the same
+content.
 """
 
 from __future__ import annotations
@@ -23,24 +24,30 @@ if TYPE_CHECKING:
     from fedarena.records.results import Gallery
 
 STALE = 900.0
-"""Seconds after which a file that was begun and never renamed is nobody's any more: a write takes less than one."""
-BEGUN = re.compile(r"\..+\.[a-z]+\.\w{8}")
-"""What `fedarena.core.files.write_atomically` calls a file that it has begun."""
+"""Seconds after which an unfinished file was left by a run that was killed: a write takes less than one."""
+UNFINISHED = re.compile(r"\..+\.[a-z]+\.\w{8}")
+"""The names that `fedarena.core.files.write_atomically` gives to unfinished files."""
 
 
-def clear_litter(folder: Path) -> None:
-    """Remove what killed runs had begun to write; what another run may be writing at this moment stays."""
+def remove_unfinished_files(folder: Path) -> None:
+    """Remove the unfinished files of killed runs. Files that another run may be writing now stay."""
     for place in (folder, folder / "records", folder / "pictures"):
         for path in place.glob(".*"):
-            if not BEGUN.fullmatch(path.name):
+            if not UNFINISHED.fullmatch(path.name):
                 continue
-            with suppress(OSError):  # another run cleans up too
+            with suppress(OSError):  # another run removes it at the same time
                 if time.time() - path.stat().st_mtime > STALE:
                     path.unlink()
 
 
 def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path) -> list[tuple[Record, Path]]:
-    """Write a trial, pictures first, so that a record's are there when it is; each record's file. Raises UserError."""
+    """Write the records of a trial and return each with its file.
+
+    Pictures are written first, so that a record that is there has its pictures.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
     from fedarena.records import pictures
 
     for gallery in galleries:
@@ -49,16 +56,16 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
 
 
 class Store:
-    """A folder's records.
+    """The records of a folder.
 
     Args:
-        doubt: says of a record of this layout why it counts for nothing all the same; empty where it counts.
+        doubt: says why a record that fits the schema does not count all the same; empty where it counts.
 
     Attributes:
-        folder: where they are.
-        damaged: files that are no record, or no more what was written, with the reason; they count for nothing and are
-            measured again.
-        outdated: those of another layout; likewise.
+        folder: the folder.
+        damaged: files that hold no record, or not what was written, with the reason. They are ignored, and their
+            trials are measured again.
+        outdated: files of a schema that cannot be read. They are ignored as well.
     """
 
     def __init__(self, folder: Path, doubt: Callable[[Record], str] = lambda record: "") -> None:
@@ -71,10 +78,10 @@ class Store:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what has come since the last time."""
+        """Read the files that are new since the last time."""
         with suppress(FileNotFoundError):
-            found = {e.name for e in os.scandir(self.folder / "records") if e.name.endswith(".json")}
-            for name in sorted(found - self._seen):
+            names = {e.name for e in os.scandir(self.folder / "records") if e.name.endswith(".json")}
+            for name in sorted(names - self._seen):
                 self._seen.add(name)
                 self._read(self.folder / "records" / name)
 
@@ -92,17 +99,16 @@ class Store:
                 self._trials[record["trial"]["key"]][record["key"]] = record
 
     def trial(self, key: str) -> list[Record]:
-        """A trial's records in the order of their readings; [] unless all of them are there."""
-        found = self._trials.get(key, {})
-        records = sorted(found.values(), key=lambda r: str(r["reading"]))
+        """The records of a trial in the order of their readings; empty unless all of them are there."""
+        records = sorted(self._trials.get(key, {}).values(), key=lambda r: r["reading"])
         return records if records and len(records) == records[0]["trial"]["records"] else []
 
     def complete(self) -> list[str]:
-        """Keys of the trials all of whose records are there."""
+        """The keys of the trials whose records are all there."""
         return [key for key in self._trials if self.trial(key)]
 
     def add(self, records: Iterable[Record], galleries: Iterable[Gallery] = ()) -> None:
-        """Write a trial. Raises UserError."""
+        """Write the records of a trial. Raises UserError for a folder that cannot be written."""
         for record, path in write(records, galleries, self.folder):
             self._seen.add(path.name)
             self.damaged.pop(path.name, None)
@@ -110,12 +116,14 @@ class Store:
             self._trials[record["trial"]["key"]][record["key"]] = record
 
     def notes(self) -> list[str]:
-        """What a reader must know of the files."""
-        told = []
+        """Lines about files that are ignored."""
+        notes = []
         if self.damaged:
             name, why = next(iter(self.damaged.items()))
             more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
-            told.append(f"damaged records count for nothing: records/{name} ({why}){more}")
+            notes.append(f"damaged records are ignored: records/{name} ({why}){more}")
         if self.outdated:
-            told.append(f"{plural(len(self.outdated), 'record')} of another layout, as other versions write: of no use")
-        return told
+            notes.append(
+                f"{plural(len(self.outdated), 'record')} of another schema, written by another version: ignored"
+            )
+        return notes

@@ -1,4 +1,4 @@
-"""Who sees what: read off two rounds that are really played, so that it cannot drift from the code."""
+"""Who sees what. It is read off two rounds that are really played, so that it cannot drift from the code."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fedarena.problem.spec import ProblemSpec
 ROUNDS = 2
 
 UNSENT = "not sent, on average"
-"""What the mean lacks of one whole upload: clients that dropped out, or that send less than a tensor holds."""
+"""The part of one whole upload that the mean lacks: some clients dropped out or sent less than a tensor holds."""
 
 
 def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
-    """Wires with shapes and bytes, and for every party and form what it sees and what the attack is given."""
+    """The wires with shapes and bytes, and for every party what it sees and what the attack is given."""
     goal = goals.of_attack(attack)
     goal.require_attackers(spec, attack)
     problem = build(spec, 0, data_dir, auxiliary=compose.auxiliary(defense))
@@ -56,7 +56,7 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
 
 
 def _server(problem: Problem, run: federation.Run) -> str:
-    """What the server holds and decides, in a sentence."""
+    """A sentence that says what the server holds and decides."""
     held = 0 if problem.auxiliary is None else problem.auxiliary.y.numel()
     judged = ", ".join(run.verdicts[0].values) if run.verdicts else "none"
     return (

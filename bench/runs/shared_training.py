@@ -1,4 +1,4 @@
-"""Which groups of trials can read one training run, and which runs they are measured against."""
+"""Which groups of trials can read one training run, and the runs that they are measured against."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from fedarena import goals
 from fedarena.contracts.baseline import BASELINE
 from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.training import Training, training_under
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
+from fedarena.records.schema import Record
 
 
 def training_of(spec: GroupSpec) -> Training:
@@ -41,3 +41,21 @@ def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:
         # A poisoned run has one reader; the same one asked for twice is run twice.
         readers.setdefault(i if run.poisoned else run, []).append(i)
     return list(readers.values())
+
+
+def add_reference(record: Record, own: Record, plain: Record) -> None:
+    """Set a run beside those that it is measured against (`fedarena.goals.goal.Goal.references`).
+
+    Every run is set beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, cut to [0, 1], and
+    `cost.relative_seconds`. What a goal takes of the clean run is its own (`fedarena.goals.goal.Goal.add_reference`).
+
+    Args:
+        own: the same defense's run that nobody poisoned. plain: FedAvg's.
+    """
+    utility, cost = record["utility"], record["cost"]
+    accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
+    utility["fedavg_accuracy"] = accuracy
+    if (goal := goals.of_record(record)) is not None:
+        goal.add_reference(record, own)
+    utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0
+    cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None

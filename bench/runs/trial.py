@@ -27,7 +27,7 @@ from fedarena.goals.challenge import NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.reconstruction import only_finite
-from fedarena.goals.trials import CompleteTrial, OpenTrial, PreparedTrial
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
@@ -55,7 +55,7 @@ def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> Gr
     return GroupResult(spec, [record for record, _ in done], [g for _, g in done if g is not None])
 
 
-def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> list[PreparedTrial]:
+def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> list[PreparedRecord]:
     """Train once, and cut a view for every threat and reading; a poisoned run is complete then.
 
     Raises UserError for input that cannot run.
@@ -65,8 +65,8 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
 
 def prepare_together(
     specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None
-) -> list[list[PreparedTrial]]:
-    """The same for several groups that share a training run (`fedarena.goals.training.Training`); each as if it were
+) -> list[list[PreparedRecord]]:
+    """The same for several groups that share a training run (`fedarena.federation.spec.Training`); each as if it were
     alone.
 
     Raises UserError for input that cannot run.
@@ -87,7 +87,7 @@ def prepare_together(
         # What others wanted to be written down is not for this attack to see.
         wanted = () if reader is None else reader.watch.written
         seen = replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted))
-        prepared.append(_trials_of(FinishedRun(spec, problem, defense, seen), reader))
+        prepared.append(_records_of(FinishedRun(spec, problem, defense, seen), reader))
     return prepared
 
 
@@ -115,27 +115,27 @@ def _train(
     )
 
 
-def _trials_of(finished: FinishedRun, reader: _Reader | None) -> list[PreparedTrial]:
-    """A group's trials on its finished run."""
+def _records_of(finished: FinishedRun, reader: _Reader | None) -> list[PreparedRecord]:
+    """What a group's attack meets on its finished run."""
     if reader is None:
-        return [CompleteTrial(finished.spec, None, clean_record(finished))]
-    trials: list[PreparedTrial] = []
+        return [CompleteRecord(finished.spec, None, clean_record(finished))]
+    prepared: list[PreparedRecord] = []
     for threat in finished.spec.threats:
         of_threat = _challenged(finished, threat, reader)
-        for trial in of_threat:
-            trial.record["trial"]["records"] = len(of_threat)
-        trials += of_threat
-    return trials
+        for one in of_threat:
+            one.record["trial"]["records"] = len(of_threat)
+        prepared += of_threat
+    return prepared
 
 
-def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[PreparedTrial]:
-    """A trial for every challenge that a threat meets.
+def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[PreparedRecord]:
+    """A record for every challenge that a threat meets.
 
     A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
     """
 
-    def complete(status: Status, reason: str) -> CompleteTrial:
-        return CompleteTrial(finished.spec, threat, record_of(finished, threat, "", status, reason))
+    def complete(status: Status, reason: str) -> CompleteRecord:
+        return CompleteRecord(finished.spec, threat, record_of(finished, threat, "", status, reason))
 
     status: Status = "ok"
     reason = ""
@@ -153,43 +153,43 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
         # Diverged, if that is why none of the rounds attacked was seen.
         stopped = status == "diverged" and not any(t in seen for t in victims)
         return [complete(status, reason) if stopped else complete("n/a", challenges.reason)]
-    trials: list[PreparedTrial] = []
+    prepared: list[PreparedRecord] = []
     readings = sum(not isinstance(challenge, NoChallenge) for challenge in challenges)
     for challenge in challenges:
         if isinstance(challenge, NoChallenge):
-            trials.append(complete("n/a", challenge.reason))
+            prepared.append(complete("n/a", challenge.reason))
             continue
         record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
-        trials.append(OpenTrial(finished.spec, threat, replace(challenge, readings=readings), record))
-    return trials
+        prepared.append(OpenRecord(finished.spec, threat, replace(challenge, readings=readings), record))
+    return prepared
 
 
-def attack(trial: PreparedTrial, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
-    """Hand the view over, and judge what comes back; of a complete trial, what is known already."""
-    if isinstance(trial, CompleteTrial):
-        return trial.record, None
-    assert trial.spec.attack is not None
-    where = f"{trial.threat.party}, {trial.threat.form} form"
+def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
+    """Hand the view over, and judge what comes back; of a complete record, what is known already."""
+    if isinstance(prepared, CompleteRecord):
+        return prepared.record, None
+    assert prepared.spec.attack is not None
+    where = f"{prepared.threat.party}, {prepared.threat.form} form"
     progress(0.0, where)
     began = time.process_time()
     try:
-        method = compose.make_inference(trial.spec.attack)
+        method = compose.make_inference(prepared.spec.attack)
         goal = goals.find(method.goal)
         # A seed of its own, from which the run's seed cannot be computed back.
-        rng = Rng(Rng(trial.spec.seed).child("attack").integer())
-        answer = method(trial.challenge.view, rng, lambda share, text: progress(share, where))
+        rng = Rng(Rng(prepared.spec.seed).child("attack").integer())
+        answer = method(prepared.challenge.view, rng, lambda share, text: progress(share, where))
         if isinstance(answer, NotApplicable):
-            return {**trial.record, "status": "n/a", "reason": answer.reason}, None
-        metrics = only_finite(goal.judge(answer, trial.challenge)) | trial.record["metrics"]
-        series, pictures = _finite(goal.series(answer, trial.challenge)), goal.pictures(answer, trial.challenge)
+            return {**prepared.record, "status": "n/a", "reason": answer.reason}, None
+        metrics = only_finite(goal.judge(answer, prepared.challenge)) | prepared.record["metrics"]
+        series, pictures = _finite(goal.series(answer, prepared.challenge)), goal.pictures(answer, prepared.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is its author's error too
-        return {**trial.record, "status": "failed", "reason": describe(error)}, None
+        return {**prepared.record, "status": "failed", "reason": describe(error)}, None
     record: Record = {
-        **trial.record,
+        **prepared.record,
         "metrics": metrics,
         "series": series,
         "scores": goal.privacy(metrics),
-        "cost": {**trial.record["cost"], "attack_seconds": time.process_time() - began},
+        "cost": {**prepared.record["cost"], "attack_seconds": time.process_time() - began},
     }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
@@ -110,7 +111,7 @@ def _observation(
         rough=Projections(plain, z) if adaptive and defense.options.sigma <= SMALL else None,
         output_bias=None if adaptive else task.output_bias,
         estimate=estimate,
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 

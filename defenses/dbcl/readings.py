@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from fedarena.contracts.estimand import GRADIENT, UPDATE
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
@@ -76,7 +77,7 @@ def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation:
         simulate=through if adaptive else plain,
         output_bias=defense.task.output_bias,
         estimate=_hidden(defense, gradient),
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 
@@ -129,7 +130,7 @@ def _through_model(defense: DBCL, threat: Threat, seen: Mapping[int, Seen], t: i
         simulate=PlainGradient(defense.task, params, others),
         output_bias=defense.task.output_bias,
         estimate=_hidden(defense, update),
-        estimate_of="update",
+        estimate_of=UPDATE,
     )
 
 
@@ -152,7 +153,7 @@ def _through_protocol(
         simulate=ThroughProtocol(defense, now.down, others),
         output_bias=defense.task.output_bias,
         estimate=hidden_update(defense, now, moves),
-        estimate_of="update",
+        estimate_of=UPDATE,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.contracts.client_rounds import client_rounds
 from fedarena.contracts.defense import Defense
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
@@ -59,7 +60,7 @@ def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int
         simulate=through if adaptive else plain,
         output_bias=task.output_bias,
         estimate=gradient,
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 

@@ -16,6 +16,7 @@ from torch.func import grad
 from fedarena import goals
 from fedarena.cli import main
 from fedarena.cli.output.pairing_picture import draw
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import cut
@@ -123,7 +124,7 @@ def observed(made: FinishedRun, threat: Threat) -> Any:
     return found[0].observations[0]
 
 
-def test_of_a_gradient_it_is_the_clients_own() -> None:
+def test_the_control_of_a_gradient_is_the_clients_own() -> None:
     made, threat = finished("fedavg"), Threat("client", "adaptive")
     seen = observed(made, threat)
     r, task = made.round(1), made.problem.task
@@ -133,7 +134,7 @@ def test_of_a_gradient_it_is_the_clients_own() -> None:
     assert 0 < found["cosine"] < 1
 
 
-def test_of_an_update_it_is_the_step_that_the_own_upload_alone_would_cause() -> None:
+def test_the_control_of_an_update_is_the_step_of_the_own_upload_alone() -> None:
     made, threat = finished("dbcl"), Threat("client", "adaptive")
     assert isinstance(made.defense, DBCL)
     seen, r = observed(made, threat), made.round(1)
@@ -158,7 +159,7 @@ def test_the_truth_is_taken_in_the_form_that_the_estimate_is_of() -> None:
     (at,) = (r.participants.index(c) for c in seen.clients)
     wanted = grad(task.loss)(form, *r.batches[at].images())
     assert estimate_metrics(made.estimated(seen), wanted)["relative_l2"] < 1e-4
-    plain = made.estimated(replace(seen, estimate_of="gradient"))
+    plain = made.estimated(replace(seen, estimate_of=GRADIENT))
     assert estimate_metrics(plain, wanted)["relative_l2"] > 0.1
 
 

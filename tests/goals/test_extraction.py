@@ -66,7 +66,7 @@ def test_numbers_agree_by_the_variance_that_is_explained() -> None:
     assert constant_agreement(NUMBERS, server) == 0.0
 
 
-def test_a_server_whose_number_is_constant_gives_away_nothing_that_a_guess_lacks() -> None:
+def test_a_constant_server_gives_away_nothing_that_a_guess_lacks() -> None:
     server = torch.ones(4, 1)
     assert agreement(NUMBERS, server, server) == constant_agreement(NUMBERS, server) == 1.0
     assert agreement(NUMBERS, torch.zeros(4, 1), server) == 0.0
@@ -229,7 +229,7 @@ def test_rounds_are_spread_evenly_and_the_last_is_among_them() -> None:
     assert watch(3, rounds="5").victims == (0, 1, 2)
 
 
-def test_where_a_client_was_not_sampled_it_looks_at_the_last_round_before() -> None:
+def test_an_unsampled_client_looks_at_the_last_round_that_it_saw() -> None:
     assert last_seen((3, 5, 9), (2, 4, 5, 8, 20)) == (3, 5, 9)
     assert last_seen((), (2, 4)) == ()
     made = of(records(participation=0.5, rounds="6", history="5"), "client", "paper")
@@ -265,7 +265,7 @@ def test_a_plain_broadcast_is_the_model() -> None:
     assert told.secrets == {}
 
 
-def test_what_is_no_plain_model_is_none() -> None:
+def test_no_model_is_made_of_other_tensors() -> None:
     told = fedavg().disclosure(Threat("client", "paper"), seen({**parameters(0), "seed": torch.zeros(1)}))
     assert isinstance(told, NotApplicable)
     assert "not the plain model" in told.reason

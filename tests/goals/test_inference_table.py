@@ -79,7 +79,7 @@ def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
         assert "holds" not in told(paper, adaptive)
 
 
-def test_the_verdict_warns_where_the_observation_does_not_determine_the_images() -> None:
+def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
     assert "other images explain what was seen" in told(0.0, 0.0, match=1e-8)
     assert "other images explain what was seen" not in told(0.0, 0.0, match=0.1)
     assert "other images explain what was seen" not in told(0.0, 1.0)
@@ -99,7 +99,7 @@ def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[st
     return record(seed, goal="property", reading=reading, metrics=metrics, **changes)
 
 
-def test_the_verdict_names_the_reading_that_was_picked_and_its_interval_holds_for_all() -> None:
+def test_the_verdict_names_the_reading_that_was_picked() -> None:
     records = [ranked("option-I", 0.6, form="paper"), ranked("option-II", 0.7, form="paper"), ranked("smoother", 0.8)]
     told = verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
     assert "AUC 0.70 (0.50 to 0.90, not told from chance) by 'option-II' as the server" in told
@@ -141,7 +141,7 @@ def test_seeds_that_scatter_tell_more_than_each_of_them() -> None:
 # -- without a defense ---------------------------------------------------------------------------------
 
 
-def test_each_form_is_compared_with_its_own_where_both_were_run_without_a_defense() -> None:
+def test_each_form_is_compared_with_the_same_form_without_a_defense() -> None:
     plain = [ranked("upload", v, defense="fedavg", form=form) for form, v in (("paper", 0.9), ("adaptive", 1.0))]
     records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), *plain]
     rows = table(records, "dbcl")

@@ -68,7 +68,7 @@ def test_everyone_has_a_model_in_the_published_form_and_none_to_adapt_to(defense
         assert r["metrics"]["classes"] == 10
 
 
-def test_an_undefended_model_shows_its_classes_and_one_that_learnt_nothing_does_not() -> None:
+def test_a_trained_model_shows_its_classes_and_an_untrained_one_does_not() -> None:
     (trained,) = records()
     (blank,) = records(rounds=1, lr=1e-6)
     assert trained["metrics"]["top1"] >= 0.6
@@ -175,7 +175,7 @@ def test_rows_of_a_table_are_refused_before_anything_is_trained() -> None:
 # -- in words ------------------------------------------------------------------------------------------
 
 
-def test_what_is_told_of_it() -> None:
+def test_the_texts_name_what_was_recognised() -> None:
     made = [r for g in run_groups(groups("dbcl", ("server", "outsider"), FORMS), 1) for r in g.records]
     rows = table(made, "dbcl")
     plain = rows["outsider"]["no defense, paper form"]
@@ -191,6 +191,6 @@ def test_what_is_told_of_it() -> None:
     assert "one picture for all gets 10 %" in said
 
 
-def test_of_tables_without_a_result_nothing_is_told() -> None:
+def test_a_table_without_a_result_has_no_baseline() -> None:
     made = records(loss="regression", rounds=2, lr=0.01)
     assert goals.find("inversion").text.baseline(made) == []

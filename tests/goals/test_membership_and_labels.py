@@ -165,7 +165,7 @@ def test_leak_is_the_advantage_over_guessing() -> None:
     assert goals.find("reconstruction").privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
 
 
-def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there() -> None:
+def test_random_batches_are_judged_by_the_samples_they_held() -> None:
     """A Poisson batch of one expected sample may hold none, or several."""
     problem = replace(groups("last-layer-label")[0].problem, schedule=Schedule(rounds=12, batch_size=1))
     attack = compose.parse_attack("analytic", {"victims": "12"})
@@ -182,9 +182,7 @@ def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there
 @pytest.mark.parametrize(("base", "form"), [("fedavg", "adaptive"), ("dbcl", "adaptive"), ("baffle", "adaptive"),
                                             ("pbpfl", "adaptive"), ("pbpfl", "paper")])  # fmt: skip
 @pytest.mark.parametrize("rule", ["trimmed-mean", "nnm+krum"])
-def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_mean(
-    base: str, form: Form, rule: str
-) -> None:
+def test_a_rule_that_takes_the_mean_hides_no_more_than_the_mean(base: str, form: Form, rule: str) -> None:
     """As most rules do that expect nobody to be corrupted; as soon as they expect one they hide it."""
     more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
     made = groups("last-layer-label", f"{base}+{rule}", parties=("client",), forms=(form,), **more)

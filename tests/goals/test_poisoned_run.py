@@ -71,7 +71,7 @@ def test_an_attack_is_scored_against_the_same_federation_with_everybody_honest()
 def test_the_same_records_whatever_the_number_of_workers() -> None:
     texts = []
     for jobs in (1, 2):
-        records = copy.deepcopy(records_of(groups("median", "gaussian", options={"std": "1"}), jobs))
+        records = copy.deepcopy(records_of(groups("median", "gaussian", options={"std": "1"}, rounds=20), jobs))
         for record in records:
             for path in VOLATILE:
                 *parents, last = path.split(".")
@@ -139,7 +139,7 @@ def test_a_run_that_chooses_its_strength_says_what_it_tried() -> None:
     assert poisoned(records, "median")["options"]["attack"]["epsilon"] == 10.0  # what was given, for the key
 
 
-def test_an_attack_and_its_wrapper_choose_one_after_the_other_and_say_what_they_ran_with() -> None:
+def test_an_attack_and_its_wrapper_are_tuned_one_after_the_other() -> None:
     record = poisoned(records_of(groups("median", "delayed+ipm", options={"tune": "3", "tune_rounds": "6"})), "median")
     tuned = record["tuned"]
     assert tuned["options"] == ["epsilon", "start"]

@@ -9,7 +9,7 @@ from fedarena.core import registry
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.goals.trials import PreparedTrial
+from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
@@ -34,7 +34,7 @@ def group(
     )
 
 
-def prepared(spec: GroupSpec) -> list[PreparedTrial]:
+def prepared(spec: GroupSpec) -> list[PreparedRecord]:
     return trial.prepare(spec)
 
 

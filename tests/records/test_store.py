@@ -84,6 +84,6 @@ def test_several_damaged_files_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "records" / "d.json").mkdir()
     (tmp_path / "records" / "e.json").write_text(json.dumps({"schema": 1}))
     damaged, outdated = Store(tmp_path).notes()
-    assert damaged.startswith("damaged records count for nothing: records/a.json (")
+    assert damaged.startswith("damaged records are ignored: records/a.json (")
     assert damaged.endswith(") and 3 more")
-    assert outdated.startswith("1 record of another layout, ")
+    assert outdated.startswith("1 record of another schema, ")

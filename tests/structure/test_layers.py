@@ -33,6 +33,8 @@ WHY_NAMED = {
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says which defense is none",
     ("bench/federation/compose.py", "krum"): "the example of a message",
     ("bench/federation/compose.py", "label-flip"): "the example of a message",
+    ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
+    ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }
 """(file of the harness, method) → why the file may name the method."""
 

@@ -95,8 +95,8 @@ def _not_applicable(trial: Planned, store: Store, doubts: Mapping[tuple[str, ...
         return "cannot be run", trial.refused
     if trial.name in doubts:
         return "expected", doubts[trial.name]
-    found = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
-    return ("measured", str(found[0]["reason"])) if found else None
+    records = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
+    return ("measured", str(records[0]["reason"])) if records else None
 
 
 def _show_reasons(
@@ -131,21 +131,21 @@ def _rest(plan: Plan, expected: Forecast) -> str:
     others = "other one" if expected.missing == 1 else f"{expected.missing} others"
     if expected.seconds is None:
         return f"Time for the {others}: not known before some are measured."
-    told = f"The {others} may take {span(expected.seconds)} of one core"
+    text = f"The {others} may take {span(expected.seconds)} of one core"
     if not expected.own:
-        return f"{told} ({expected.source})."
+        return f"{text} ({expected.source})."
     known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
-    return f"{told}, without loading and training that they share (judged by {expected.source}{known})."
+    return f"{text}, without loading and training that they share (judged by {expected.source}{known})."
 
 
-def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> None:
+def show_outcome(suite: str, outcome: Outcome, records: Sequence[Record]) -> None:
     """What was done, what is missing and why, and what to do next."""
     console = _console()
     counts = Counter(r["status"] for r in records)
-    told = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
+    statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
     console.print(
         f"{plural(outcome.done, 'trial')} measured, {plural(outcome.there, 'was', 'were')} there. "
-        f"Records of the suite, one for each reading of a trial: {told or 'none'}.",
+        f"Records of the suite, one for each reading of a trial: {statuses or 'none'}.",
         highlight=False,
     )
     failed: dict[str, list[str]] = {}
@@ -160,7 +160,7 @@ def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> Non
         console.print(f"not measured: {where_}: {why}", markup=False, highlight=False)
     if outcome.refused:
         console.print(
-            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {asked}", highlight=False
+            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {suite}", highlight=False
         )
     for note in outcome.store.notes():
         console.print(note, markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""The harness's judgement of membership scores: how well they rank members above outsiders."""
+"""Metrics of membership scores: how well they rank members above outsiders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOGETHER = "_together"
 def membership_metrics(
     answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
 ) -> dict[str, float]:
-    """How well members were told from outsiders, over all candidates of all observations at once.
+    """How well the scores separate members from outsiders, over all candidates of all observations at once.
 
     Args:
         answers: scores [m] per observation, taken as they are.

@@ -1,5 +1,6 @@
-"""Which trials will most likely be n/a, found out before anything is measured: two rounds are really played, and every
-attack is asked whether it could start from what its party saw of them.
+"""Which trials will most likely be n/a, before anything is measured.
+
+Two rounds are really played, and for every attack it is checked whether it could start from what its party saw.
 
 It is an expectation: what a whole run shows may differ, and what a method only finds out when it is at work (that a
 batch is too large for it, say) is not seen here.
@@ -34,11 +35,11 @@ def expected(
     attacked: dict[tuple[ProblemSpec, MethodSpec], dict[Name, Trial]] = {}
     for trial in trials:
         if trial.spec.attack is not None:
-            found = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
-            found.setdefault(trial.name[:-1], trial)
+            of_defense = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
+            of_defense.setdefault(trial.name[:-1], trial)
     reasons: dict[Name, str] = {}
-    for i, ((_, defense), asked) in enumerate(attacked.items()):
-        reasons |= _of_defense(list(asked.values()))
+    for i, ((_, defense), by_name) in enumerate(attacked.items()):
+        reasons |= _of_defense(list(by_name.values()))
         progress((i + 1) / len(attacked), defense.label)
     return {trial.name: reasons[trial.name[:-1]] for trial in trials if trial.name[:-1] in reasons}
 
@@ -51,12 +52,12 @@ def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
         problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
         protocol = compose.make_defense(spec.defense, problem.task)  # planned for the whole schedule
         run = _played(problem, protocol, spec.seed)
-    except UserError:  # refused, and told of as that
+    except UserError:  # it is listed as refused
         return {}
     for trial in trials:
         try:
             why = _why_not(trial, problem, protocol, run)
-        except Exception:  # a method that cannot be asked in advance: nothing is expected of it
+        except Exception:  # a method that cannot be checked in advance: nothing is expected of it
             continue
         if why:
             reasons[trial.name[:-1]] = why

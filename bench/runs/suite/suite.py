@@ -49,12 +49,12 @@ GROUPS = {"training": "training", "model_options": "model", "partition_options":
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """A problem as the file says it: `said` as flags, `settings` as `--set`, by group.
+    """A problem as the file describes it: `named` as flags, `settings` as `--set`, by group.
 
     `utility` says whether accuracy on it counts as utility.
     """
 
-    said: Options
+    named: Options
     settings: dict[str, Options]
     utility: bool = True
 
@@ -115,26 +115,26 @@ def load(name: str) -> Suite:
 def parse(text: str, path: Path) -> Suite:
     """A suite from its text. Raises UserError that names the file, the key, and what is allowed."""
     try:
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from None
     known = ("title", "about", "seeds", "minutes", "problems", "methods", "training", "matrix")
-    _known(found, known, str(path))
+    _known(content, known, str(path))
     problems = {
         name: _problem(table, f"{path}: problems.{name}")
-        for name, table in _table(found.get("problems", {}), f"{path}: problems").items()
+        for name, table in _table(content.get("problems", {}), f"{path}: problems").items()
     }
-    methods = _table(found.get("methods", {}), f"{path}: methods")
-    training = _table(found.get("training", {}), f"{path}: training")
+    methods = _table(content.get("methods", {}), f"{path}: methods")
+    training = _table(content.get("training", {}), f"{path}: training")
     return Suite(
         name=path.stem,
         text=text,
-        title=_line(found.get("title", path.stem), f"{path}: title"),
-        about=_line(found.get("about", ""), f"{path}: about"),
-        seeds=_seeds(found.get("seeds", [0]), path),
-        minutes=_minutes(found.get("minutes"), path),
+        title=_line(content.get("title", path.stem), f"{path}: title"),
+        about=_line(content.get("about", ""), f"{path}: about"),
+        seeds=_seeds(content.get("seeds", [0]), path),
+        minutes=_minutes(content.get("minutes"), path),
         problems=problems,
-        matrices=_matrices(found.get("matrix", []), problems, path),
+        matrices=_matrices(content.get("matrix", []), problems, path),
         methods={name: _options(table, f"{path}: methods.{name}") for name, table in methods.items()},
         training={name: _options(table, f"{path}: training.{name}") for name, table in training.items()},
     )

@@ -52,17 +52,17 @@ class Trial:
 
 
 def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
-    """Every trial once, references included, seed by seed. Raises UserError."""
+    """Every trial once, references included, by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
-    found: dict[tuple[str, ...], Trial] = {}
+    trials: dict[tuple[str, ...], Trial] = {}
     for seed in seeds:
         for matrix in suite.matrices:
             for trial in _of_matrix(suite, matrix, seed, data_dir):
-                known = found.get(trial.name)
+                known = trials.get(trial.name)
                 if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
-                    found[trial.name] = trial
-    return list(found.values())
+                    trials[trial.name] = trial
+    return list(trials.values())
 
 
 def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -> Iterator[Trial]:
@@ -97,7 +97,7 @@ def _wanted(matrix: Matrix) -> Choices:
 
 
 def _check_names(suite: Suite) -> None:
-    """Options of methods that take part nowhere act on nothing. Raises UserError."""
+    """Refuse options of methods that take part nowhere. Raises UserError."""
     taking_part = {
         card.name
         for matrix in suite.matrices
@@ -117,8 +117,10 @@ def _check_names(suite: Suite) -> None:
 
 
 def _check_threats(suite: Suite) -> None:
-    """An attack of which a matrix's parties, forms and knowledge leave nothing would be listed and never run. Raises
-    UserError."""
+    """Refuse an attack for which a matrix's parties, forms and knowledge leave no threat: it would never run.
+
+    Raises UserError.
+    """
     for i, matrix in enumerate(suite.matrices, 1):
         wanted = _wanted(matrix)
         for text in matrix.attacks:
@@ -137,7 +139,7 @@ def _check_threats(suite: Suite) -> None:
 
 
 def _threats(matrix: Matrix, attack: MethodSpec, defense: MethodSpec) -> list[Threat]:
-    """As whom an attack is played on one defense of a matrix, in the order in which its goal has them."""
+    """The threats as which an attack is played on one defense of a matrix, in the order of its goal."""
     goal, wanted = goals.of_attack(attack), _wanted(matrix)
     if defense == MethodSpec(BASELINE):
         wanted = goal.undefended_choices(wanted)
@@ -158,4 +160,4 @@ def _problem(suite: Suite, name: str, protocol: str) -> ProblemSpec:
     table = suite.problems[name]
     changed = suite.training.get(protocol, {})
     settings = {**table.settings, "training": {**table.settings.get("training", {}), **changed}}
-    return usual_problem(table.said, settings)
+    return usual_problem(table.named, settings)

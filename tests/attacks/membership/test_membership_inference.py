@@ -20,14 +20,14 @@ from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
 from fedarena.federation import compose
-from fedarena.goals.trials import OpenTrial
+from fedarena.goals.prepared import OpenRecord
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 
 
 def seen(**settings: Any) -> View:
     (cell,) = prepared(group(**settings))
-    assert isinstance(cell, OpenTrial)
+    assert isinstance(cell, OpenRecord)
     return cell.challenge.view
 
 

@@ -251,7 +251,7 @@ def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: 
     assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
 
 
-def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() -> None:
+def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
     rate = "tpr_at_1_percent_fpr"
     metrics = {**auc(0.8), "candidates": 288.0, rate: 0.07, f"{rate}_low": 0.03, f"{rate}_high": 0.124}
     one, two = cell([record(metrics=metrics)]), cell([record(seed, metrics=metrics) for seed in (0, 1)])
@@ -272,7 +272,7 @@ def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() ->
 
 @pytest.mark.parametrize("goal", GOAL_NAMES)
 @pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
-def test_where_nothing_came_out_the_verdict_says_so(goal: str, defense: str) -> None:
+def test_a_verdict_without_a_result_says_so(goal: str, defense: str) -> None:
     told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
     assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
     assert baseline(told) == ""

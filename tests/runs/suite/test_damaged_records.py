@@ -89,7 +89,7 @@ def test_what_is_damaged_counts_for_nothing_and_is_named(
     name = damaged(tiny, tmp_path / "out", tamper)
     base, board = load_board(tiny), load_board(tmp_path / "out")
     (note,) = board.notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} ({why}")
+    assert note.startswith(f"damaged records are ignored: records/{name} ({why}")
     assert not re.search(r"Error|object|NoneType|literal|codec|\n", note)
     assert sum(len(c.scores) for c in base.cells) - sum(len(c.scores) for c in board.cells) == 1
     (found,) = compare(base, board).findings
@@ -127,7 +127,7 @@ def test_what_an_inference_attack_measured_is_looked_at_too(tiny: Path, tmp_path
     name, record = next((n, r) for n, r in sorted(records_in(tiny).items()) if "privacy" in r["scores"])
     (tmp_path / "out" / "records" / name).write_text(json.dumps({**record, "scores": {}}))
     (note,) = load_board(tmp_path / "out").notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} (its scores (none) do not follow")
+    assert note.startswith(f"damaged records are ignored: records/{name} (its scores (none) do not follow")
     (tmp_path / "out" / "records" / name).write_text(json.dumps({**record, "metrics": {}}))
     (note,) = load_board(tmp_path / "out").notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} (metrics has no ")
+    assert note.startswith(f"damaged records are ignored: records/{name} (metrics has no ")
