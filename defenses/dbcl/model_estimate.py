@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import UNSEEN
+from fedarena.contracts.observable import UNSEEN
 from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen, weights
 from fedarena.core.tensors import Tensors, weighted_mean

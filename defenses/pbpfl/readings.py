@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import UNSEEN
 from fedarena.contracts.estimand import TrueGradient
+from fedarena.contracts.observable import UNSEEN
 from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.shared_mask import NAME as SHARED_MASK
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, uploads_seen
