@@ -1,4 +1,4 @@
-"""What an attack is: a function of its view that returns a guess. It never judges itself."""
+"""The contract of inference attacks: functions of a view that return a guess. They never judge themselves."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ dataclass with `__call__`) that holds nothing but what its party knows."""
 
 @dataclass(frozen=True)
 class Candidates:
-    """Samples put before an attack that tells members: half were behind the observation, half were not.
+    """Candidate samples for membership inference: half of them were behind the observation, half were not.
 
     Attributes:
         x: inputs [m, *input_shape] in [0, 1], shuffled.
@@ -40,16 +40,16 @@ class Observation:
         images: how many samples that is.
         target: the value seen, or estimated.
         simulate: what a candidate batch would have given in place of `target`.
-        rough: the same to first order, where that is easier to descend: a search may begin with it, and must end with
-            `simulate`. None: there is none.
+        rough: `simulate` to first order, where that is easier to descend. A search may begin with it, and must end with
+            `simulate`.
         output_bias: name in `target` of the output layer's bias gradient, if it is among them; at
             batch 1 it equals softmax − label, from which labels are inferred.
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
             wire hides (all of them where nothing is hidden).
         estimate_of: the quantity that `estimate` estimates.
-        output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
-        labels: the true labels [images], only where the attack declares that it is given them.
-        candidates: the samples to be told apart, only where the attack's goal is membership.
+        output_gradient: the plain gradient of the output layer's parameters, where the party knows it besides.
+        labels: the true labels [images], only where the attack declares that it gets them.
+        candidates: the samples to be told apart, only where the attack's goal is membership inference.
         noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
             `simulate` leaves out.
     """
@@ -71,7 +71,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What a party makes of the server's model from one round's broadcast.
+    """What a party learns of the server's model from one round's broadcast.
 
     Attributes:
         round: the round it belongs to.
@@ -88,7 +88,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to turn what a party saw into observations."""
+    """The observations that one way to read what a party saw gives."""
 
     name: str
     observations: tuple[Observation, ...]

@@ -1,4 +1,4 @@
-"""What a secure sum leaves in clear whose masks repeat within a message: differences of its equal parts.
+"""What a secure sum leaves in clear if its masks repeat within a message: differences of the message's equal parts.
 
     m = v + (ε, …, ε)        m_j − m_1 = v_j − v_1,   j = 2 … parts
 

@@ -24,7 +24,7 @@ from fedarena.core.threat import Threat
 from fedarena.problem.batch import Batch
 from fedarena.problem.loss import Criterion
 
-InitialLaw = Callable[[nn.Module, Generator], Tensors]
+InitialDistribution = Callable[[nn.Module, Generator], Tensors]
 """Draws a module's initial parameters; a picklable object, such as `fedarena.models.architecture.Architecture.init` of
 an instance."""
 
@@ -63,7 +63,7 @@ class View:
         model: what the party has of the model in the end, only where the attack's goal is after it.
         candidates: samples to be told apart, where they belong to no single observation.
         protocol: the protocol with its public facts, which whoever knows it can play; likewise.
-        initial: the public law of the initial parameters, which they who play it start from; likewise.
+        initial: the public distribution of the initial parameters, for whoever plays the protocol; likewise.
     """
 
     threat: Threat
@@ -79,7 +79,7 @@ class View:
     model: Predictor | None = None
     candidates: Candidates | None = None
     protocol: Defense | None = None
-    initial: InitialLaw | None = None
+    initial: InitialDistribution | None = None
 
     @property
     def criterion(self) -> Criterion:
