@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -28,10 +27,8 @@ from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS
-from fedarena.defenses.baffle.wire import DIFFERENCES
-
-if TYPE_CHECKING:
-    from fedarena.defenses.baffle.protocol import Baffle
+from fedarena.defenses.baffle.wire import DIFFERENCES, BaffleWire
+from fedarena.problem.task import Task
 
 SMALL = 1e-2
 """σ up to which a search begins with the first order."""
@@ -102,26 +99,27 @@ class LocalSteps:
     candidate is replayed in one order, and the true samples give an update that is far from the one seen.
 
     Attributes:
-        defense: the protocol. start: W. client: whose. z: the directions of every local step [steps, K, n].
+        task: public facts. wire: the protocol's. start: W.
+        z: the directions of every local step [steps, K, n].
         exact: by differences; else to first order.
     """
 
-    defense: Baffle
+    task: Task
+    wire: BaffleWire
     start: Tensors
-    client: int
     z: Tensor
     exact: bool = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        o, loss = self.defense.options, self.defense.task.loss
+        o, loss = self.wire.options, self.task.loss
 
         def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             z = self.z[t]
             found = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
             g = found.to(z.dtype) @ z / len(z)
-            return self.defense.clipped(shaped(g, params))
+            return self.wire.clipped(shaped(g, params))
 
-        return self.defense.local(self.start, as_batch(self.defense.task, x, y), {}, estimate)[0]
+        return self.wire.local(self.start, as_batch(self.task, x, y), {}, estimate)[0]
 
 
 def ends(o: Options, w: Tensors, z: Tensor) -> Ends:

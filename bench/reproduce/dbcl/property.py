@@ -26,7 +26,7 @@ from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
-from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, TRANSPOSE
+from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR

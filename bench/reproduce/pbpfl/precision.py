@@ -168,7 +168,7 @@ def recoveries(
     for draw in range(DRAWS):
         sent = defense.broadcast(State(params), Rng(seed).child("masks", draw))
         ups, _ = defense.clients(sent.down, [batch], [{}], [{}])
-        gradients, lost = defense.recover(sent, ups)
+        gradients, lost = defense.wire.recover(sent, ups)
         found = row(gradients, 0)
         yield relative(found, exact), max(relative({n: found[n]}, {n: exact[n]}) for n in exact), float(lost)
 

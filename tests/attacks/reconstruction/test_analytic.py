@@ -63,7 +63,10 @@ def make_view(
         target, simulate = up, ThroughProtocol(defense, down, (0,))
         if cell == "dbcl/paper":
             assert isinstance(defense, DBCL)
-            target, simulate = defense.expand(up, defense.open(down)[1]), PlainGradient(task, state.params, (0,))
+            target, simulate = (
+                defense.wire.expand(up, defense.wire.open(down)[1]),
+                PlainGradient(task, state.params, (0,)),
+            )
         seen.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
         truths.append((x[i], y[i]))
     own = Population(x[order[-600:]], y[order[-600:]])
@@ -133,7 +136,7 @@ def test_the_map_behind_a_sketch_is_its_transpose() -> None:
     assert isinstance(of, Affine)
     assert isinstance(seen.simulate, ThroughProtocol)
     assert isinstance(seen.simulate.defense, DBCL)
-    sketch = seen.simulate.defense.open(seen.simulate.down)[1]["fc1.weight"].dense()
+    sketch = seen.simulate.defense.wire.open(seen.simulate.down)[1]["fc1.weight"].dense()
     assert of.a is not None
     assert torch.allclose(of.a, sketch.T.double(), atol=1e-4)
     assert torch.allclose(of(x.flatten().double()), ratio(layer.rows(seen.target)), atol=1e-4)
