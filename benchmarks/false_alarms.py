@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.board.board import Board, BySeed, Cell, Honest
-from fedarena.board.gate.compare import Comparison, Item, Rules, compare
-from fedarena.board.gate.means import Mean
+from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
+from fedarena.board.gate.compare import compare
+from fedarena.board.gate.comparison import Comparison, Item, Rules
+from fedarena.board.gate.means import CellMean
 from fedarena.core.rng import Rng
 
 Scores = npt.NDArray[np.float64]
@@ -113,9 +114,9 @@ def template() -> Board:
         for a in range(ATTACKS):
             axis, goal = ("integrity", "") if a < POISONING else ("privacy", GOALS[a % len(GOALS)])
             where = (f"defense{d}", f"attack{a}", axis, goal)
-            cells.append(Cell("synthetic", *where, "server", "adaptive", "", "ok", "", {}, "", {}, {}))
+            cells.append(BoardCell("synthetic", *where, "server", "adaptive", "", "ok", "", {}, "", {}, {}))
     honest = [
-        Honest("synthetic", f"defense{d}", "ok", "", {}, {}, 0.0, 0.0, None, 0.0, {}, (), (), (), "")
+        CleanRun("synthetic", f"defense{d}", "ok", "", {}, {}, 0.0, 0.0, None, 0.0, {}, (), (), (), "")
         for d in range(DEFENSES)
     ]
     return Board("synthetic", "", (), (), tuple(honest), tuple(cells))
@@ -129,7 +130,7 @@ def with_scores(board: Board, cells: Scores, honest: Scores) -> Board:
         board,
         seeds=tuple(range(cells.shape[1])),
         cells=tuple(replace(c, scores=r) for c, r in zip(board.cells, rows, strict=True)),
-        honest=tuple(replace(h, utility=r) for h, r in zip(board.honest, runs, strict=True)),
+        clean_runs=tuple(replace(h, utility=r) for h, r in zip(board.clean_runs, runs, strict=True)),
     )
 
 
@@ -155,17 +156,17 @@ def measured(board: Board, k: int, draws: int) -> Iterator[tuple[Board, Board, n
 def _part(board: Board, seeds: Sequence[int]) -> Board:
     """The board as it were with these seeds, which are called 0, 1, ..."""
 
-    def cut(values: BySeed) -> BySeed:
+    def threats(values: BySeed) -> BySeed:
         return {i: values[s] for i, s in enumerate(seeds) if s in values}
 
     return replace(
         board,
         seeds=tuple(range(len(seeds))),
-        cells=tuple(replace(c, scores=cut(c.scores), statuses={}) for c in board.cells),
-        honest=tuple(
+        cells=tuple(replace(c, scores=threats(c.scores), statuses={}) for c in board.cells),
+        clean_runs=tuple(
             # FedAvg's accuracy is compared as a score is; of others it is only asked whether it is FedAvg's.
-            replace(h, utility=cut(h.utility), accuracy=cut(h.accuracy) if h.defense == "fedavg" else {})
-            for h in board.honest
+            replace(h, utility=threats(h.utility), accuracy=threats(h.accuracy) if h.defense == "fedavg" else {})
+            for h in board.clean_runs
         ),
     )
 
@@ -188,8 +189,10 @@ def plant(base: Board, new: Board, g: np.random.Generator, where: str, size: flo
         if c.place == chosen.place or (where == "defense" and mine):
             c = replace(c, scores=_moved(old[c.place].scores, c.scores, size, where))
         cells.append(c)
-    honest = new.honest if streams == "all" else base.honest
-    return replace(new, cells=tuple(cells), honest=honest), chosen.defense if where == "defense" else str(chosen.place)
+    honest = new.clean_runs if streams == "all" else base.clean_runs
+    return replace(new, cells=tuple(cells), clean_runs=honest), chosen.defense if where == "defense" else str(
+        chosen.place
+    )
 
 
 def _moved(base: BySeed, scores: BySeed, size: float, where: str) -> BySeed:
@@ -211,7 +214,7 @@ def caught(c: Comparison, where: str, chosen: str) -> bool:
         place = item.verdict.contrast.place if item.verdict else None
         if where == "cell" and str(place) == chosen:
             return True
-        if where == "defense" and isinstance(place, Mean) and place.of == "defense" and place.name == chosen:
+        if where == "defense" and isinstance(place, CellMean) and place.of == "defense" and place.name == chosen:
             return True
         if where == "defense" and isinstance(place, tuple) and len(place) == 6 and place[1] == chosen:
             return True

@@ -15,7 +15,7 @@ from math import inf
 from side_by_side import Row, alternate, costlier, main
 
 from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED
-from fedarena.reproduce.pbpfl.table3 import CELLS, Round
+from fedarena.reproduce.pbpfl.table3 import NETWORKS, Round
 
 BARS = {"mlp 51-50-50-1, batch 512": None, "ResNet-20, 32×32": 2.2, "ResNet-56, 32×32": 2.2}
 """Piece of Table 3 → the bar."""
@@ -25,15 +25,15 @@ PLAIN = "fedavg in plain PyTorch"
 def measure(repetitions: int) -> list[Row]:
     """Two rows a network: against FedAvg, and against FedAvg with channels last where there are channels."""
     rows = []
-    for cell in (c for c in CELLS if c.title in BARS):
-        step = Round(cell, 0)
+    for network in (n for n in NETWORKS if n.title in BARS):
+        step = Round(network, 0)
         candidates = {name: partial(step.client, name) for name in (MASKED, FEDAVG)} | {PLAIN: step.plain}
         spent = alternate(candidates, repetitions)
-        bar = BARS[cell.title]
-        against = costlier(cell.title, MASKED, FEDAVG, spent, bar or inf)
+        bar = BARS[network.title]
+        against = costlier(network.title, MASKED, FEDAVG, spent, bar or inf)
         rows.append(against if bar else without_bar(against))
-        if len(cell.shape) == 3:
-            rows.append(without_bar(costlier(cell.title, MASKED, PLAIN, spent, inf)))
+        if len(network.shape) == 3:
+            rows.append(without_bar(costlier(network.title, MASKED, PLAIN, spent, inf)))
     return rows
 
 

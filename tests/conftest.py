@@ -12,12 +12,42 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers.fresh_python import run_python
 from helpers.paths import ROOT
+
+from fedarena.cli import main
+from fedarena.core import registry
+
+LONG_FILES = (
+    "test_planted.py",
+    "test_every_method_acts.py",
+    "test_devices.py",
+    "test_kills.py",
+    "test_contributing.py",
+    "test_poisoned_run.py",
+    "test_harm.py",
+    "test_trial.py",
+    "test_executors.py",
+    "test_command.py",
+)
+"""The files that take longest, the longest first."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order of `pytest_collection_modifyitems`: pytest-xdist would begin with the files of most tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no process works at the last of them while the others wait."""
+    rank = {name: i for i, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]
 """bench(*args, path=None): run the command in a folder of its own, with `path` in front of PYTHONPATH."""
@@ -48,3 +78,24 @@ def install_plugin(source: Path, folder: Path) -> Path:
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the distribution `arena-toys` of tests/plugin is installed."""
     return install_plugin(ROOT / "tests" / "plugin", tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture
+def bench_with_plugin(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The command `bench` in this process, where the plug-in of tests/plugin is installed for the time of a test."""
+    monkeypatch.syspath_prepend(str(plugin))
+    monkeypatch.chdir(tmp_path)
+    registry.registries.cache_clear()
+
+    def call(*args: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = main(args)
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(args, code, printed.out, printed.err)
+
+    yield call
+    registry.registries.cache_clear()
+    for name in [name for name in sys.modules if name.split(".")[0] == "arena_toys"]:
+        del sys.modules[name]

@@ -47,8 +47,8 @@ def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path) -> N
     assert all(0 <= r["metrics"]["mse"] < 0.25 for r in records)
 
 
-def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench, plugin: Path) -> None:
-    done = bench(*POISONS, "--rounds", "40", "--jobs", "1", "--json", "--quiet", path=plugin)
+def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench_with_plugin) -> None:
+    done = bench_with_plugin(*POISONS, "--rounds", "40", "--jobs", "1", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     records = {(r["defense"], r["attack"]): r for r in json.loads(done.stdout)["records"]}
     assert set(records) == {(d, a) for d in ("fedavg", "shortest") for a in ("none", "same-value")}
@@ -62,17 +62,19 @@ def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench, 
     assert attacked["shortest"]["metrics"]["honest_rejected"] == 0
     # A voice low enough is not told from an honest one: the rule leaves out an honest upload instead.
     quiet = ("--rounds", "5", "--set", "attack.value=0.0001", "--jobs", "1", "--json", "--quiet")
-    done = bench(*POISONS, *quiet, path=plugin)
+    done = bench_with_plugin(*POISONS, *quiet)
     assert done.returncode == 0, done.stderr
-    (low,) = [r for r in json.loads(done.stdout)["records"] if (r["defense"], r["knows"]) == ("shortest", "own")]
+    (low,) = [
+        r for r in json.loads(done.stdout)["records"] if (r["defense"], r["attacker_knowledge"]) == ("shortest", "own")
+    ]
     assert low["options"]["attack"]["value"] == 0.0001
     assert low["metrics"]["corrupted_weight"] == pytest.approx(0.25)
     assert low["metrics"]["corrupted_rejected"] == 0
 
 
-def test_the_page_s_command_runs_the_plugin_s_secure_sum_against_its_membership_attack(bench, plugin: Path) -> None:
+def test_the_page_s_command_runs_the_plugin_s_secure_sum_against_its_membership_attack(bench_with_plugin) -> None:
     quick = ("--rounds", "27", "--model", "mlp", "--form", "adaptive", "--jobs", "1", "--json", "--quiet")
-    done = bench(*TELLS, *quick, path=plugin)
+    done = bench_with_plugin(*TELLS, *quick)
     assert done.returncode == 0, done.stderr
     records = {(r["defense"], r["party"]): r for r in json.loads(done.stdout)["records"]}
     assert set(records) == {(d, p) for d in ("fedavg", "two-servers") for p in PARTIES}
@@ -131,9 +133,9 @@ print(json.dumps({
     [("fedavg+two-servers+shortest", "from which shortest cannot choose"), ("two-stage+two-servers", "every upload")],
 )
 def test_the_plugin_s_secure_sum_is_refused_where_uploads_are_needed(
-    bench, plugin: Path, defense: str, because: str
+    bench_with_plugin, defense: str, because: str
 ) -> None:
-    done = bench("run", "--defense", defense, "--attack", "taking-away", "--clients", "4", path=plugin)
+    done = bench_with_plugin("run", "--defense", defense, "--attack", "taking-away", "--clients", "4")
     assert done.returncode == 2
     assert done.stderr.startswith("bench: ")
     assert because in done.stderr
@@ -144,26 +146,28 @@ def test_the_plugin_s_secure_sum_is_refused_where_uploads_are_needed(
     ("defense", "attack"), [("noisy+nnm+shortest", "delayed+same-value"), ("dp-sgd+shortest", "rank-map+same-value")]
 )
 def test_the_plugin_s_rule_and_poisoning_compose_with_built_in_parts(
-    bench, plugin: Path, defense: str, attack: str
+    bench_with_plugin, defense: str, attack: str
 ) -> None:
     line = f"run --defense {defense} --attack {attack} --dataset stripes --clients 10 --corrupted 2 --batch-size 8"
-    done = bench(*line.split(), "--rounds=3", "--jobs=1", "--json", "--quiet", path=plugin)
+    done = bench_with_plugin(*line.split(), "--rounds=3", "--jobs=1", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
-    assert {(r["defense"], r["attack"]) for r in records if r["knows"]} >= {(defense, attack)}
+    assert {(r["defense"], r["attack"]) for r in records if r["attacker_knowledge"]} >= {(defense, attack)}
     assert {r["status"] for r in records if r["defense"] == defense} == {"ok"}
 
 
-def test_the_plugin_s_rule_refuses_more_liars_than_it_can_bear(bench, plugin: Path) -> None:
-    done = bench(*POISONS, "--belief", "5", path=plugin)
+def test_the_plugin_s_rule_refuses_more_liars_than_it_can_bear(bench_with_plugin) -> None:
+    done = bench_with_plugin(*POISONS, "--assumed-corrupted", "5")
     assert done.returncode == 2
-    assert done.stderr.startswith("bench: aggregator shortest: 10 uploads a round of which 5 are expected")
+    assert done.stderr.startswith(
+        "bench: aggregator shortest: 10 uploads a round of which 5 are assumed to be corrupted"
+    )
     assert done.stderr.count("\n") == 1
 
 
-def test_the_plugin_s_methods_work_on_built_in_ones(bench, plugin: Path) -> None:
+def test_the_plugin_s_methods_work_on_built_in_ones(bench_with_plugin) -> None:
     line = "run --defense dbcl --attack mean-image --dataset digits --rounds 2 --jobs 1 --json --quiet"
-    done = bench(*line.split(), path=plugin)
+    done = bench_with_plugin(*line.split())
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
     assert {r["defense"] for r in records} == {"dbcl", "fedavg"}

@@ -10,7 +10,7 @@ import pytest
 from helpers.paths import ROOT
 
 from fedarena.cli import parser
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "reports/measured").glob("*.md")))

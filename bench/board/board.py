@@ -1,8 +1,7 @@
-"""A board: records of a suite or a folder, put together cell by cell.
+"""A board: the records of a suite or a folder, combined cell by cell.
 
-What leaderboards, reports and the regression gate read, also where it is published
-(`fedarena.board.published`). Everything in it comes from records; nothing is computed that could not
-be computed anew from them.
+Leaderboards, reports and the regression gate read it; `fedarena.board.published` reads and writes its published form.
+Everything in a board comes from records and can be computed again from them.
 """
 
 from __future__ import annotations
@@ -11,54 +10,55 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
-"""Of a cell or an honest run, over its seeds."""
+"""The statuses of a cell or a clean run over its seeds."""
 
 BySeed = dict[int, float]
 
 
 @dataclass(frozen=True)
-class Arena:
+class ProblemInfo:
     """A problem of the board, on which several defenses meet several attacks.
 
     Attributes:
-        name: what the suite calls it.
-        told: it in a line: data set, model, clients, how they train.
-        dataset: registry name.
+        name: its name in the suite.
+        description: one line with data set, model, clients and training.
+        dataset: registry name of the data set.
         measure: `accuracy` or `R2`.
         chance: what a constant prediction reaches.
-        fedavg: FedAvg's accuracy by seed.
-        subset: what is missing from the data, None for complete data.
-        utility: whether accuracy on it counts as utility; false where it is there for an attack's sake, and trains too
-            short or on a network too odd for its accuracy to mean anything.
+        reference_accuracy: FedAvg's accuracy by seed.
+        subset: what is missing from the data; None for complete data.
+        utility: whether accuracy on it counts as utility. It does not where the problem exists for one attack, and
+            trains too briefly or on too unusual a network for its accuracy to mean anything.
     """
 
     name: str
-    told: str
+    description: str
     dataset: str
     measure: str
     chance: float
-    fedavg: BySeed
+    reference_accuracy: BySeed
     subset: str | None = None
     utility: bool = True
 
 
 @dataclass(frozen=True)
-class Honest:
-    """A defense on a problem while nobody poisons.
+class CleanRun:
+    """A defense on a problem without any poisoning.
 
     Attributes:
-        problem, defense: where.
-        status: ok, diverged, failed, `mixed` when seeds disagree, or missing.
-        reason: why, where it is not ok.
+        problem, defense: what was trained, and under which defense.
+        status: ok, diverged, failed, missing, or `mixed` where seeds disagree.
+        reason: why the status is not ok.
         accuracy: clean accuracy by seed.
-        utility: accuracy / FedAvg's accuracy on the suite's problem, cut to [0, 1], by seed.
-        bytes_up, bytes_down: per client and round. relative_seconds: training time / FedAvg's. peak_bytes: of a
-            client's step. Means over seeds.
+        utility: accuracy / FedAvg's accuracy on the same problem, clipped to [0, 1], by seed.
+        bytes_up, bytes_down: bytes per client and round, means over seeds.
+        relative_seconds: training time / FedAvg's, mean over seeds.
+        peak_bytes: peak memory of a client's step, mean over seeds.
         guarantees: what the protocol promises, such as epsilon.
-        marks: what must stand beside every number.
+        warnings: what a reader must know beside every number of this run.
         curve: [round, accuracy] of the least seed.
-        keys: its records.
-        command: makes it anew.
+        keys: keys of its records.
+        command: the command that measures it again.
     """
 
     problem: str
@@ -72,43 +72,48 @@ class Honest:
     relative_seconds: float | None
     peak_bytes: float
     guarantees: dict[str, float]
-    marks: tuple[str, ...]
+    warnings: tuple[str, ...]
     curve: tuple[tuple[float, float], ...]
     keys: tuple[str, ...]
     command: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """(problem, defense), which identifies the run on any board."""
+        return (self.problem, self.defense)
+
 
 @dataclass(frozen=True)
-class Cell:
-    """One attack on one defense as one threat, over seeds.
+class BoardCell:
+    """One attack on one defense under one threat, over seeds.
 
     Attributes:
-        problem, defense, attack: what met what.
-        axis: `integrity` of poisoning, `privacy` of inference attacks.
-        goal: what an inference attack is after; empty for poisoning.
-        party, form: who, and how. knows: what corrupted clients know; empty for inference.
-        status: ok, n/a, diverged, failed, `mixed` when seeds disagree, or missing: planned and not there.
-        reason: why, where it is not ok; empty for missing.
-        statuses: by seed; of planned seeds that are not there `missing`.
-        reading: how the party looked at what it saw: of several the one with the lowest mean score, which is the one
-            that the cell shows.
-        scores: in [0, 1], higher is better for the defender, by seed; only of seeds that have one.
-        metrics: what was measured, by name and seed.
-        curve: of poisoned runs [round, accuracy] of the least seed.
+        problem, defense, attack: the pairing.
+        axis: `integrity` for poisoning, `privacy` for inference attacks.
+        goal: the goal of an inference attack; empty for poisoning.
+        party, form: who attacks, and in which form.
+        knows: what corrupted clients know; empty for inference.
+        status: ok, n/a, diverged, failed, missing (planned, without a record), or `mixed` where seeds disagree.
+        reason: why the status is not ok; empty for missing.
+        statuses: status by seed, with `missing` for planned seeds without a record.
+        reading: which of several readings of the transcript the cell shows: the one with the lowest mean score.
+        scores: scores in [0, 1] by seed, higher is better for the defender; only seeds that have one.
+        metrics: measured values, by name and seed.
+        curve: [round, accuracy] of the least seed of poisoned runs.
         series: further series of the least seed, by name: [[x, y], ...]; `roc` is [false positive rate, true positive
             rate].
         keys: record keys by seed, of the reading shown.
-        beside: mean scores of the other readings, by name.
-        found_by: who made the attack, where it is not this package's own; else empty.
-        settings: digest of every option and of the problem, all seeds alike; a cell of another board with another
-            digest is another experiment.
-        defended: digest of the problem and of the defense's options alone.
+        other_readings: mean scores of the readings that are not shown, by name.
+        found_by: who contributed the attack, if it is not part of this package; otherwise empty.
+        settings: digest of every option and of the problem, the same for all seeds. A cell of another board with
+            another digest is another experiment.
+        defense_settings: digest of the problem and of the defense's options alone.
         versions: versions of the methods.
-        command: makes the cell anew.
-        marks: what must stand beside its numbers and does not beside those of the honest run, such as that gradients
-            were lost to rounding while it was poisoned.
-        counts: whether it counts in its axis's score; what tells of the server's model, or of a gradient alone, stands
-            beside (`fedarena.goals.goal.Goal.of_data`).
+        command: the command that measures the cell again.
+        warnings: what a reader must know beside its numbers in addition to the warnings of the clean run, such as
+            gradients that were lost to rounding under poisoning.
+        counts: whether it counts in its axis's score. Attacks on the server's model or on a gradient alone do not
+            (`fedarena.goals.goal.Goal.of_data`).
     """
 
     problem: str
@@ -128,23 +133,23 @@ class Cell:
     curve: tuple[tuple[float, float], ...] = ()
     series: dict[str, list[list[float]]] = field(default_factory=dict)
     keys: dict[int, str] = field(default_factory=dict)
-    beside: dict[str, float] = field(default_factory=dict)
+    other_readings: dict[str, float] = field(default_factory=dict)
     found_by: str = ""
     settings: str = ""
-    defended: str = ""
+    defense_settings: str = ""
     versions: dict[str, int] = field(default_factory=dict)
     command: str = ""
     counts: bool = True
-    marks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[str, ...]:
-        """By which a cell is found on another board."""
+        """What identifies the cell on any board."""
         return (self.problem, self.defense, self.attack, self.party, self.form, self.knows)
 
     @property
     def attempt(self) -> tuple[str, ...]:
-        """What is tried as whom, whatever the defense and the form."""
+        """The attack and the threat, whatever the defense and the form."""
         return (self.problem, self.attack, self.party, self.knows)
 
     @property
@@ -159,30 +164,30 @@ class Board:
     """All cells of a suite or a folder.
 
     Attributes:
-        suite: its name; of loose records the folder's.
-        title: in words.
+        suite: name of the suite, or of the folder of loose records.
+        title: the title that readers see.
         seeds: all seeds, ascending.
-        arenas, honest, cells: what was run.
-        made: package version, commit, date of the newest record (empty where unknown), by name.
-        notes: what a reader must know first, such as records left out because they were damaged.
+        problems, clean_runs, cells: what was run.
+        provenance: package version, commit, date of the newest record (empty where unknown), by name.
+        notes: what a reader must know first, such as damaged records that were left out.
     """
 
     suite: str
     title: str
     seeds: tuple[int, ...]
-    arenas: tuple[Arena, ...]
-    honest: tuple[Honest, ...]
-    cells: tuple[Cell, ...]
-    made: dict[str, str] = field(default_factory=dict)
+    problems: tuple[ProblemInfo, ...]
+    clean_runs: tuple[CleanRun, ...]
+    cells: tuple[BoardCell, ...]
+    provenance: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def defenses(self) -> list[str]:
-        """In the order in which they first come."""
-        return list(dict.fromkeys([h.defense for h in self.honest] + [c.defense for c in self.cells]))
+        """The defenses in the order of their first appearance."""
+        return list(dict.fromkeys([r.defense for r in self.clean_runs] + [c.defense for c in self.cells]))
 
 
 def overall(statuses: Iterable[str]) -> str:
-    """The status of a cell whose seeds have these."""
+    """The status over seeds: the one that all have, `mixed`, or `missing` where there are no seeds."""
     known = list(dict.fromkeys(statuses))
     return "missing" if not known else known[0] if len(known) == 1 else "mixed"

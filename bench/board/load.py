@@ -1,4 +1,4 @@
-"""Boards from where they are: a published one, the folder of a suite, or a folder of loose records."""
+"""Loads a board: a published file, the folder of a suite, or a folder of loose records."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedarena.board.board import Board
-from fedarena.board.build import Asked, build, doubt
+from fedarena.board.build import build
 from fedarena.board.consistent import contradictions
+from fedarena.board.doubtful_record import doubt
+from fedarena.board.planned_trial import PlannedTrial
 from fedarena.board.published import from_json
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
 from fedarena.core.files import digest
 from fedarena.core.text.plural import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
+from fedarena.records.trial_key import hashed_problem
 from fedarena.runs.suite.plan import Plan, read_plan
 
 
 def find_folder(name: str) -> Path:
-    """Where the results of a suite or a folder are: a path that is there, or else runs/NAME.
+    """Where the results of a suite or a folder are: an existing path, or else runs/NAME.
 
-    Of a suite's file it is runs/ and the file's name.
+    The results of a suite file are in the folder runs/ under the file's name.
     """
     path = Path(name)
     if path.suffix == ".toml":
@@ -29,10 +33,10 @@ def find_folder(name: str) -> Path:
 
 
 def load_board(where: Path) -> Board:
-    """The board of a published file or of a folder of records; one without cells where there are none.
+    """The board of a published file or of a folder of records; without cells where there are no records.
 
     Raises:
-        UserError: nothing there, a file that is no board, or one whose scores are not those that its metrics give.
+        UserError: the path does not exist, the file is no board, or its scores do not follow from its metrics.
     """
     if where.is_file():
         return _published(where)
@@ -41,15 +45,13 @@ def load_board(where: Path) -> Board:
     if (where / "board.json").is_file() and not (where / "records").is_dir():
         return load_board(where / "board.json")
     store, plan = Store(where, doubt), read_plan(where)
-    if plan is None:
-        board = _loose(where, store)
-        if (where / "plan.json").exists():
-            note = (
-                "plan.json is damaged or of another layout: problems are named anew, and what is missing is not known"
-            )
-            board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
-        return board
-    return build(plan.suite, plan.title, _of_plan(plan, store), [*store.notes(), *_others(plan, store)])
+    if plan is not None:
+        return build(plan.suite, plan.title, _trials_of_plan(plan, store), [*store.notes(), *_foreign(plan, store)])
+    board = _board_of_loose_records(where, store)
+    if (where / "plan.json").exists():
+        note = "plan.json is damaged or of another layout: problems are named anew, and what is missing is not known"
+        board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
+    return board
 
 
 def _published(where: Path) -> Board:
@@ -63,20 +65,31 @@ def _published(where: Path) -> Board:
     return board
 
 
-def _of_plan(plan: Plan, store: Store) -> list[Asked]:
-    asked = []
-    for t in plan.trials:
-        if not t.shown:
-            continue
-        records = [] if t.refused else store.trial(t.key)
-        what = (t.problem, t.defense, t.attack, t.party, t.form, t.knows, t.goal, t.seed)
-        plain = t.defense == "fedavg" and t.attack == "none"
-        useful = t.problem not in plan.aside
-        asked.append(Asked(*what, records, t.refused, plain, t.counts, useful))
-    return asked
+def _trials_of_plan(plan: Plan, store: Store) -> list[PlannedTrial]:
+    """The trials of a suite's plan that its board shows, with their records."""
+    return [
+        PlannedTrial(
+            problem=t.problem,
+            defense=t.defense,
+            attack=t.attack,
+            party=t.party,
+            form=t.form,
+            knows=t.knows,
+            goal=t.goal,
+            seed=t.seed,
+            records=[] if t.refused else store.trial(t.key),
+            refused=t.refused,
+            reference=t.defense == BASELINE and t.attack == "none",
+            counts=t.counts,
+            utility=t.problem not in plan.aside,
+        )
+        for t in plan.trials
+        if t.shown
+    ]
 
 
-def _others(plan: Plan, store: Store) -> list[str]:
+def _foreign(plan: Plan, store: Store) -> list[str]:
+    """A note on trials in the folder that the plan does not have."""
     known = {t.key for t in plan.trials}
     others = [key for key in store.complete() if key not in known]
     if not others:
@@ -84,45 +97,74 @@ def _others(plan: Plan, store: Store) -> list[str]:
     return [f"{plural(len(others), 'trial')} in the folder, not of this suite as it is now and not on the board"]
 
 
-def _loose(where: Path, store: Store) -> Board:
-    """Records without a plan: problems are named after data set and model, and numbered where there are several."""
-    groups: dict[str, list[Record]] = {}
-    trials = [store.trial(key) for key in store.complete()]
-    for records in trials:
-        groups.setdefault(_problem(records[0]), []).extend(records)
-    names: dict[str, str] = {}
-    for place, records in sorted(groups.items(), key=lambda item: (_short(item[1][0]), item[0])):
-        short, taken = _short(records[0]), len([n for n in names.values() if n.split("#")[0] == _short(records[0])])
-        names[place] = f"{short}#{taken + 1}" if taken else short
-    asked = []
-    for records in trials:
+def _board_of_loose_records(where: Path, store: Store) -> Board:
+    """The board of records without a plan."""
+    records_by_trial = [store.trial(key) for key in store.complete()]
+    names = _problem_names(records_by_trial)
+    trials = []
+    for records in records_by_trial:
         r = records[0]
         if any(group == "probe" for group in r["options"]):
-            continue  # an honest run again, tried with a trigger
-        what = (r["defense"], r["attack"], r["party"], r["form"], r["knows"], r["goal"], r["seed"])
-        calm = r["attack"] == "none"
-        asked.append(Asked(names[_problem(r)], *what, records, "", r["defense"] == "fedavg" and calm))
-    asked += _calm(asked)
+            continue  # a clean run that was repeated with a trigger
+        trials.append(
+            PlannedTrial(
+                problem=names[_problem_key(r)],
+                defense=r["defense"],
+                attack=r["attack"],
+                party=r["party"],
+                form=r["form"],
+                knows=r["attacker_knowledge"],
+                goal=r["goal"],
+                seed=r["seed"],
+                records=records,
+                reference=r["defense"] == BASELINE and r["attack"] == "none",
+            )
+        )
+    trials += _clean_runs_of_attacks(trials)
     title = f"Records in {where.name or where}"
-    return build(where.name, title, sorted(asked, key=lambda t: t.seed), store.notes())
+    return build(where.name, title, sorted(trials, key=lambda t: t.seed), store.notes())
 
 
-def _calm(asked: list[Asked]) -> list[Asked]:
-    """Where only attacks were asked for, what their records say of the run that they read stands for it."""
-    there = {(t.problem, t.defense, t.seed) for t in asked if t.attack == "none"}
-    found: dict[tuple[str, str, int], Asked] = {}
-    for t in asked:
-        place = (t.problem, t.defense, t.seed)
-        if t.attack != "none" and not t.knows and place not in there and place not in found:
-            who = (t.problem, t.defense, "none", "", "", "", "", t.seed)
-            found[place] = Asked(*who, t.records[:1], "", t.defense == "fedavg")
-    return list(found.values())
+def _problem_names(records_by_trial: list[list[Record]]) -> dict[str, str]:
+    """Names by `_problem_key`: data set and model, with a number where several problems share them."""
+    groups: dict[str, Record] = {}
+    for records in records_by_trial:
+        groups.setdefault(_problem_key(records[0]), records[0])
+    names: dict[str, str] = {}
+    for key, record in sorted(groups.items(), key=lambda item: (_short_name(item[1]), item[0])):
+        short = _short_name(record)
+        taken = sum(name.split("#")[0] == short for name in names.values())
+        names[key] = f"{short}#{taken + 1}" if taken else short
+    return names
 
 
-def _short(record: Record) -> str:
+def _clean_runs_of_attacks(trials: list[PlannedTrial]) -> list[PlannedTrial]:
+    """Clean runs that were not measured by themselves, as the records of inference attacks on them describe them."""
+    known = {(*t.run, t.seed) for t in trials if t.clean}
+    clean: dict[tuple[str, str, int], PlannedTrial] = {}
+    for t in trials:
+        run = (*t.run, t.seed)
+        if not t.clean and not t.knows and run not in known and run not in clean:
+            clean[run] = PlannedTrial(
+                problem=t.problem,
+                defense=t.defense,
+                attack="none",
+                party="",
+                form="",
+                knows="",
+                goal="",
+                seed=t.seed,
+                records=t.records[:1],
+                reference=t.defense == BASELINE,
+            )
+    return list(clean.values())
+
+
+def _short_name(record: Record) -> str:
     return f"{record['problem']['dataset']}-{record['problem']['model']}"
 
 
-def _problem(record: Record) -> str:
+def _problem_key(record: Record) -> str:
+    """A digest that is the same for records of one problem."""
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return digest([record["problem"], groups])
+    return digest([hashed_problem(record["problem"]), groups])

@@ -1,64 +1,50 @@
-"""The published form of a board, `board.json`: a line for each problem, honest run and cell, and how it is read."""
+"""Writes and reads the published form of a board, `board.json`."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict
 from pathlib import Path
 from typing import Any
 
-from fedarena.board.board import STATUSES, Arena, Board, Cell, Honest, overall
+from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.board.published_faults import check_together
+from fedarena.board.published_schema import BOARD, LAYOUT, ROWS, from_file_names, row_title, to_file_names
 from fedarena.core.errors import UserError
 from fedarena.core.files import read_json
-from fedarena.goals import GOALS
-from fedarena.records.json_schema import (
-    amount,
-    anything,
-    brief,
-    by_seed,
-    each,
-    either,
-    fields,
-    flag,
-    named,
-    number,
-    pair,
-    perhaps,
-    share,
-    text,
-    whole,
-)
-
-SCHEMA = 1
+from fedarena.records.json_schema import brief
 
 
 def to_json(board: Board) -> str:
-    """The published form: a line for each problem, honest run and cell, so that a change shows as the lines that it
-    touches. What a cell does not have, such as a curve, is left out."""
-    told: dict[str, Any] = {"board": SCHEMA, **asdict(board)}
-    told["cells"] = [_brief(cell) for cell in told["cells"]]
-    return "{\n" + ",\n".join(f"{_line(name)}:{_lines(value)}" for name, value in told.items()) + "\n}\n"
+    """The published form: one line for each problem, clean run and cell, so that a diff shows the rows that changed.
+
+    Fields of a cell that have their default, such as an empty curve, are left out.
+    """
+    content = {"board": LAYOUT, **to_file_names("board", asdict(board))}
+    content["cells"] = [_without_defaults(cell) for cell in content["cells"]]
+    for kind in ROWS:
+        content[kind] = [to_file_names(kind, row) for row in content[kind]]
+    return "{\n" + ",\n".join(f"{_line(name)}:{_lines(value)}" for name, value in content.items()) + "\n}\n"
 
 
-def _brief(cell: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in cell.items() if name not in _USUAL or value != _USUAL[name]}
+def _without_defaults(cell: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in cell.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
 
 
-def _usual() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for f in dataclasses.fields(Cell):
+def _defaults() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for f in dataclasses.fields(BoardCell):
         if f.default is not MISSING:
-            found[f.name] = f.default
+            values[f.name] = f.default
         elif f.default_factory is not MISSING:
-            found[f.name] = f.default_factory()
-    return found
+            values[f.name] = f.default_factory()
+    return values
 
 
-_USUAL = _usual()
-"""What a cell has where nothing is said."""
+_DEFAULTS = _defaults()
+"""Attribute of a cell → default."""
 
 
 def _line(value: Any) -> str:
@@ -66,186 +52,68 @@ def _line(value: Any) -> str:
 
 
 def _lines(value: Any) -> str:
-    """A list of tables with a line each, anything else in one."""
-    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+    """A list of objects with one line each, anything else on one line."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
         return "[\n" + ",\n".join(map(_line, value)) + "\n]"
     return _line(value)
 
 
 def from_json(published: str, where: Path) -> Board:
-    """A published board. Raises UserError for what is none, naming the file, the place in it and the field."""
+    """The board of a published text.
+
+    Args:
+        where: the file, for messages.
+
+    Raises:
+        UserError: the text is no board; the message names the file, the row and the field.
+    """
     try:
         data: Any = read_json(published)
         if not isinstance(data, Mapping) or "board" not in data:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         layout = data["board"]
-        if type(layout) is not int or layout != SCHEMA:
-            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {SCHEMA}; make it anew")
-        _FILE(data, "")
-        for name, check in (("arenas", _ARENA), ("honest", _HONEST), ("cells", _CELL)):
-            for i, one in enumerate(data[name]):
-                check(one, f"{_place(name, i, one)}: ")
+        if type(layout) is not int or layout != LAYOUT:
+            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {LAYOUT}; make it anew")
+        BOARD(data, "")
+        for kind, check in ROWS.items():
+            for i, row in enumerate(data[kind]):
+                check(row, f"{row_title(kind, i, row)}: ")
         board = Board(
-            data["suite"],
-            data["title"],
-            tuple(data["seeds"]),
-            tuple(Arena(**{**a, "fedavg": _by_seed(a["fedavg"])}) for a in data["arenas"]),
-            tuple(_honest(h) for h in data["honest"]),
-            tuple(_cell(c) for c in data["cells"]),
-            data["made"],
-            tuple(data["notes"]),
+            suite=data["suite"],
+            title=data["title"],
+            seeds=tuple(data["seeds"]),
+            problems=tuple(_problem(row) for row in data["arenas"]),
+            clean_runs=tuple(_clean_run(row) for row in data["honest"]),
+            cells=tuple(_cell(row) for row in data["cells"]),
+            provenance=data["made"],
+            notes=tuple(data["notes"]),
         )
-        _check(board)
+        check_together(board)
         return board
     except ValueError as error:
         raise UserError(f"{where} is damaged: {error}") from None
 
 
-_FILE = fields(
-    {
-        "suite": text,
-        "title": text,
-        "seeds": each(whole),
-        **dict.fromkeys(("arenas", "honest", "cells"), each(anything)),
-        "made": named(text),
-        "notes": each(text),
-    }
-)
-_ARENA = fields(
-    {
-        **dict.fromkeys(("name", "told", "dataset", "measure"), text),
-        "chance": number,
-        "fedavg": by_seed(number),
-    },
-    {"subset": perhaps(text), "utility": flag},
-    closed=True,
-)
-_HONEST = fields(
-    {
-        **dict.fromkeys(("problem", "defense", "reason", "command"), text),
-        "status": either(*STATUSES),
-        "accuracy": by_seed(number),
-        "utility": by_seed(share),
-        **dict.fromkeys(("bytes_up", "bytes_down", "peak_bytes"), amount),
-        "relative_seconds": perhaps(amount),
-        "guarantees": named(number),
-        "marks": each(text),
-        "curve": each(pair),
-        "keys": each(text),
-    },
-    closed=True,
-)
-_CELL = fields(
-    {
-        **dict.fromkeys(("problem", "defense", "attack", "party", "form", "knows", "reason", "reading"), text),
-        "axis": either("privacy", "integrity"),
-        "goal": either("", *GOALS),
-        "status": either(*STATUSES),
-        "statuses": by_seed(either(*STATUSES)),
-        "scores": by_seed(share),
-        "metrics": named(by_seed(number)),
-    },
-    {
-        "curve": each(pair),
-        "series": named(each(pair)),
-        "keys": by_seed(text),
-        "beside": named(share),
-        **dict.fromkeys(("found_by", "settings", "defended", "command"), text),
-        "versions": named(whole),
-        "counts": flag,
-        "marks": each(text),
-    },
-    closed=True,
-)
+def _problem(row: dict[str, Any]) -> ProblemInfo:
+    return ProblemInfo(**from_file_names("arenas", {**row, "fedavg": _by_seed(row["fedavg"])}))
 
 
-def _place(name: str, i: int, one: Any) -> str:
-    """Where a field is, in words, be the other fields what they may: "cell digits · krum · sign-flip · client"."""
-    what, parts = _NAMED[name]
-    known = [one.get(part) for part in parts] if isinstance(one, Mapping) else []
-    told = [word for word in known if isinstance(word, str) and word]
-    return f"{what} {i + 1} ({' · '.join(told)})" if told else f"{what} {i + 1}"
+def _clean_run(row: dict[str, Any]) -> CleanRun:
+    tuples = {"marks": tuple(row["marks"]), "curve": _curve(row["curve"]), "keys": tuple(row["keys"])}
+    by_seed = {name: _by_seed(row[name]) for name in ("accuracy", "utility")}
+    return CleanRun(**from_file_names("honest", {**row, **by_seed, **tuples}))
 
 
-_NAMED = {
-    "arenas": ("problem", ("name",)),
-    "honest": ("honest run", ("problem", "defense")),
-    "cells": ("cell", ("problem", "defense", "attack", "party", "form", "knows")),
-}
-"""What the rows of a list are called, and by which fields one is told from the others."""
+def _cell(row: dict[str, Any]) -> BoardCell:
+    by_seed = {name: _by_seed(row.get(name, {})) for name in ("statuses", "scores", "keys")}
+    metrics = {name: _by_seed(values) for name, values in row["metrics"].items()}
+    tuples = {"curve": _curve(row.get("curve", ())), "marks": tuple(row.get("marks", ()))}
+    return BoardCell(**from_file_names("cells", {**row, **by_seed, "metrics": metrics, **tuples}))
 
 
-def _check(board: Board) -> None:
-    """Raise ValueError for fields that are each as they should be, and together what no run gives."""
-    faults: list[tuple[str, int, Cell | Honest, str]] = [
-        *(("cells", i, c, _cell_fault(c)) for i, c in enumerate(board.cells)),
-        *(("honest", i, h, _honest_fault(h)) for i, h in enumerate(board.honest)),
-    ]
-    there = {s for c in board.cells for s in c.statuses} | {s for h in board.honest for s in h.accuracy}
-    if again := [seed for seed, count in Counter(board.seeds).items() if count > 1]:
-        raise ValueError(f"seeds has {again[0]} twice")
-    if strange := sorted(set(board.seeds) ^ there) if board.cells else []:
-        where = "is in no cell" if strange[0] in board.seeds else "is in cells, and not there"
-        told = ", ".join(map(str, board.seeds)) or "none"
-        raise ValueError(f"seeds is {told}: seed {strange[0]} {where}")
-    arenas = {a.name for a in board.arenas}
-    for name, i, one, why in faults:
-        if one.problem not in arenas:
-            why = f"problem is {brief(one.problem)}, which is not among the board's arenas"
-        if why:
-            raise ValueError(f"{_place(name, i, vars(one))}: {why}")
-    places = Counter(
-        [
-            *((a.name,) for a in board.arenas),
-            *(c.place for c in board.cells),
-            *((h.problem, h.defense) for h in board.honest),
-        ]
-    )
-    if twice := [place for place, count in places.items() if count > 1]:
-        raise ValueError(f"{' · '.join(filter(None, twice[0]))} is there twice")
-
-
-def _cell_fault(c: Cell) -> str:
-    """What of a cell cannot be; empty where all can."""
-    together = overall(c.statuses.values())
-    if c.status != together:
-        return f"status is {brief(c.status)}, and of its seeds it is {brief(together)} (statuses)"
-    # What corrupted clients do is poisoning, and what they know is told of that alone.
-    axis = "integrity" if c.knows else "privacy"
-    if c.axis != axis:
-        return f"axis is {brief(c.axis)}, and of one with knows {brief(c.knows)} it is {brief(axis)}"
-    if bool(c.goal) != (axis == "privacy"):
-        return f"goal is {brief(c.goal)}, which no cell of axis {axis} has"
-    for seed in c.scores:
-        if c.statuses.get(seed, "missing") in ("n/a", "failed", "missing"):
-            return f"scores has seed {seed}, which is {c.statuses.get(seed, 'missing')} (statuses)"
-    return ""
-
-
-def _honest_fault(h: Honest) -> str:
-    """What of an honest run cannot be; empty where all can."""
-    if h.status in ("ok", "diverged") and not h.accuracy:
-        return f"status is {brief(h.status)}, and accuracy has no seed"
-    if lacking := [seed for seed in h.utility if seed not in h.accuracy]:
-        return f"utility has seed {lacking[0]}, which accuracy has not"
-    return ""
-
-
-def _by_seed(found: Mapping[str, Any]) -> dict[int, Any]:
-    return {int(seed): value for seed, value in found.items()}
+def _by_seed(values: Mapping[str, Any]) -> dict[int, Any]:
+    return {int(seed): value for seed, value in values.items()}
 
 
 def _curve(points: Any) -> tuple[tuple[float, float], ...]:
     return tuple((x, y) for x, y in points)
-
-
-def _honest(h: dict[str, Any]) -> Honest:
-    seeds = {name: _by_seed(h[name]) for name in ("accuracy", "utility")}
-    return Honest(**{**h, **seeds, "marks": tuple(h["marks"]), "curve": _curve(h["curve"]), "keys": tuple(h["keys"])})
-
-
-def _cell(c: dict[str, Any]) -> Cell:
-    seeds = {name: _by_seed(c.get(name, {})) for name in ("statuses", "scores", "keys")}
-    metrics = {name: _by_seed(values) for name, values in c["metrics"].items()}
-    more = {"curve": _curve(c.get("curve", ())), "marks": tuple(c.get("marks", ()))}
-    return Cell(**{**c, **seeds, "metrics": metrics, **more})

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 from fedarena import __version__
@@ -25,10 +26,27 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see `{self.prog} --help`)")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The argument parser; building it imports nothing heavy."""
-    from fedarena.cli import compare, data, explain, leaderboard, methods, report, reproduce, run, suite
+COMMANDS = {
+    "run": "run",
+    "list": "methods",
+    "show": "methods",
+    "explain": "explain",
+    "data": "data",
+    "suite": "suite",
+    "reproduce": "reproduce",
+    "leaderboard": "leaderboard",
+    "report": "report",
+    "compare": "compare",
+}
+"""Command → its module in this package, in the order in which `bench --help` lists them."""
 
+
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The argument parser of `bench`; building it imports nothing heavy.
+
+    Args:
+        command: one of `COMMANDS`, whose arguments alone are registered; None registers those of all commands.
+    """
     top = Parser(
         prog="bench",
         description="Defenses of federated learning meet attacks, limited to what they would really see.",
@@ -36,15 +54,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fedarena {__version__}")
     commands: Any = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    run.add_parser(commands)
-    methods.add_parsers(commands)
-    explain.add_parser(commands)
-    data.add_parser(commands)
-    suite.add_parser(commands)
-    reproduce.add_parser(commands)
-    leaderboard.add_parser(commands)
-    report.add_parser(commands)
-    compare.add_parser(commands)
+    for module in dict.fromkeys(COMMANDS.values() if command is None else [COMMANDS[command]]):
+        import_module(f"fedarena.cli.{module}").add_parser(commands)
     return top
 
 
@@ -56,8 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        args = parser().parse_args(argv)
+        args = parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
         code: int = args.run(args)
         sys.stdout.flush()
         return code

@@ -1,4 +1,4 @@
-"""Options that several commands have, said in one place."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 

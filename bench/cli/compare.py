@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from fedarena.cli.common_args import add_json
 from fedarena.core.errors import UserError
 
 if TYPE_CHECKING:
-    from fedarena.board.gate.compare import Comparison, Item, Rules
+    from fedarena.board.gate.comparison import Comparison, Item, Rules
 
 SHOWN = 40
 """Findings that are printed; files and --json have all."""
@@ -66,38 +67,44 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.core.files import write_atomically
 
     base, new = (load_board(find_folder(name)) for name in (args.base, args.new))
-    found = compare(base, new, rules)
+    comparison = compare(base, new, rules)
     for path, text in ((args.markdown, markdown), (args.junit, junit)):
         if path:
-            write_atomically(Path(path), text(found))
+            write_atomically(Path(path), text(comparison))
     if args.json:
-        print(json.dumps(as_json(found), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(as_json(comparison), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        show(found)
-    return 1 if found.findings else 0
+        show(comparison)
+    return 1 if comparison.findings else 0
 
 
 def read_rules(args: argparse.Namespace) -> Rules:
     """What counts as a finding, from the options. Raises UserError."""
-    from fedarena.board.gate.compare import Rules
+    from fedarena.board.gate.comparison import Rules
 
     rate = _number(args.false_alarm)
     if not 0 < rate < 1:
         raise UserError(f"option '--false-alarm' is '{args.false_alarm}', allowed: a rate between 0 and 1")
-    effects = dict(Rules().effects)
-    for word in (args.effect or "").split(",") if args.effect is not None else []:
-        name, _, size = word.strip().partition("=")
-        if name not in effects or not 0 < _number(size) <= 1:
-            allowed = f"NAME=SIZE, NAME one of {', '.join(effects)}, SIZE above 0, at most 1"
-            raise UserError(f"option '--effect' is '{args.effect}', allowed: {allowed}")
-        effects[name] = _number(size)
+    effects = Rules().effects if args.effect is None else Rules().effects | _read_effects(args.effect, Rules().effects)
     if args.exact and args.losses_only:
         raise UserError("option '--exact' is given with '--losses-only', allowed: one of them")
-    return Rules(rate, effects, args.losses_only, args.exact)
+    return Rules(false_alarm=rate, effects=effects, losses_only=args.losses_only, exact=args.exact)
+
+
+def _read_effects(text: str, known: Collection[str]) -> dict[str, float]:
+    """The least changes that matter, from "privacy=0.05,mean=0.01". Raises UserError."""
+    effects = {}
+    for word in text.split(","):
+        name, _, size = word.strip().partition("=")
+        if name not in known or not 0 < _number(size) <= 1:
+            allowed = f"NAME=SIZE, NAME one of {', '.join(known)}, SIZE above 0, at most 1"
+            raise UserError(f"option '--effect' is '{text}', allowed: {allowed}")
+        effects[name] = _number(size)
+    return effects
 
 
 def as_json(c: Comparison) -> dict[str, Any]:
-    """All that was compared, findings first by themselves."""
+    """Everything that was compared; findings also by themselves."""
     from fedarena.board.gate.wording import caveats, verdict
 
     return {
@@ -147,7 +154,7 @@ def _item(item: Item) -> dict[str, Any]:
         "group": item.group,
         "where": item.name,
         "findings": item.findings,
-        "told": [f.words for f in item.found if not f.finding],
+        "told": [change.words for change in item.changes if not change.finding],
         "outcome": item.verdict.outcome if item.verdict else "none",
         "command": item.command,
     }

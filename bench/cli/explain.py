@@ -37,39 +37,39 @@ def run(args: argparse.Namespace) -> int:
     folder = data_dir(args)
     from fedarena.runs.explain import explain
 
-    told = explain(problem, defense, attack, folder)
+    facts = explain(problem, defense, attack, folder)
     if args.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(facts, indent=2))
     else:
-        _show(told)
+        _show(facts)
     return 0
 
 
-def _show(told: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    for method in told["methods"]:
+    for method in facts["methods"]:
         console.print(f"[bold]{method['name']}[/bold]: {method['title']}", highlight=False)
     console.print()
     wires = Table(box=box.SIMPLE_HEAD, title="what crosses the wires, one client, one round", title_justify="left")
     for column in ("wire", "tensor", "shape", "bytes", "plain model has"):
         wires.add_column(column, justify="right" if column == "bytes" else "left")
-    for row in told["wires"]:
+    for row in facts["wires"]:
         wires.add_row(*(str(row[k]) for k in ("wire", "tensor", "shape", "bytes", "plain")))
     console.print(wires)
-    for wire, total in told["bytes"].items():
+    for wire, total in facts["bytes"].items():
         console.print(f"  {wire}: {total:,} bytes", highlight=False)
     parties = Table(box=box.SIMPLE_HEAD, title="\nwho sees what", title_justify="left", show_lines=True)
     for column in ("party", "form or knowledge", "sees", "the attack is given"):
         parties.add_column(column)
-    for row in told["parties"]:
+    for row in facts["parties"]:
         parties.add_row(row["party"], row["form"], row["sees"], row["given"])
     console.print(parties)
-    console.print(f"  the server: {told['server']}", highlight=False)
-    for name, value in told["guarantees"].items():
+    console.print(f"  the server: {facts['server']}", highlight=False)
+    for name, value in facts["guarantees"].items():
         console.print(f"  {name}: {value:.4g}", highlight=False)
-    for label, text in told["facts"]:
+    for label, text in facts["facts"]:
         console.print(f"  {label}: {text}", highlight=False)

@@ -12,7 +12,7 @@ from fedarena.core.text.plural import plural
 
 if TYPE_CHECKING:
     from fedarena.board.board import Board
-    from fedarena.board.standing import Cut
+    from fedarena.board.threat_filter import ThreatFilter
 
 FORMATS = ("table", "md", "json", "csv", "html")
 
@@ -60,44 +60,53 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
-    from fedarena.board.load import find_folder, load_board
-    from fedarena.board.standing import read_cut, threats_on
-    from fedarena.core.files import write_atomically
-
     out = Path(args.out) if args.out else None
-    form = args.format or _form_of(out)
+    form = args.format or _format_of(out)
     if form == "html" and out is None and sys.stdout.isatty():
         raise UserError("option 'out' is not given, and a page is not for a terminal: add --out board.html")
-    read_cut(args.threats)  # bad input is told before anything is read
-    where = find_folder(args.board)
-    board = load_board(where)
-    if args.others:
-        from fedarena.board.merge import merge
-
-        board = merge(board, [load_board(find_folder(name)) for name in args.others])
-    known = [a.name for a in board.arenas]
-    for name in args.problem:
-        if name not in known:
-            raise UserError(f"option 'problem' is '{name}', allowed: {', '.join(known) or 'none, the board is empty'}")
-    cut = read_cut(args.threats, args.problem) if args.threats is not None else threats_on(board, args.problem)
+    board, threats, where = _read(args)
     if form == "table" and out is None:
         from rich.console import Console
 
+        from fedarena.board.leaderboard import render
         from fedarena.cli.output.leaderboard import show
 
-        show(board, cut, commands(args), Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160))
+        console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
+        show(render(board, threats), commands(args), console)
         return 0
-    text = _write(board, cut, form, where, commands(args))
+    text = _text(board, threats, form, where, commands(args))
     if out is None:
         print(text, end="")
         return 0
+    from fedarena.core.files import write_atomically
+
     write_atomically(out, text)
     print(f"{plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}: {out}")
     return 0
 
 
+def _read(args: argparse.Namespace) -> tuple[Board, ThreatFilter, Path]:
+    """The board, the threats that count, and where the results are. Raises UserError."""
+    from fedarena.board.load import find_folder, load_board
+    from fedarena.board.merge import merge
+    from fedarena.board.threat_filter import read_threat_filter, threats_on
+
+    read_threat_filter(args.threats)  # reports bad input before anything is read
+    where = find_folder(args.board)
+    board = load_board(where)
+    if args.others:
+        board = merge(board, [load_board(find_folder(name)) for name in args.others])
+    known = [p.name for p in board.problems]
+    for name in args.problem:
+        if name not in known:
+            raise UserError(f"option 'problem' is '{name}', allowed: {', '.join(known) or 'none, the board is empty'}")
+    if args.threats is None:
+        return board, threats_on(board, args.problem), where
+    return board, read_threat_filter(args.threats, args.problem), where
+
+
 def commands(args: argparse.Namespace) -> list[str]:
-    """What makes this again, and what shows more."""
+    """The command that makes this leaderboard, and the one that makes its web page."""
     import shlex
 
     words = ["bench", "leaderboard", args.board, *(["--threats", args.threats] if args.threats else [])]
@@ -106,7 +115,8 @@ def commands(args: argparse.Namespace) -> list[str]:
     return [line, f"{line} --format html --out board.html"]
 
 
-def _form_of(out: Path | None) -> str:
+def _format_of(out: Path | None) -> str:
+    """The format that the ending of a file names; `table` for .txt, no ending and no file."""
     ending = out.suffix[1:].lower() if out else ""
     if ending in ("", "txt"):
         return "table"
@@ -116,25 +126,28 @@ def _form_of(out: Path | None) -> str:
     return ending
 
 
-def _write(board: Board, cut: Cut, form: str, where: Path, made_by: list[str]) -> str:
+def _text(board: Board, threats: ThreatFilter, form: str, where: Path, commands: list[str]) -> str:
+    """The leaderboard in a format."""
+    if form == "json":
+        from fedarena.board.published import to_json
+        from fedarena.board.threat_filter import within
+
+        return to_json(within(board, threats))
+    if form == "csv":
+        from fedarena.board.csv import to_csv
+        from fedarena.board.threat_filter import within
+
+        return to_csv(within(board, threats))
+    if form == "html":
+        from fedarena.board.page.html import page as web_page
+
+        return web_page(board, threats, where if where.is_dir() else where.parent, commands)
+    from fedarena.board.leaderboard import render
+
     if form == "md":
         from fedarena.board.markdown import page
 
-        return page(board, cut, made_by)
-    if form == "html":
-        from fedarena.board.html import page as web_page
-
-        return web_page(board, cut, where if where.is_dir() else where.parent, made_by)
-    from fedarena.board.standing import within
-
-    if form == "json":
-        from fedarena.board.published import to_json
-
-        return to_json(within(board, cut))
-    if form == "csv":
-        from fedarena.board.csv import to_csv
-
-        return to_csv(within(board, cut))
+        return page(render(board, threats), commands)
     from fedarena.cli.output.leaderboard import plain
 
-    return plain(board, cut, made_by)
+    return plain(render(board, threats), commands)

@@ -38,7 +38,7 @@ PLURAL: dict[Kind, str] = {
 }
 
 
-def add_parsers(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `list` and `show`; each sets `run`, a function of the parsed arguments that returns the exit code."""
     listing = subparsers.add_parser("list", help="list defenses, attacks, data sets, models and partitions")
     listing.add_argument("kind", nargs="?", metavar="KIND", help=f"one of: {', '.join(KINDS)} (default: all)")
@@ -81,11 +81,11 @@ def listed(methods: registry.Registry) -> Iterator[dict[str, Any]]:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print every card of a name, or the options of the training schedule. Raises UserError for an unknown name."""
-    found = [_training()] if args.name == TRAINING else [described(card) for card in _find(args.name)]
+    described_methods = [_training()] if args.name == TRAINING else [described(card) for card in _find(args.name)]
     if args.json:
-        return _print_json({"cards": found})
+        return _print_json({"cards": described_methods})
     console = _console()
-    for card in found:
+    for card in described_methods:
         _print_card(console, card)
     return 0
 

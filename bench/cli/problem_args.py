@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedarena.cli.common_args import add_data_dir
 from fedarena.core.card import Card
@@ -18,7 +18,7 @@ from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec
-    from fedarena.reproduce.place import Where
+    from fedarena.reproduce.machine import Machine
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
@@ -101,19 +101,15 @@ def read_problem(
         methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
             comes before all of them.
     """
-    said = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
-    return usual_problem(said, settings, methods)
+    named = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
+    return usual_problem(named, settings, methods)
 
 
-def read_choices(name: str, text: str | None, allowed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A comma-separated list of allowed words; all of them when not given. Raises UserError."""
+def read_words(text: str | None) -> tuple[str, ...] | None:
+    """A comma-separated list, each word once; None when it is not given."""
     if text is None:
-        return allowed
-    words = tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip()))
-    for word in words or (text,):
-        if word not in allowed:
-            raise UserError(f"option '{name}' is '{word}', allowed: {', '.join(allowed)}")
-    return words
+        return None
+    return tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip())) or (text,)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
@@ -136,15 +132,15 @@ def data_dir(args: argparse.Namespace) -> Path | None:
     return path
 
 
-def where(args: argparse.Namespace) -> Where:
+def read_machine(args: argparse.Namespace) -> Machine:
     """--data-dir and --device. Raises UserError for a folder that is none, a device that this machine has not."""
-    from fedarena.reproduce.place import Where
+    from fedarena.reproduce.machine import Machine
 
     if args.device != "cpu":
         from fedarena.core.device import find_device
 
         find_device(args.device)
-    return Where(data_dir(args), args.device)
+    return Machine(data_dir(args), args.device)
 
 
 def _help(name: str) -> str:

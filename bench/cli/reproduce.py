@@ -7,19 +7,22 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.common_args import add_data_dir, add_device, add_json, add_quiet
-from fedarena.cli.problem_args import read_seeds, where
+from fedarena.cli.problem_args import read_machine, read_seeds
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.text.plural import plural
 from fedarena.problem.defaults import read_integer
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.table import Table
+from fedarena.reproduce.tables import TABLES, table_of
 
 if TYPE_CHECKING:
-    from fedarena.reproduce.page.parts import Asked, Part
+    from fedarena.reproduce.page.parts import MeasuredPart, PartKey
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
         return run_all(args)
     for name in ("measure", "within", "report"):
-        if getattr(args, name):
+        if vars(args)[name]:
             raise UserError(f"option '{name}' belongs to --all, which is not given")
     if args.table is None:
         raise UserError(f"name a table or give --all; tables: {', '.join(TABLES)}")
@@ -78,105 +81,181 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_table(args: argparse.Namespace) -> int:
-    from importlib import import_module
-
-    from fedarena.cli.output.reproduce import progress_line, show
-    from fedarena.cli.output.reproduce_markdown import page
-    from fedarena.core.files import prepare_folder, write_atomically
+    from fedarena.cli.output.reproduce import show
+    from fedarena.core.files import prepare_folder
     from fedarena.records.environment import environment
-    from fedarena.reproduce.page import parts
-    from fedarena.reproduce.page.measuring import measure
-    from fedarena.runs.executors import cores
 
-    module = import_module(TABLES[args.table])
-    seeds, place, out = read_seeds(args.seeds or "0"), where(args), Path(args.out)
-    if args.device != "cpu" and hasattr(module, "CPU_ALONE"):
-        raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {module.CPU_ALONE}")
-    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
-    pieces = [piece for piece in module.PIECES if piece.startswith(args.only or "")]
-    if not pieces:
-        raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(module.PIECES)}")
-    prepare_folder(out)
-    if args.markdown:
-        if Path(args.markdown).is_dir():
-            raise UserError(f"option 'markdown' is {args.markdown}, which is a folder: name a file")
-        prepare_folder(Path(args.markdown).parent, "markdown")
-    # A file of its own for each choice, so that one part does not overwrite another.
-    suffix = f"-{re.sub(r'[^A-Za-z0-9.]+', '-', args.only).strip('-')}" if args.only else ""
-    path = out / f"{args.table.replace('/', '-')}{suffix}.json"
-    result = {"table": args.table, "setting": module.SETTING, "rows": [], "parts": [], "environment": environment()}
-    wanted = [parts.Asked(args.table, piece, seed) for piece in pieces for seed in seeds]
-    done = {} if args.fresh else _there(out, wanted)
-    todo, kept = [one for one in wanted if one not in done], len(done)
-    failed: dict[Asked, str] = {}
-    _write(path, result, wanted, done)
-    with progress_line(args.quiet) as report:
-        for i, part in measure(todo, place, jobs, report):
-            if isinstance(part, str):
-                failed[todo[i]] = part
-                continue
-            assert isinstance(part, parts.Part)  # without a limit of time
-            parts.save(out, part)  # nothing done is lost
-            done[part.asked] = part
-            _write(path, result, wanted, done)
+    order = _read_order(args)
+    prepare_folder(order.out)
+    _prepare_markdown(args.markdown)
+    result: dict[str, Any] = {
+        "table": order.name,
+        "setting": order.table.setting,
+        "rows": [],
+        "parts": [],
+        "environment": environment(),
+    }
+    kept = {} if args.fresh else _kept(order)
+    done, failed = _measure_rest(order, kept, result, args.quiet)
     if failed and not done:
-        raise UserError(_told(failed, len(wanted)))
-    compact = getattr(module, "compact", None)
+        raise UserError(_failures(failed, len(order.keys)))
     if args.markdown:
-        write_atomically(Path(args.markdown), page(result, module.MEASURED, compact, seeds, args.only))
+        _write_markdown(args, order, result)
     if args.json:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
-        show(result, module.MEASURED, path, compact)
+        show(result, order.table.measured, order.path, order.table.compact)
         if kept:
-            shared = sum(bool(part.run_of) for part in done.values())
-            other = f" ({plural(shared, 'run')} of other tables)" if shared else ""
-            print(f"{kept} of {len(wanted)} parts were there already{other}; --fresh measures them again")
-    if hasattr(module, "draw"):
-        picture = path.with_suffix(".png")
-        module.draw(result["rows"], picture)
+            print(_kept_text(kept, len(order.keys)))
+    if order.table.draw is not None:
+        picture = order.path.with_suffix(".png")
+        order.table.draw(result["rows"], picture)
         if not args.json:
             print(f"Drawn to {picture}")
     if failed:
-        print(f"bench: {_told(failed, len(wanted))}", file=sys.stderr)
+        print(f"bench: {_failures(failed, len(order.keys))}", file=sys.stderr)
         return 1
     return 0
 
 
-def _told(failed: Mapping[Asked, str], wanted: int) -> str:
+@dataclass(frozen=True)
+class _Order:
+    """What of a table is wanted, and how it is measured.
+
+    Attributes:
+        name, table: the table.
+        keys: its parts that are wanted, in the order in which they are shown.
+        out: the folder in which parts are kept.
+        path: the file with the result.
+    """
+
+    name: str
+    table: Table
+    seeds: Sequence[int]
+    keys: Sequence[PartKey]
+    machine: Machine
+    jobs: int
+    out: Path
+    path: Path
+
+
+def _read_order(args: argparse.Namespace) -> _Order:
+    """Read the options of one table. Raises UserError."""
+    from fedarena.reproduce.page.parts import PartKey
+    from fedarena.runs.executors import cores
+
+    table = table_of(args.table)
+    seeds, machine, out = read_seeds(args.seeds or "0"), read_machine(args), Path(args.out)
+    if args.device != "cpu" and table.cpu_only:
+        raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {table.cpu_only}")
+    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    pieces = [piece for piece in table.pieces if piece.startswith(args.only or "")]
+    if not pieces:
+        raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(table.pieces)}")
+    return _Order(
+        name=args.table,
+        table=table,
+        seeds=seeds,
+        keys=[PartKey(args.table, piece, seed) for piece in pieces for seed in seeds],
+        machine=machine,
+        jobs=jobs,
+        out=out,
+        path=out / f"{args.table.replace('/', '-')}{_suffix(args.only)}.json",
+    )
+
+
+def _suffix(only: str | None) -> str:
+    """Of the result's file: a file of its own for each choice, so that one part does not overwrite another."""
+    return f"-{re.sub(r'[^A-Za-z0-9.]+', '-', only).strip('-')}" if only else ""
+
+
+def _prepare_markdown(file: str | None) -> None:
+    """Make the folder of the page. Raises UserError where no page can be written."""
+    from fedarena.core.files import prepare_folder
+
+    if file:
+        if Path(file).is_dir():
+            raise UserError(f"option 'markdown' is {file}, which is a folder: name a file")
+        prepare_folder(Path(file).parent, "markdown")
+
+
+def _write_markdown(args: argparse.Namespace, order: _Order, result: Mapping[str, Any]) -> None:
+    from fedarena.cli.output.reproduce_markdown import page
+    from fedarena.core.files import write_atomically
+
+    text = page(result, order.table.measured, order.table.compact, order.seeds, args.only)
+    write_atomically(Path(args.markdown), text)
+
+
+def _measure_rest(
+    order: _Order, kept: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
+) -> tuple[dict[PartKey, MeasuredPart], dict[PartKey, str]]:
+    """Measure the parts that are not there; write the result after each, so that nothing that is done is lost.
+
+    Returns:
+        All parts that are done, and the reason of each that went wrong.
+    """
+    from fedarena.cli.output.reproduce import progress_line
+    from fedarena.reproduce.page.measuring import measure
+    from fedarena.reproduce.page.parts import MeasuredPart, save
+
+    done = dict(kept)
+    failed: dict[PartKey, str] = {}
+    missing = [key for key in order.keys if key not in done]
+    _write(order, result, done)
+    with progress_line(quiet) as progress:
+        for i, outcome in measure(missing, order.machine, order.jobs, progress):
+            if isinstance(outcome, str):
+                failed[missing[i]] = outcome
+                continue
+            assert isinstance(outcome, MeasuredPart)  # since there is no limit of time
+            save(order.out, outcome)
+            done[outcome.key] = outcome
+            _write(order, result, done)
+    return done, failed
+
+
+def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
     """Which parts have no result, by the reason."""
     reasons: dict[str, list[str]] = {}
-    for one, reason in failed.items():
-        reasons.setdefault(reason, []).append(one.piece)
+    for key, reason in failed.items():
+        reasons.setdefault(reason, []).append(key.piece)
     lines = [f"{reason} ({plural(len(names), 'part')}, such as '{names[0]}')" for reason, names in reasons.items()]
     return f"{len(failed)} of {plural(wanted, 'part')} could not be measured: " + "; ".join(lines)
 
 
-def _there(out: Path, wanted: Sequence[Asked]) -> dict[Asked, Part]:
-    """Those of the wanted parts of a table that are there and hold, or whose run is there for another table."""
+def _kept(order: _Order) -> dict[PartKey, MeasuredPart]:
+    """Those of the wanted parts that are there and hold, or whose run is there for another table."""
     from fedarena.reproduce.page.gather import holding
     from fedarena.reproduce.page.shared import elsewhere
 
-    found = {part.asked: part for part in holding(out, wanted[0].table)[0] if part.asked in wanted}
-    return found | elsewhere([one for one in wanted if one not in found], lambda table: holding(out, table)[0])
+    own = {part.key: part for part in holding(order.out, order.name)[0] if part.key in order.keys}
+    missing = [key for key in order.keys if key not in own]
+    return own | elsewhere(missing, lambda table: holding(order.out, table)[0])
 
 
-def _write(path: Path, result: dict[str, Any], wanted: Sequence[Asked], done: dict[Asked, Part]) -> None:
+def _kept_text(kept: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
+    shared = sum(bool(part.run_of) for part in kept.values())
+    other = f" ({plural(shared, 'run')} of other tables)" if shared else ""
+    return f"{len(kept)} of {wanted} parts were there already{other}; --fresh measures them again"
+
+
+def _write(order: _Order, result: dict[str, Any], done: Mapping[PartKey, MeasuredPart]) -> None:
     """Put what is done into the result, in the order in which it was asked for, and write it."""
     from fedarena.core.files import write_atomically
 
-    own = [done[one] for one in wanted if one in done]
-    result["rows"] = [{"seed": part.asked.seed, **row} for part in own for row in part.rows]
+    parts = [done[key] for key in order.keys if key in done]
+    result["rows"] = [{"seed": part.key.seed, **row} for part in parts for row in part.rows]
     result["parts"] = [
         {
-            "piece": part.asked.piece,
-            "seed": part.asked.seed,
+            "piece": part.key.piece,
+            "seed": part.key.seed,
             "cpu_seconds": part.cpu_seconds,
             "device": part.device,
             "fedarena": part.environment["fedarena"],
             "commit": part.environment.get("commit"),
             **({"run_of": part.run_of} if part.run_of else {}),
         }
-        for part in own
+        for part in parts
     ]
-    write_atomically(path, json.dumps(result, indent=2, allow_nan=False) + "\n")
+    write_atomically(order.path, json.dumps(result, indent=2, allow_nan=False) + "\n")

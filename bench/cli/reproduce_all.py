@@ -7,17 +7,19 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import read_seeds, where
+from fedarena.cli.problem_args import read_machine, read_seeds
 from fedarena.core.errors import UserError
 from fedarena.problem.defaults import read_integer
+from fedarena.reproduce.machine import Machine
 
 if TYPE_CHECKING:
-    from fedarena.reproduce.page.gather import Gathered, Line
-    from fedarena.reproduce.page.parts import Asked
-    from fedarena.reproduce.place import Where
+    from fedarena.reproduce.page.gather import Comparison, Gathered
+    from fedarena.reproduce.page.measuring import Outcome
+    from fedarena.reproduce.page.parts import PartKey
 
 
 def run_all(args: argparse.Namespace) -> int:
@@ -25,41 +27,81 @@ def run_all(args: argparse.Namespace) -> int:
     from fedarena.cli.output.reproduce import show_all
     from fedarena.core.files import prepare_folder
     from fedarena.reproduce.page.gather import gather
-    from fedarena.reproduce.page.shared import once
+
+    order = _read_order(args)
+    gathered = gather(order.out, order.report, order.seeds, order.only)
+    if not gathered.comparisons:
+        raise UserError(f"option 'only' is '{order.only}', with which no part of a table with a paper's number begins")
+    page = publish(gathered, order.report, order.only)
+    failed: dict[PartKey, str] = {}
+    if args.measure:
+        prepare_folder(order.out)
+        try:
+            failed = measure_missing(order, gathered, _wanted(gathered, args.fresh))
+        finally:  # interrupted, too: what was done is on the page
+            gathered = gather(order.out, order.report, order.seeds, order.only, failed)
+            page = publish(gathered, order.report, order.only)
+    if args.json:
+        print(json.dumps(as_json(gathered), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        show_all(gathered, failed, page)
+    return 1 if failed else 0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is gathered, and how what is missing is measured.
+
+    Attributes:
+        out: the folder with the parts.
+        report: the folder with the page.
+        seeds, only: what is gathered, as of `fedarena.reproduce.page.gather.gather`.
+        minutes: how long it may take; None: as long as it takes.
+    """
+
+    out: Path
+    report: Path
+    seeds: Sequence[int] | None
+    only: str
+    machine: Machine
+    jobs: int
+    minutes: float | None
+    quiet: bool
+
+
+def _read_order(args: argparse.Namespace) -> Order:
+    """Read the options. Raises UserError."""
     from fedarena.runs.executors import cores
 
     if args.table is not None:
         raise UserError(f"give a table ('{args.table}') or --all, not both; `--all --only {args.table}` gathers one")
     for name in ("within", "fresh", "jobs", "data_dir"):
-        if getattr(args, name) and not args.measure:
+        if vars(args)[name] and not args.measure:
             raise UserError(f"option '{name.replace('_', '-')}' belongs to --all --measure, and nothing is measured")
     if args.device != "cpu" and not args.measure:
         raise UserError("option 'device' belongs to --all --measure, and nothing is measured")
     minutes = read_minutes(args.within)
     seeds = None if args.seeds is None else read_seeds(args.seeds)
     jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
-    place, out, only = where(args), Path(args.out), args.only or ""
-    report = Path(args.report or "reports/reproduction")
-    found = gather(out, report, seeds, only)
-    if not found.lines:
-        raise UserError(f"option 'only' is '{only}', with which no part of a table with a paper's number begins")
-    page = publish(found, report, only)
-    failed: dict[Asked, str] = {}
-    if args.measure:
-        prepare_folder(out)
-        todo = once(found.missing)
-        if args.fresh:
-            todo = list(dict.fromkeys([*(part.asked for part in found.parts), *found.missing]))
-        try:
-            failed = measure_missing(found, todo, out, place, jobs, minutes, args.quiet)
-        finally:  # interrupted, too: what was done is on the page
-            found = gather(out, report, seeds, only, failed)
-            page = publish(found, report, only)
-    if args.json:
-        print(json.dumps(as_json(found), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        show_all(found, failed, page)
-    return 1 if failed else 0
+    return Order(
+        out=Path(args.out),
+        report=Path(args.report or "reports/reproduction"),
+        seeds=seeds,
+        only=args.only or "",
+        machine=read_machine(args),
+        jobs=jobs,
+        minutes=minutes,
+        quiet=args.quiet,
+    )
+
+
+def _wanted(gathered: Gathered, fresh: bool) -> list[PartKey]:
+    """The parts to measure: those that are missing, and with `fresh` those that are there, too."""
+    from fedarena.reproduce.page.shared import once
+
+    if not fresh:
+        return once(gathered.missing)
+    return list(dict.fromkeys([*(part.key for part in gathered.parts), *gathered.missing]))
 
 
 def read_minutes(text: str | None) -> float | None:
@@ -75,44 +117,46 @@ def read_minutes(text: str | None) -> float | None:
     return minutes
 
 
-def measure_missing(
-    found: Gathered,
-    todo: Sequence[Asked],
-    out: Path,
-    where: Where,
-    jobs: int,
-    minutes: float | None,
-    quiet: bool,
-) -> dict[Asked, str]:
+def measure_missing(order: Order, gathered: Gathered, wanted: Sequence[PartKey]) -> dict[PartKey, str]:
     """Measure parts, cheapest first, each kept as soon as it is done; those that went wrong, with the reason.
 
     Parts that are expected to take longer than all of the time are left alone: they would only be given up.
     """
     from fedarena.cli.output.reproduce import progress_line
-    from fedarena.reproduce.page import parts
     from fedarena.reproduce.page.measuring import measure
     from fedarena.reproduce.page.order import cheapest_first, expected
 
-    until = None if minutes is None else time.time() + 60 * minutes
-    order = cheapest_first(todo, found.times)
-    if minutes is not None:
-        order = [one for one in order if (expected(one, found.times) or 0.0) <= 60 * minutes]
-    failed: dict[Asked, str] = {}
-    with progress_line(quiet) as report:
-        for i, part in measure(order, where, jobs, report, until=until):
-            if isinstance(part, str):
-                failed[order[i]] = part
-            elif isinstance(part, float):
-                parts.save_guess(out, order[i], part)
-            elif part is not None:
-                try:
-                    parts.save(out, part)
-                except ValueError as error:  # NaN, which is no result
-                    failed[order[i]] = str(error)
+    keys, until = cheapest_first(wanted, gathered.times), None
+    if order.minutes is not None:
+        seconds = 60 * order.minutes
+        until = time.time() + seconds
+        keys = [key for key in keys if (expected(key, gathered.times) or 0.0) <= seconds]
+    failed: dict[PartKey, str] = {}
+    with progress_line(order.quiet) as progress:
+        for i, outcome in measure(keys, order.machine, order.jobs, progress, until=until):
+            reason = _keep(order.out, keys[i], outcome)
+            if reason is not None:
+                failed[keys[i]] = reason
     return failed
 
 
-def publish(found: Gathered, folder: Path, only: str) -> Path:
+def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
+    """Keep what is known of a part; what went wrong with it, None where nothing did."""
+    from fedarena.reproduce.page.parts import save, save_guess
+
+    if isinstance(outcome, str):
+        return outcome
+    if isinstance(outcome, float):
+        save_guess(out, key, outcome)
+    elif outcome is not None:
+        try:
+            save(out, outcome)
+        except ValueError as error:  # NaN, which is no result
+            return str(error)
+    return None
+
+
+def publish(gathered: Gathered, folder: Path, only: str) -> Path:
     """Write the page, its picture and the parts that they are made of; the page's path.
 
     Raises:
@@ -124,49 +168,54 @@ def publish(found: Gathered, folder: Path, only: str) -> Path:
     from fedarena.reproduce.page.picture import alt, draw, drawn
 
     picture = None
-    if drawn(found.all):
-        draw(found.all, folder / "numbers.png")
-        picture = "numbers.png", alt(found.all)
+    if drawn(gathered.all):
+        draw(gathered.all, folder / "numbers.png")
+        picture = "numbers.png", alt(gathered.all)
     path = folder / "README.md"
-    write_atomically(path, page(found, picture, only))
-    parts.publish(folder, found.parts)
+    write_atomically(path, page(gathered, picture, only))
+    parts.publish(folder, gathered.parts)
     return path
 
 
-def as_json(found: Gathered) -> dict[str, Any]:
+def as_json(gathered: Gathered) -> dict[str, Any]:
     """What the page says, for machines."""
     from fedarena.reproduce.page.order import expected
 
     missing = [
-        {"table": one.table, "piece": one.piece, "seed": one.seed, "expected_cpu_seconds": expected(one, found.times)}
-        for one in found.missing
+        {
+            "table": one.table,
+            "piece": one.piece,
+            "seed": one.seed,
+            "expected_cpu_seconds": expected(one, gathered.times),
+        }
+        for one in gathered.missing
     ]
     return {
-        "numbers": [_line(line) for line in found.all],
+        "numbers": [_as_json(one) for one in gathered.all],
         "missing": missing,
-        "without": list(found.without),
-        "complaints": list(found.complaints),
+        "without": list(gathered.without),
+        "complaints": list(gathered.complaints),
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _as_json(one: Comparison) -> dict[str, Any]:
     from fedarena.core.text.mean import Mean
 
-    published, measured = line.published, line.found
+    published, ours = one.published, one.ours
     return {
-        "table": line.table,
+        "table": one.table,
         "setting": published.setting,
         "column": published.column,
         "paper": published.paper,
         "source": published.source,
         "derived": published.derived,
-        "ours": measured.value if isinstance(measured, Mean) else measured,
-        "half_interval": measured.half if isinstance(measured, Mean) else None,
-        "difference": line.difference,
-        "verdict": line.verdict,
+        "ours": ours.value if isinstance(ours, Mean) else ours,
+        "half_interval": ours.half if isinstance(ours, Mean) else None,
+        "difference": one.difference,
+        "verdict": one.verdict,
         "apart": published.apart,
-        "seeds": list(line.seeds),
-        "cpu_seconds": line.cpu_seconds,
-        "reason": line.reason,
-        "command": line.command,
+        "seeds": list(one.seeds),
+        "cpu_seconds": one.cpu_seconds,
+        "reason": one.reason,
+        "command": one.command,
     }

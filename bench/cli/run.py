@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,17 @@ from fedarena.cli.common_args import add_device, add_quiet
 from fedarena.cli.problem_args import (
     add_problem_arguments,
     data_dir,
-    read_choices,
     read_problem,
     read_seeds,
     read_settings,
+    read_words,
 )
-from fedarena.core.errors import UserError
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE, Form, Knowledge, Threat
+from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 from fedarena.problem.defaults import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.core.card import Card
     from fedarena.federation.spec import GroupSpec
+    from fedarena.runs.pairing import Pairing
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,9 +59,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. 1 when a trial failed, else 0."""
-    groups = plan(args)
+    pairing, groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
+    from fedarena.cli.output.pairing import show
+    from fedarena.cli.output.pairing_picture import draw
     from fedarena.core.files import prepare_folder
     from fedarena.records.store import write
     from fedarena.runs.engine import run_groups
@@ -75,95 +75,39 @@ def run(args: argparse.Namespace) -> int:
     with progress_bars(groups, args.quiet) as report:
         results = run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
     records = [record for result in results for record in result.records]
-    defense, attack = next((g.defense.label, g.attack.label) for g in groups if g.attack is not None)
-    poisoned = any(record["knows"] for record in records)
-    name = f"{defense}-{attack}-{groups[0].problem.dataset}.png"
-    if poisoned:
-        from fedarena.cli.output.poisoning import draw_curves, show_poisoning
-
-        picture: Path | None = draw_curves(records, defense, attack, folder / name)
-    else:
-        picture = goals.find(records[0]["goal"]).draw(results, defense, attack, folder / name)
+    defense, attack, goal = pairing.defense.label, pairing.attack.label, goals.of_attack(pairing.attack)
+    path = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png"
+    picture = draw(goal.figure(results, defense, attack), path)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))
-    elif poisoned:
-        show_poisoning(records, defense, attack, folder, picture)
     else:
-        from fedarena.cli.output.run import show
-
-        show(records, defense, attack, folder, picture)
+        show(goal.table(records, defense, attack), records, defense, attack, folder, picture)
     return 1 if any(r["status"] == "failed" for r in records) else 0
 
 
-def plan(args: argparse.Namespace) -> list[GroupSpec]:
-    """The training runs that the arguments ask for; the undefended ones always among them. Raises UserError."""
+def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
+    """The pairing that the arguments name, and its training runs. Raises UserError."""
     seeds = read_seeds(args.seeds)
-    from fedarena import goals
-    from fedarena.contracts.poisoning import Poisoning
-    from fedarena.core.options import check_acting
     from fedarena.federation import compose
-    from fedarena.federation.spec import GroupSpec, MethodSpec, threats
-    from fedarena.problem.problem import build
-    from fedarena.runs.checks import require_runnable, require_summable
+    from fedarena.runs import pairing
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))
-    defense = compose.parse(defenses, settings["defense"], settings)
-    attack = compose.parse(attacks, settings["attack"], settings)
-    made = compose.attack_class(attack)
-    problem = read_problem(args, settings, (attacks[-1], defenses[0]))
-    folder = data_dir(args)
-
-    def check(seed: int) -> None:
-        built = build(problem, seed, folder, args.device, compose.auxiliary(defense))
-        protocol = compose.make_defense(defense, built.task)
-        require_runnable(problem, built, protocol, attack)
-        require_summable(protocol, built, seed)
-
-    # What cannot run is refused before anything is started. Each seed has shards of its own.
-    check(seeds[0])
-    for seed in seeds[1:]:
-        try:
-            check(seed)
-        except UserError as error:
-            raise UserError(f"seed {seed}: {error}") from None
-
-    def group(method: MethodSpec, attacked: MethodSpec | None, whom: tuple[Threat, ...], seed: int) -> GroupSpec:
-        return GroupSpec(problem, method, attacked, whom, seed, args.device, folder)
-
-    methods = list(dict.fromkeys((defense, MethodSpec(compose.PLAIN))))
-    if issubclass(made, Poisoning):
-        whom = poisoning_threats(args, attacks, compose.knowledge_levels(attack))
-        clean = [replace(group(m, None, (), seed), probe=attack) for seed in seeds for m in methods]
-        return clean + [group(m, attack, (threat,), seed) for seed in seeds for m in methods for threat in whom]
-    for name in ("knows", "corrupted"):
-        if getattr(args, name) is not None:
-            raise UserError(f"option '{name}' is given, but {attack.label} reads and poisons nothing: leave it out")
-    goal = goals.find(made.goal)
-    parties = read_choices("party", args.party, goal.parties)
-    forms = read_choices("form", args.form, FORMS)
-    check_acting(attack.options, f"attack {attack.name}", parties, forms)
-    return [
-        group(m, attack, threats(parties, forms if m is defense else goal.undefended_in(forms)), seed)
-        for seed in seeds
-        for m in methods
-    ]
-
-
-def poisoning_threats(
-    args: argparse.Namespace, cards: Sequence[Card], allowed: tuple[Knowledge, ...]
-) -> tuple[Threat, ...]:
-    """The corrupted clients, with each knowledge that is asked for. Raises UserError."""
-    name = cards[-1].name
-    for flag in ("party", "form"):
-        if getattr(args, flag) is not None:
-            raise UserError(f"option '{flag}' is given, but {name} acts as corrupted clients: see --knows")
-    knows = read_choices("knows", args.knows, KNOWLEDGE) if args.knows is not None else allowed
-    for one in knows:
-        if one not in allowed:
-            raise UserError(f"option 'knows' is '{one}', allowed for {name}: {', '.join(allowed)}")
-    form: Form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
-    return tuple(Threat("client", form, knows=one) for one in knows)
+    planned = pairing.Pairing(
+        defense=compose.parse(defenses, settings["defense"], settings),
+        attack=compose.parse(attacks, settings["attack"], settings),
+        problem=read_problem(args, settings, (attacks[-1], defenses[0])),
+        seeds=seeds,
+        device=args.device,
+        data_dir=data_dir(args),
+    )
+    wanted = pairing.Wanted(
+        party=read_words(args.party),
+        form=read_words(args.form),
+        knows=read_words(args.knows),
+        given=() if args.corrupted is None else ("corrupted",),
+    )
+    return planned, pairing.plan(planned, wanted)
 
 
 def name_of(group: GroupSpec) -> str:
@@ -174,7 +118,7 @@ def name_of(group: GroupSpec) -> str:
 
 
 class progress_bars:  # noqa: N801  (used like a function)
-    """A bar for each training run on stderr; silent when told so."""
+    """A progress bar for each training run on stderr; none when `quiet`."""
 
     def __init__(self, groups: Sequence[GroupSpec], quiet: bool) -> None:
         self.groups, self.quiet = groups, quiet

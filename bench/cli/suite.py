@@ -76,7 +76,7 @@ def run_list(args: argparse.Namespace) -> int:
     for column in ("suite", "what it is", "data", "seeds", "minutes on two cores"):
         table.add_column(column)
     for suite in suites:
-        data = ", ".join(dict.fromkeys(p.said["dataset"] for p in suite.problems.values()))
+        data = ", ".join(dict.fromkeys(p.named["dataset"] for p in suite.problems.values()))
         minutes = "-" if suite.minutes is None else f"{suite.minutes:g}"
         table.add_row(suite.name, f"{suite.title}. {suite.about}", data, str(len(suite.seeds)), minutes)
     Console(width=None if sys.stdout.isatty() else 120).print(table)

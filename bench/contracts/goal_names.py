@@ -1,4 +1,4 @@
-"""The names of the goals that an inference attack may have. This module imports nothing, so that all may import it."""
+"""The names of the goals that an inference attack may have."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ GoalName = Literal[
     "training-membership",
     "estimate",
 ]
-"""What an attack is after, a name in `fedarena.goals.GOALS`: the samples behind an upload, whether a sample was among
-them, their classes, or the server's model in training; whether samples behind an upload share a property, what a class
-looks like to the model, whether a sample was in the training set, or the gradient itself."""
+"""What an attack is after; `fedarena.goals` has a file of that name.
+
+It is the samples behind an upload, whether a sample was among them, their classes, or the server's model in training;
+whether samples behind an upload share a property, what a class looks like to the model, whether a sample was in the
+training set, or the gradient itself.
+"""
 
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)

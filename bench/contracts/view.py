@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Generator, Tensor, nn
 
 from fedarena.contracts.final_model import Predictor
+from fedarena.core.tensor_pickle import reduce
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Threat
 from fedarena.problem.batch import Batch
@@ -177,6 +178,7 @@ class _Compact(pickle.Pickler):
     """Writes of each tensor its own numbers. A slice is pickled with all that it was cut from: others' uploads."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Tensor) and obj.untyped_storage().nbytes() > obj.numel() * obj.element_size():
-            return obj.clone().__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        return NotImplemented
+        if not isinstance(obj, Tensor):
+            return NotImplemented
+        own = obj.clone() if obj.untyped_storage().nbytes() > obj.numel() * obj.element_size() else obj
+        return reduce(own) if type(own) is Tensor else own.__reduce_ex__(pickle.HIGHEST_PROTOCOL)

@@ -1,4 +1,4 @@
-"""Exceptions whose message is written for the person at the keyboard, and how other exceptions are described."""
+"""Exceptions whose message is written for the user, and one-line descriptions of all others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """Bad input: names the option, the value and what is allowed.
+    """Bad input. The message names the option, its value and what is allowed.
 
     The command line prints it as one line on stderr and exits with code 2, without a traceback.
     Library callers can catch it like any other exception.
@@ -15,14 +15,14 @@ class UserError(Exception):
 
 
 class WorkerDied(Exception):
-    """The process or machine that was at it is gone: killed, out of memory, cut off. It may be tried again.
+    """A worker process or machine was lost: killed, out of memory or cut off. Its work may be tried again.
 
     The command line prints it as one line on stderr and exits with code 1, without a traceback.
     """
 
 
 def describe(error: Exception) -> str:
-    """Type, message and innermost place of an exception, in one line."""
+    """The type, message and innermost place of an exception, in one line."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"

@@ -1,4 +1,4 @@
-"""JSON as this package writes it, its hashes, and files that are written whole or not at all."""
+"""JSON as this package writes it, hashes of it, and files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedarena.core.errors import UserError
 
 
 def read_json(data: str | bytes) -> Any:
-    """JSON as this package writes it. Raises ValueError for anything else, such as NaN, and says so in plain words."""
+    """Read JSON as this package writes it. Raises ValueError with a plain message for anything else, such as NaN."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"it holds {word}, which is no number")
@@ -29,7 +29,7 @@ def read_json(data: str | bytes) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces; refuses NaN and infinity."""
+    """A value as JSON with sorted keys and no spaces. Raises ValueError for NaN and infinity."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -39,7 +39,7 @@ def digest(value: Any, digits: int = 64) -> str:
 
 
 def prepare_folder(folder: Path, option: str = "out") -> None:
-    """Create the folder that an option names and prove that it can be written. Raises UserError."""
+    """Create the folder that an option names. Raises UserError where it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -52,7 +52,11 @@ def prepare_folder(folder: Path, option: str = "out") -> None:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write beside the target, then rename: a killed run leaves the old file or the new one. Raises UserError."""
+    """Write a file so that a killed run leaves the old content or the new one: beside it, then renamed.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
     data = content.encode() if isinstance(content, str) else content
     temporary = None
     try:

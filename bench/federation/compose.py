@@ -1,9 +1,9 @@
 """Methods made of parts: `dp-sgd+nnm+krum`, `delayed+label-flip`.
 
-A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol
-averages; without a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may
-be secure aggregation, which averages what nobody sees: PROTOCOL+SECURE. A poisoning attack is an attack that may be
-wrapped: WRAPPER+…+ATTACK.
+A defense is a protocol and an aggregation rule: PROTOCOL[+WRAPPER…+RULE]. Without a rule the protocol averages; without
+a protocol (`krum`, `nnm+krum`) the rule aggregates FedAvg's uploads. In a rule's place there may be secure aggregation,
+which averages uploads that the server does not see: PROTOCOL+SECURE. A poisoning attack may be wrapped:
+WRAPPER+…+ATTACK.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedarena.contracts.aggregator import Aggregator, Wrapper
+from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
@@ -26,8 +27,6 @@ from fedarena.federation.spec import MethodSpec
 from fedarena.problem.batch import Auxiliary
 from fedarena.problem.task import Task
 
-PLAIN = "fedavg"
-
 
 def defense_cards(text: str) -> tuple[Card, ...]:
     """The protocol's card, then those of wrappers and rule, or of secure aggregation. Raises UserError."""
@@ -37,7 +36,7 @@ def defense_cards(text: str) -> tuple[Card, ...]:
         if first not in parts:
             known = [*registry.registries()["defense"].names(), *parts]
             raise UserError(f"unknown defense {first!r}{did_you_mean(first, known)}")
-        first, rest = PLAIN, [first, *rest]
+        first, rest = BASELINE, [first, *rest]
     for name in rest:
         if name in registry.registries()["defense"].names():
             raise UserError(
@@ -115,23 +114,23 @@ def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:
     """Wrappers around a rule; None without parts. Raises UserError for a chain that does not end in a rule."""
     rule: Aggregator | None = None
     for i, part in enumerate(reversed(parts)):
-        made: Any = registry.find("aggregator", part.name).load()
-        if issubclass(made, Wrapper):
+        method: Any = registry.find("aggregator", part.name).load()
+        if issubclass(method, Wrapper):
             if rule is None:
                 raise UserError(f"aggregator {part.name} wraps a rule: add one, such as {part.name}+krum")
-            rule = made(part.options, rule)
+            rule = method(part.options, rule)
         elif i:
             raise UserError(f"aggregator {part.name} is a rule, which takes nothing after it: put it last")
         else:
-            rule = made(part.options)
+            rule = method(part.options)
     return rule
 
 
 def make_defense(spec: MethodSpec, task: Task) -> Defense:
     """The protocol with its rule or secure aggregation. Raises UserError."""
     rule, secure = _ends(spec)
-    made: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
-    return made.secured(secure)
+    defense: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
+    return defense.secured(secure)
 
 
 def auxiliary(spec: MethodSpec) -> Auxiliary | None:
@@ -156,8 +155,8 @@ def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
             f"option 'defense' is '{spec.label}', but {part.name} shows the server one sum, from which {other} "
             "cannot choose: leave one of them out"
         )
-    made: SecureSum = card.load()(part.options)
-    return None, made
+    sum_of_uploads: SecureSum = card.load()(part.options)
+    return None, sum_of_uploads
 
 
 def attack_classes(spec: MethodSpec) -> list[Any]:
@@ -168,36 +167,37 @@ def attack_classes(spec: MethodSpec) -> list[Any]:
 def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
     """The class of the attack itself, the last part. Raises UserError for a chain that cannot be."""
     parts, (*around, last) = (spec, *spec.rest), attack_classes(spec)
-    for part, made in zip(parts, around, strict=False):
-        if not issubclass(made, Around):
+    for part, method in zip(parts, around, strict=False):
+        if not issubclass(method, Around):
             raise UserError(f"attack {part.name} wraps no other attack: put it last, or leave it out")
     if issubclass(last, Around):
         raise UserError(f"attack {parts[-1].name} wraps another attack: add one, such as {parts[-1].name}+label-flip")
-    if len(parts) > 1 and not issubclass(last, Poisoning):
+    if around and issubclass(last, Inference):
         raise UserError(f"attack {parts[-1].name} does not poison, so {parts[0].name} cannot wrap it")
-    for i, (part, made) in enumerate(zip(parts, (*around, last), strict=True)):
-        if getattr(part.options, "tune", 0) and issubclass(made, Poisoning):
-            _refuse_idle_tuning(part, made, {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)})
-    found: type[Inference] | type[Poisoning] = last
-    return found
+    if around:
+        for i, (part, method) in enumerate(zip(parts, (*around, last), strict=True)):
+            wrappers = {p.name: wrapper for p, wrapper in zip(parts[:i], around, strict=False)}
+            _refuse_idle_tuning(part, method, wrappers)
+    attack: type[Inference] | type[Poisoning] = last
+    return attack
 
 
-def _refuse_idle_tuning(part: MethodSpec, made: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
+def _refuse_idle_tuning(part: MethodSpec, method: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
     """Raise UserError where all that an attack tunes is the length of uploads, and a wrapper fixes that."""
     fixing = [name for name, wrapper in around.items() if not wrapper.keeps_length]
-    if fixing and made.tunes and set(made.tunes) <= set(made.only_length):
+    if getattr(part.options, "tune", 0) and fixing and method.tunes and set(method.tunes) <= set(method.only_length):
         raise UserError(
             f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, for "
-            f"{', '.join(made.tunes)} only changes the length of uploads, which {fixing[0]} fixes"
+            f"{', '.join(method.tunes)} only changes the length of uploads, which {fixing[0]} fixes"
         )
 
 
 def knowledge_levels(spec: MethodSpec) -> tuple[Knowledge, ...]:
     """What a poisoning attack can be run with: its own; `omniscient` too where a wrapper makes use of it."""
     *around, last = attack_classes(spec)
-    made: tuple[Knowledge, ...] = last.knowledge_levels
+    levels: tuple[Knowledge, ...] = last.knowledge_levels
     more = any("omniscient" in wrapper.knowledge_levels for wrapper in around)
-    return made if "omniscient" in made or not more else (*made, "omniscient")
+    return levels if "omniscient" in levels or not more else (*levels, "omniscient")
 
 
 def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
@@ -205,10 +205,16 @@ def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
     return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
 
 
+def make_inference(spec: MethodSpec) -> Inference:
+    """An inference attack with its options."""
+    attack: Inference = registry.find("attack", spec.name).load()(spec.options)
+    return attack
+
+
 def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:
     """The corrupted clients' attack with its wrappers."""
-    *around, (last, made) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
-    attack: Poisoning = made(last.options, knowledge)
+    *around, (last, method) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
+    attack: Poisoning = method(last.options, knowledge)
     for part, wrapper in reversed(around):
         attack = wrapper(part.options, knowledge, attack)
     return attack

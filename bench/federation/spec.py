@@ -1,4 +1,4 @@
-"""What is to be run: a training run and the cells that read it, as plain data."""
+"""What is to be run, as plain data: training runs, and the trials that read them or take part in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.options import NoOptions
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.problem.spec import ProblemSpec
@@ -29,7 +30,7 @@ class MethodSpec:
     def label(self) -> str:
         """How it is called in tables and records; FedAvg with a rule by the rule alone."""
         names = [self.name, *(part.name for part in self.rest)]
-        return "+".join(names[1:] if names[0] == "fedavg" and len(names) > 1 else names)
+        return "+".join(names[1:] if names[0] == BASELINE and len(names) > 1 else names)
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,45 @@ class GroupSpec:
     device: str = "cpu"
     data_dir: Path | None = None
     probe: MethodSpec | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run, as far as its result follows from it. Groups that have the same one share it.
+
+    Attributes:
+        problem, defense, seed, device, data_dir: as in `GroupSpec`.
+        under: the attack that takes part in it, or that says what clients work on; None where all do as always.
+        knows: what corrupted clients know; empty where no client is corrupted.
+        probe: the backdoor that the finished model is tried with, of references only.
+    """
+
+    problem: ProblemSpec
+    defense: MethodSpec
+    seed: int
+    device: str
+    data_dir: Path | None
+    under: MethodSpec | None = None
+    knows: str = ""
+    probe: MethodSpec | None = None
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether corrupted clients take part."""
+        return bool(self.knows)
+
+
+def training_under(spec: GroupSpec, under: MethodSpec | None = None, knows: str = "") -> Training:
+    """The run of a group, with the attack that takes part in it, if one does."""
+    return Training(
+        problem=spec.problem,
+        defense=spec.defense,
+        seed=spec.seed,
+        device=spec.device,
+        data_dir=spec.data_dir,
+        under=under,
+        knows=knows,
+    )
 
 
 def threats(parties: tuple[Party, ...], forms: tuple[Form, ...]) -> tuple[Threat, ...]:

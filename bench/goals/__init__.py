@@ -1,34 +1,62 @@
-"""Goals: what attacks are after, one a file. `find` gives the goal that an attack names (`Inference.goal`)."""
+"""Goals: what attacks are after, one a file.
+
+An inference attack names its goal (`Inference.goal`), which stands in the file of that name. A poisoning attack names
+none: it is after `fedarena.goals.integrity`.
+"""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedarena.core.card import import_target
 
 if TYPE_CHECKING:
+    from fedarena.contracts.inference import GoalName
+    from fedarena.federation.spec import MethodSpec
     from fedarena.goals.goal import Goal
+    from fedarena.goals.inference_goal import InferenceGoal
+    from fedarena.records.schema import Record
 
-GOALS = {
-    "reconstruction": "fedarena.goals.reconstruction:Reconstructions",
-    "membership": "fedarena.goals.membership:BatchMembership",
-    "labels": "fedarena.goals.labels:BatchLabels",
-    "extraction": "fedarena.goals.extraction:ModelExtraction",
-    "estimate": "fedarena.goals.estimate:Estimates",
-    "property": "fedarena.goals.property:PropertyOfBatch",
-    "training-membership": "fedarena.goals.training_membership:TrainingMembership",
-    "inversion": "fedarena.goals.inversion:Inversion",
-}
-"""Name → "module:class"; a goal is imported on first use."""
+INTEGRITY = "integrity"
 
 
 @cache
-def find(name: str) -> Goal:
-    """The goal of that name.
+def find(name: GoalName) -> InferenceGoal:
+    """The goal that inference attacks call by that name (`fedarena.contracts.inference.GoalName` lists them)."""
+    goal: InferenceGoal = _load(name)
+    return goal
+
+
+@cache
+def of_attack(attack: MethodSpec) -> Goal:
+    """What an attack is after. Raises UserError for a chain that cannot be."""
+    from fedarena.contracts.poisoning import Poisoning
+    from fedarena.federation import compose
+
+    method = compose.attack_class(attack)
+    return recorded("" if issubclass(method, Poisoning) else method.goal)
+
+
+def recorded(name: str) -> Goal:
+    """The goal that a record of an attack names; that of a poisoned run names none.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is none of that name.
     """
-    made: Goal = import_target(GOALS[name], f"goal '{name}'")()
-    return made
+    from fedarena.contracts.goal_names import GOAL_NAMES
+
+    if name not in ("", *GOAL_NAMES):
+        raise KeyError(name)
+    goal: Goal = _load(name or INTEGRITY)
+    return goal
+
+
+@cache
+def _load(name: str) -> Any:
+    return import_target(f"fedarena.goals.{name.replace('-', '_')}:GOAL", f"goal '{name}'")
+
+
+def of_record(record: Record) -> Goal | None:
+    """What the attack of a record is after; None where nobody attacks."""
+    return None if record["attack"] == "none" else recorded(record["goal"])

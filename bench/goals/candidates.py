@@ -1,9 +1,9 @@
-"""Whom an attack that tells members is asked about.
+"""Candidate samples for membership inference.
 
-Half of the candidates are members: the samples behind the observation. The other half, as many, are held out: no
-client ever trained on them. As many, because a guess at random is then right half of the time, and since their number
-does not move the ROC curve. They are drawn with the classes' shares of the clients behind the observation, so that on
-clients with few classes it is not the class that gives an outsider away; where labels are numbers, at random.
+Half of the candidates are members: the samples behind the observation. The other half are outsiders: held-out samples
+that no client ever trained on. The halves are equal, because a random guess is then right half of the time; the number
+of outsiders does not move the ROC curve. Outsiders are drawn with the class shares of the clients behind the
+observation, so that the class alone does not give an outsider away. Where labels are numbers, they are drawn at random.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Question:
 
 
 def ask(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
-    """k members and k outsiders; k is the number of samples behind the observation, or of usable held-out ones if
-    there are fewer, and then both halves are drawn at random.
+    """The question has k members and k outsiders, shuffled.
+
+    k is the number of samples behind the observation. Where fewer held-out samples are usable, k is their number, and
+    both halves are drawn at random.
 
     Args:
         clients: whose samples are behind the observation.
@@ -52,14 +54,14 @@ def ask(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], 
 
 
 def how_many(problem: Problem, clients: Sequence[int], samples: int) -> int:
-    """m for an observation of so many samples of these clients."""
+    """m, the number of candidates, for an observation of `samples` samples of these clients."""
     return 2 * min(samples, int((_like_the_shards(problem, clients) > 0).sum()))
 
 
 def _like_the_shards(problem: Problem, clients: Sequence[int]) -> Tensor:
     """Weights of the held-out samples [N_test] under which a draw has the classes' mean shares of the clients' data.
 
-    All alike where the labels are numbers.
+    Where the labels are numbers, all weights are 1.
     """
     classes = problem.task.n_classes
     if not classes:

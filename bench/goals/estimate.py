@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,21 +16,26 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, given_of_readings, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.estimate_figure import estimate_figure
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.reconstruction import estimate_metrics
+from fedarena.goals.phrases import span, values
+from fedarena.goals.text import GoalText, Wording, given_of_readings
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.contracts.view import Observation
     from fedarena.federation.finished_run import FinishedRun
+    from fedarena.goals.pairing_table import Panels
     from fedarena.problem.problem import Problem
     from fedarena.records.results import GroupResult
     from fedarena.records.schema import Record
 
 CONTROL = "control_"
 NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
-"""What a guess of zero has."""
+"""The metrics of a guess of zero."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +53,85 @@ class Truths:
     controls: tuple[dict[str, float], ...]
 
 
-class Estimates(Goal):
+class EstimatesText(GoalText):
+    """The words of `Estimates`."""
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            metric="cosine",
+            tie="cosine",
+            undefended="Without a defense {attack} finds the gradient with",
+            defended="Of the gradient under {defense}, {attack} finds an estimate with",
+            outcome=lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
+            adaptive="made with the protocol in mind",
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "cosine" not in m:
+            return []
+        own = m["control_cosine"]
+        lines = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
+        lines += ["in canonical form"] if "canonical" in m else []
+        lines += [f"own upload: cosine {number(own)}"] if own.value else []
+        others = ((name, other.value("relative_l2")) for name, other in cell.beside)
+        lines += [f"{name}: relative L2 {_short(value)}" for name, value in others if value is not None]
+        return lines + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (rounds := values(records, "estimates")):
+            return []
+        sentences = [
+            f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
+            "client may take its own samples for the others', which stands beside its cells as `own upload`."
+        ]
+        if values(records, "canonical"):
+            sentences.append(
+                "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
+                "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
+                "and truth are held against each other without them."
+            )
+        if min(values(records, "share")) < 1:
+            sentences.append(
+                "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
+                "in clear, or no estimate is made of them."
+            )
+        return sentences
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
+        return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        def estimated(readings: Sequence[Reading]) -> str:
+            estimates = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
+            sizes = [
+                f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in estimates if e is not None
+            ]
+            return f"estimates: {', '.join(dict.fromkeys(sizes)) or 'none'}"
+
+        return given_of_readings(defense, transcript, attack, estimated)
+
+
+class Estimates(InferenceGoal):
     """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
+
+    text: ClassVar[GoalText] = EstimatesText()
 
     of_data: ClassVar[bool] = False
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
-        found = [r for r in readings if all(o.estimate is not None for o in r.observations)]
-        if not found:
+        with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]
+        if not with_estimate:
             return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
-        return [self._challenge(finished, sights.threat, reading, attack) for reading in found]
+        return [self._challenge(finished, transcript.threat, reading, attack) for reading in with_estimate]
 
     def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
         seen = reading.observations
@@ -78,15 +146,15 @@ class Estimates(Goal):
 
     def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
         """Medians over rounds."""
-        found = _each(answer, challenge.answers)
-        return {name: median(one[name] for one in found) for name in NOTHING}
+        errors = _each(answer, challenge.answers)
+        return {name: median(one[name] for one in errors) for name in NOTHING}
 
     def series(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, list[list[float]]]:
-        kept: Truths = challenge.answers
-        measured = {"": _each(answer, kept), CONTROL: kept.controls}
+        truths: Truths = challenge.answers
+        measured = {"": _each(answer, truths), CONTROL: truths.controls}
         return {
-            prefix + name: [[t, one[name]] for t, one in zip(kept.rounds, found, strict=True)]
-            for prefix, found in measured.items()
+            prefix + name: [[t, one[name]] for t, one in zip(truths.rounds, errors, strict=True)]
+            for prefix, errors in measured.items()
             for name in NOTHING
         }
 
@@ -94,68 +162,15 @@ class Estimates(Goal):
         """(cosine − control)/(1 − control)."""
         return above(metrics["cosine"], metrics["control_cosine"])
 
-    def draw(self, results: Sequence[GroupResult], defense: str, attack: str, path: Path) -> Path | None:
-        from fedarena.cli.output.estimate_picture import draw_estimates
-
-        return draw_estimates([r for result in results for r in result.records], defense, attack, path)
-
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "cosine",
-            "cosine",
-            "Without a defense {attack} finds the gradient with",
-            "Of the gradient under {defense}, {attack} finds an estimate with",
-            lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
-            "made with the protocol in mind",
-        )
-
-    def lines(self, cell: Cell) -> list[str]:
-        m = cell.metrics
-        if "cosine" not in m:
-            return []
-        own = m["control_cosine"]
-        told = [f"cosine {number(m['cosine'])}", f"relative L2 {_short(m['relative_l2'].value)}"]
-        told += ["in canonical form"] if "canonical" in m else []
-        told += [f"own upload: cosine {number(own)}"] if own.value else []
-        others = ((name, other.value("relative_l2")) for name, other in cell.beside)
-        told += [f"{name}: relative L2 {_short(value)}" for name, value in others if value is not None]
-        return told + ([f"over {percent(m['share'])} of the parameters"] if m["share"].value < 1 else [])
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (rounds := values(records, "estimates")):
-            return []
-        told = [
-            f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
-            "client may take its own samples for the others', which stands beside its cells as `own upload`."
-        ]
-        if values(records, "canonical"):
-            told.append(
-                "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
-                "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
-                "and truth are held against each other without them."
-            )
-        if min(values(records, "share")) < 1:
-            told.append(
-                "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
-                "in clear, or no estimate is made of them."
-            )
-        return told
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
-        return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
-
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        def estimated(readings: Sequence[Reading]) -> str:
-            told = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
-            sizes = [f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in told if e is not None]
-            return f"estimates: {', '.join(dict.fromkeys(sizes)) or 'none'}"
-
-        return given_of_readings(defense, sights, attack, estimated)
+    def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Panels | None:
+        records = [r for result in results for r in result.records]
+        return estimate_figure(records, defense, attack, self.text)
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
-    """How good a client's guess is that takes itself for all: clients that are alike make any cosine look good.
+    """How good the guess of a client is that takes its own samples for those of all clients.
+
+    It stands beside an estimate because any cosine is high where clients are alike.
 
     Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
     the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
@@ -176,16 +191,16 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
 
 
 def share(finished: FinishedRun, truth: Tensors) -> float:
-    """Of the model's parameters, how many an estimate is of."""
+    """The share of the model's parameters that an estimate covers."""
     whole = sum(p.numel() for p in finished.problem.init.values())
     return sum(t.numel() for t in truth.values()) / whole
 
 
-def _each(answer: Sequence[GradientEstimate], kept: Truths) -> list[dict[str, float]]:
-    if len(answer) != len(kept.values):
-        raise ValueError(f"{len(answer)} estimates for {len(kept.values)} observations")
+def _each(answer: Sequence[GradientEstimate], truths: Truths) -> list[dict[str, float]]:
+    if len(answer) != len(truths.values):
+        raise ValueError(f"{len(answer)} estimates for {len(truths.values)} observations")
     device = torch.device("cpu")
-    pairs = zip(answer, kept.values, strict=True)
+    pairs = zip(answer, truths.values, strict=True)
     return [estimate_metrics(_on(a.values, device), _on(truth, device)) for a, truth in pairs]
 
 
@@ -198,6 +213,9 @@ def _short(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def _range(found: Sequence[float]) -> str:
-    low, high = f"{min(found):.2f}", f"{max(found):.2f}"
+def _range(cosines: Sequence[float]) -> str:
+    low, high = f"{min(cosines):.2f}", f"{max(cosines):.2f}"
     return f"cosine {low}" if low == high else f"cosine {low} to {high}"
+
+
+GOAL = Estimates()

@@ -16,11 +16,14 @@ from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Extraction, Inference
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, percent_of, span, target_of, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
+from fedarena.goals.phrases import percent_of, span, target_of, values
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
@@ -29,24 +32,83 @@ if TYPE_CHECKING:
 SECRET = "secret_error_"
 
 
-class ModelExtraction(Goal):
+class ModelExtractionText(GoalText):
+    """The words of `ModelExtraction`."""
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            metric="agreement",
+            tie="final_agreement",
+            undefended="Without a defense the model that {attack} takes agrees with the server's by",
+            defended="The model that {attack} takes from {defense} agrees with the server's by",
+            outcome=lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
+            adaptive="read with the protocol in mind",
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        m = cell.metrics
+        if "agreement" not in m:
+            return []
+        lines = [f"agreement {percent(m['agreement'])}"]
+        if "prior_agreement" in m:
+            lines.append(f"a constant's {percent(m['prior_agreement'])}")
+        lines.append(f"in the last round {percent(m['final_agreement'])}")
+        if "stolen_accuracy" in m:
+            lines.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
+        for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
+            if name in m:
+                lines.append(f"{title} {number(m[name])}")
+        return lines + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (models := values(records, "models")):
+            return []
+        priors = values(records, "prior_agreement")
+        sentences = [
+            f"Without any attack: the best constant prediction agrees by {span([100 * p for p in priors])} % with the "
+            f"server's model. Rounds looked at: {span(models)} a cell and seed."
+        ]
+        if max(priors) == 1:
+            sentences.append(
+                "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
+                "nothing there, and none is counted as a leak."
+            )
+        return sentences
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        """Of the last round played, which unlike the first may build on others."""
+        disclosures = defense.disclosures(transcript.threat, transcript.seen, sorted(transcript.seen)[-1:])
+        if isinstance(disclosures, NotApplicable):
+            return disclosures
+        last = disclosures[-1]
+        secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
+        return f"broadcast: a model of {target_of(last.params)}{secrets}"
+
+
+class ModelExtraction(InferenceGoal):
     """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, held against the server's model of that
     round."""
+
+    text: ClassVar[GoalText] = ModelExtractionText()
 
     of_data: ClassVar[bool] = False
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        found = finished.defense.disclosures(sights.threat, sights.seen, last_seen(sights.seen, sights.victims))
-        if isinstance(found, NotApplicable):
-            return found
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        disclosures = finished.defense.disclosures(
+            transcript.threat, transcript.seen, last_seen(transcript.seen, transcript.victims)
+        )
+        if isinstance(disclosures, NotApplicable):
+            return disclosures
         problem, reading = finished.problem, Reading("broadcast", ())
-        rounds = [finished.round(d.round) for d in found]
-        view = replace(finished.view(sights.threat, attack, reading), disclosures=tuple(found))
+        rounds = [finished.round(d.round) for d in disclosures]
+        view = replace(finished.view(transcript.threat, attack, reading), disclosures=tuple(disclosures))
         models = tuple(r.params for r in rounds)
         exam = Exam(problem.task, problem.x_test, problem.y_test, problem.scale, models)
-        return [Challenge(reading.name, view, exam, secret_metrics(found, [r.secret for r in rounds]))]
+        return [Challenge(reading.name, view, exam, secret_metrics(disclosures, [r.secret for r in rounds]))]
 
     def judge(self, answer: list[Extraction], challenge: Challenge) -> dict[str, float]:
         return extraction_metrics(answer, challenge.answers)
@@ -55,62 +117,13 @@ class ModelExtraction(Goal):
         """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction; 0 where that is 1."""
         return above(metrics["agreement"], metrics["prior_agreement"])
 
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "agreement",
-            "final_agreement",
-            "Without a defense the model that {attack} takes agrees with the server's by",
-            "The model that {attack} takes from {defense} agrees with the server's by",
-            lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
-            "read with the protocol in mind",
-        )
-
-    def lines(self, cell: Cell) -> list[str]:
-        m = cell.metrics
-        if "agreement" not in m:
-            return []
-        told = [f"agreement {percent(m['agreement'])}"]
-        if "prior_agreement" in m:
-            told.append(f"a constant's {percent(m['prior_agreement'])}")
-        told.append(f"in the last round {percent(m['final_agreement'])}")
-        if "stolen_accuracy" in m:
-            told.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
-        for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):
-            if name in m:
-                told.append(f"{title} {number(m[name])}")
-        return told + [f"secret {n.removeprefix(SECRET)}: error {m[n].value:.2g}" for n in m if n.startswith(SECRET)]
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (looked := values(records, "models")):
-            return []
-        priors = values(records, "prior_agreement")
-        told = [
-            f"Without any attack: the best constant prediction agrees by {span([100 * p for p in priors])} % with the "
-            f"server's model. Rounds looked at: {span(looked)} a cell and seed."
-        ]
-        if max(priors) == 1:
-            told.append(
-                "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
-                "nothing there, and none is counted as a leak."
-            )
-        return told
-
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        """Of the last round played, which unlike the first may build on others."""
-        found = defense.disclosures(sights.threat, sights.seen, sorted(sights.seen)[-1:])
-        if isinstance(found, NotApplicable):
-            return f"n/a: {found.reason}"
-        last = found[-1]
-        secrets = f"\nestimates of the round's secrets: {', '.join(last.secrets)}" if last.secrets else ""
-        return f"broadcast: a model of {target_of(last.params)}{secrets}"
-
 
 def last_seen(seen: Iterable[int], rounds: Iterable[int]) -> tuple[int, ...]:
     """For each of `rounds` the last one by then that the party saw, as a client that was not sampled then did not see
     it: each once, and none where it saw none yet."""
     seen = sorted(seen)
-    found = (bisect_right(seen, t) for t in rounds)
-    return tuple(dict.fromkeys(seen[i - 1] for i in found if i))
+    positions = (bisect_right(seen, t) for t in rounds)
+    return tuple(dict.fromkeys(seen[i - 1] for i in positions if i))
 
 
 def _beside(c: Cell) -> str:
@@ -119,3 +132,6 @@ def _beside(c: Cell) -> str:
     if prior is None:
         return ""
     return f" (a constant: {'over 99 %' if 0.995 <= prior < 1 else percent_of('prior_agreement')(c)})"
+
+
+GOAL = ModelExtraction()

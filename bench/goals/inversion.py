@@ -20,13 +20,16 @@ from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.goals import released_model as released
-from fedarena.goals.goal import Challenge, Goal, PartyTranscript, Wording, above, average, percent_of, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
 from fedarena.goals.metrics.reconstruction import mean_image
+from fedarena.goals.phrases import average, percent_of, values
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
@@ -59,62 +62,27 @@ class Sitters:
     examples: tuple[Tensor, ...]
 
 
-class Inversion(Goal):
-    """Answers are `fedarena.contracts.inference.Portraits`, held against the training images of each class."""
-
-    parties: ClassVar[tuple[Party, ...]] = EVERYONE
-    undefended: ClassVar[Form] = "paper"
-
-    def refuse(self, problem: Problem, attack: Inference) -> None:
-        shape = problem.task.input_shape
-        if len(shape) != 3 or min(shape[1:]) < images.WINDOW:
-            raise UserError(
-                f"option 'dataset' is {problem.dataset}, whose inputs have shape {shape}, allowed with inversions, "
-                f"which are judged as images: (channels, height, width) with both sides {images.WINDOW} or more"
-            )
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        if (why := why_not(finished.problem, sights.threat)) is not None:
-            return why
-        held = released.model_of(finished, sights.threat)
-        if isinstance(held, NotApplicable):
-            return held
-        view = replace(finished.view(sights.threat, attack, Reading(held.reading, ())), model=held.model)
-        sitters = sitters_of(finished.problem, held.model)
-        return [Challenge(held.reading, view, sitters, known_metrics(finished.problem, sitters))]
-
-    def judge(self, answer: Portraits, challenge: Challenge) -> dict[str, float]:
-        return portrait_metrics(answer, challenge.answers)
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """(top1 − prior)/(1 − prior), the prior being what one picture for all classes gets, 1/classes."""
-        return above(metrics["top1"], metrics["prior_top1"])
-
-    def pictures(self, answer: Portraits, challenge: Challenge) -> tuple[Tensor, Tensor]:
-        """Means of the classes, and what was made of them."""
-        sitters: Sitters = challenge.answers
-        return sitters.means.float().cpu(), images.valid(answer.images.cpu())[sitters.classes.cpu()].float()
+class InversionText(GoalText):
+    """The words of `Inversion`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
-            "top1",
-            "ssim",
-            "Without a defense {attack} makes pictures in which the class is recognised:",
-            "{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
-            percent_of("top1"),
+            metric="top1",
+            tie="ssim",
+            undefended="Without a defense {attack} makes pictures in which the class is recognised:",
+            defended="{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
+            outcome=percent_of("top1"),
         )
 
     def lines(self, cell: Cell) -> list[str]:
         m = cell.metrics
         if "top1" not in m:
             return []
-        told = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
-        told.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
-        told.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
-        told.append(f"the model's own confidence {number(m['confidence'])}")
-        return told + ([f"{m['queries'].value:,.0f} queries"] if m["queries"].value else [])
+        lines = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
+        lines.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
+        lines.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
+        lines.append(f"the model's own confidence {number(m['confidence'])}")
+        return lines + ([f"{m['queries'].value:,.0f} queries"] if m["queries"].value else [])
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "prior_top1"):
@@ -136,16 +104,59 @@ class Inversion(Goal):
             return ""
         return f"; one picture for all gets {100 * average(records, 'prior_top1'):.0f} %"
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        if (why := why_not(problem, sights.threat)) is not None:
-            return f"n/a: {why.reason}"
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        if (why := why_not(problem, transcript.threat)) is not None:
+            return why
         size = sum(p.numel() for p in problem.init.values())
         clear = {"server": "the model that it deploys", "outsider": "answers of the released model to its queries"}
-        told = clear.get(sights.threat.party, "the model that clients are given in the end")
-        told += "" if sights.threat.party == "outsider" else f", {size:,} parameters in clear"
-        return told + (
+        text = clear.get(transcript.threat.party, "the model that clients are given in the end")
+        text += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
+        return text + (
             "\nand samples of its own, from the half of the held-out data" if attack.knows_population else ""
         )
+
+
+class Inversion(InferenceGoal):
+    """Answers are `fedarena.contracts.inference.Portraits`, held against the training images of each class."""
+
+    text: ClassVar[GoalText] = InversionText()
+
+    parties: ClassVar[tuple[Party, ...]] = EVERYONE
+    undefended_form: ClassVar[Form] = "paper"
+
+    def refuse(self, problem: Problem, attack: Inference) -> None:
+        shape = problem.task.input_shape
+        if len(shape) != 3 or min(shape[1:]) < images.WINDOW:
+            raise UserError(
+                f"option 'dataset' is {problem.dataset}, whose inputs have shape {shape}, allowed with inversions, "
+                f"which are judged as images: (channels, height, width) with both sides {images.WINDOW} or more"
+            )
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        if (why := why_not(finished.problem, transcript.threat)) is not None:
+            return why
+        held = released.model_of(finished, transcript.threat)
+        if isinstance(held, NotApplicable):
+            return held
+        view = replace(finished.view(transcript.threat, attack, Reading(held.reading, ())), model=held.model)
+        sitters = sitters_of(finished.problem, held.model)
+        return [Challenge(held.reading, view, sitters, known_metrics(finished.problem, sitters))]
+
+    def judge(self, answer: Portraits, challenge: Challenge) -> dict[str, float]:
+        return portrait_metrics(answer, challenge.answers)
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """(top1 − prior)/(1 − prior), the prior being what one picture for all classes gets, 1/classes."""
+        return above(metrics["top1"], metrics["prior_top1"])
+
+    def pictures(self, answer: Portraits, challenge: Challenge) -> tuple[Tensor, Tensor]:
+        """Means of the classes, and what was made of them."""
+        sitters: Sitters = challenge.answers
+        return sitters.means.float().cpu(), images.valid(answer.images.cpu())[sitters.classes.cpu()].float()
 
 
 def why_not(problem: Problem, threat: Threat) -> NotApplicable | None:
@@ -202,19 +213,22 @@ def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
     classes, means = sitters.classes, sitters.means
     if answer.images.shape[1:] != means.shape[1:] or len(answer.images) <= int(classes.max()):
         raise ValueError(f"portraits of shape {tuple(answer.images.shape)} for classes of {tuple(means.shape[1:])}")
-    found = images.valid(answer.images.to(means.device))[classes]
+    portraits = images.valid(answer.images.to(means.device))[classes]
     near = [
         (images.ssim(a.expand_as(x), x).max(), images.psnr(a.expand_as(x), x).max())
-        for a, x in zip(found, sitters.examples, strict=True)
+        for a, x in zip(portraits, sitters.examples, strict=True)
     ]
-    said = sitters.model.confidences(found.float())
-    metrics = {f"top{k}": sitters.evaluator.top(found, classes, k) for k in (1, 5) if k < len(classes)}
+    confidences = sitters.model.confidences(portraits.float())
+    metrics = {f"top{k}": sitters.evaluator.top(portraits, classes, k) for k in (1, 5) if k < len(classes)}
     return metrics | {
-        "ssim": float(images.ssim(found, means).mean()),
-        "psnr": float(images.psnr(found, means).mean()),
+        "ssim": float(images.ssim(portraits, means).mean()),
+        "psnr": float(images.psnr(portraits, means).mean()),
         "nearest_ssim": float(torch.stack([ssim for ssim, _ in near]).mean()),
         "nearest_psnr": float(torch.stack([psnr for _, psnr in near]).mean()),
-        "confidence": float(said.gather(1, classes[:, None]).mean()),
+        "confidence": float(confidences.gather(1, classes[:, None]).mean()),
         "steps": float(answer.steps.double().mean()),
         "queries": float(answer.queries),
     }
+
+
+GOAL = Inversion()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
@@ -12,10 +12,12 @@ from fedarena.contracts.inference import Inference, Scores
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
-from fedarena.goals.goal import Challenge, PartyTranscript, given_of_readings, span, values
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import membership_metrics
-from fedarena.goals.ranking import Ranking, outsiders
+from fedarena.goals.phrases import span, values
+from fedarena.goals.ranking import Ranking, RankingText, outsiders
+from fedarena.goals.text import given_of_readings
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -25,30 +27,51 @@ if TYPE_CHECKING:
     from fedarena.records.schema import Record
 
 
+class BatchMembershipText(RankingText):
+    """The words of `BatchMembership`."""
+
+    tells = "who was in a batch"
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (counts := values(records, "candidates")):
+            return []
+        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them members."
+        return [sentence + outsiders(records)]
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        def candidates(readings: Sequence[Reading]) -> str:
+            most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
+            return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"
+
+        return given_of_readings(defense, transcript, attack, candidates)
+
+
 class BatchMembership(Ranking):
     """Answers are a `fedarena.contracts.inference.Scores` per observation, held against which candidates were
     members."""
 
-    tells = "who was in a batch"
+    text: ClassVar[RankingText] = BatchMembershipText()
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
-        made = []
+        challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
             questions = self._ask(finished, reading, truths)
             if not any(len(q.members) for q in questions):
                 why = "no batch attacked held a sample, or no held-out sample is like them"
-                made.append(Challenge(reading.name, None, reason=why))
+                challenges.append(NoChallenge(reading.name, why))
                 continue
-            view = finished.view(sights.threat, attack, reading, truths, [q.candidates for q in questions])
+            view = finished.view(transcript.threat, attack, reading, truths, [q.candidates for q in questions])
             known = median_estimate_metrics(finished, reading.observations)
-            made.append(Challenge(reading.name, view, [q.members for q in questions], known))
-        return made
+            challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
+        return challenges
 
     def _ask(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
         """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
@@ -62,15 +85,5 @@ class BatchMembership(Ranking):
     def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return answer, challenge.answers
 
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (asked := values(records, "candidates")):
-            return []
-        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them members."
-        return [told + outsiders(records)]
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        def candidates(readings: Sequence[Reading]) -> str:
-            most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
-            return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"
-
-        return given_of_readings(defense, sights, attack, candidates)
+GOAL = BatchMembership()

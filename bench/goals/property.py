@@ -1,16 +1,17 @@
 """Property inference: do the samples behind an observation have a property that has nothing to do with their class.
 
-The experiment is Melis et al.'s (2019, Section 6.2): in rounds attacked the victim, which is the first client beside
-the malicious one, works on samples that all have the property or on samples that all lack it, and everybody else on
-samples that lack it. In how many rounds the victim has it is fixed, in which ones is drawn. Samples of which it is not
-known are in none of these batches. In rounds that are not attacked everybody draws as usual.
+The experiment is that of Melis et al. (2019, Section 6.2). The victim is the first client beside the malicious one. In
+the rounds attacked it works on samples that all have the property, or on samples that all lack it; all other clients
+work on samples that lack it. In how many rounds the victim has it is fixed; which rounds these are is drawn.
+Samples for which the property is not known are in none of these batches. In all other rounds every
+client draws as usual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,15 +24,18 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
-from fedarena.goals.goal import Challenge, Draw, PartyTranscript, given_of_readings, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import Draw
 from fedarena.goals.metrics.auc_interval import score_interval
 from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
-from fedarena.goals.ranking import Ranking
+from fedarena.goals.phrases import span, values
+from fedarena.goals.ranking import Ranking, RankingText
+from fedarena.goals.text import given_of_readings
 from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
@@ -41,23 +45,62 @@ IN_CLEAR = "in clear"
 """Ends the name of a reading that leaves out all that the protocol hides."""
 
 
+class PropertyOfBatchText(RankingText):
+    """The words of `PropertyOfBatch`."""
+
+    tells = "batches with the property from others"
+
+    def lines(self, cell: Cell) -> list[str]:
+        lines = super().lines(cell)
+        if "by_round" in cell.metrics:
+            lines.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
+        if "by_slopes" in cell.metrics:
+            lines += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
+        if "own_auc" in cell.metrics:
+            lines.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
+        return lines
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not values(records, "rounds_attacked"):
+            return []
+        having = span(values(records, "rounds_with_property"))
+        sentence = (
+            f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
+        )
+        return [f"{sentence}, {having} of them with the property."]
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        name = property_of(problem, attack)
+
+        rounds = len(attack.watch(problem.task.schedule).victims)
+
+        def bits(readings: Sequence[Reading]) -> str:
+            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
+
+        shard = ", and its shard" if transcript.threat.visibility.own else ""
+        return given_of_readings(defense, transcript, attack, bits, f"the held-out data{shard}")
+
+
 class PropertyOfBatch(Ranking):
     """The answer is a `fedarena.contracts.inference.PropertyScores`, held against whether each observation's samples
     had it."""
 
-    tells = "batches with the property from others"
+    text: ClassVar[RankingText] = PropertyOfBatchText()
+
     forms_differ = True
 
     def refuse(self, problem: Problem, attack: Inference) -> None:
-        asked(problem, attack)
+        property_of(problem, attack)
         victim = victim_of(problem)
         for client in range(len(problem.shards)):
             having, lacking = pools(problem, attack, client)
             for what, pool in (("with", having), ("without", lacking)):
                 if not len(pool) and (what == "without" or client == victim):
                     raise UserError(
-                        f"option 'property' is {asked(problem, attack)}, but client {client} holds no sample {what} "
-                        "it: choose another attribute or partition"
+                        f"option 'property' is {property_of(problem, attack)}, but client {client} holds no sample "
+                        f"{what} it: choose another attribute or partition"
                     )
 
     def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw:
@@ -76,30 +119,30 @@ class PropertyOfBatch(Ranking):
         return draw
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        found = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
-        if isinstance(found, NotApplicable):
-            return found
-        population = population_of(finished, sights.threat, attack)
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        population = population_of(finished, transcript.threat, attack)
         if isinstance(population, NotApplicable):
             return population
         # The same draws as `draws` made before the training.
         watch = attack.watch(finished.problem.task.schedule)
         have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.seed).child("draws"))
-        made = []
-        for reading in (part for whole in found for part in with_clear_part(whole)):
-            kept = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)
-            truth = torch.tensor([o.round in have for o in kept])
+        challenges: list[Challenge | NoChallenge] = []
+        for reading in (part for whole in readings for part in with_clear_part(whole)):
+            observations = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)
+            truth = torch.tensor([o.round in have for o in observations])
             if not bool(truth.any()) or bool(truth.all()):
                 why = "the victim was not seen both in rounds in which it had the property and in others"
-                made.append(Challenge(reading.name, None, reason=why))
+                challenges.append(NoChallenge(reading.name, why))
                 continue
-            seen = replace(reading, observations=kept)
-            truths = [finished.truth(o) for o in kept]
-            view = replace(finished.view(sights.threat, attack, seen, truths), population=population)
-            made.append(Challenge(reading.name, view, truth, median_estimate_metrics(finished, kept)))
-        return made
+            of_victim = replace(reading, observations=observations)
+            truths = [finished.truth(o) for o in observations]
+            view = replace(finished.view(transcript.threat, attack, of_victim, truths), population=population)
+            challenges.append(Challenge(reading.name, view, truth, median_estimate_metrics(finished, observations)))
+        return challenges
 
     def judge(self, answer: PropertyScores, challenge: Challenge) -> dict[str, float]:
         return property_metrics(answer, challenge.answers, challenge.readings)
@@ -109,41 +152,11 @@ class PropertyOfBatch(Ranking):
 
     # -- in words --------------------------------------------------------------------------------------
 
-    def lines(self, cell: Cell) -> list[str]:
-        told = super().lines(cell)
-        if "by_round" in cell.metrics:
-            told.append(f"trained {'in each round' if cell.metrics['by_round'].value > 0.5 else 'over all rounds'}")
-        if "by_slopes" in cell.metrics:
-            told += ["by how large each layer's inputs were"] if cell.metrics["by_slopes"].value > 0.5 else []
-        if "own_auc" in cell.metrics:
-            told.append(f"on own batches {cell.metrics['own_auc'].value:.2f}")
-        return told
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not values(records, "rounds_attacked"):
-            return []
-        having = span(values(records, "rounds_with_property"))
-        told = (
-            f"Without any attack: AUC 0.5. Rounds attacked: {span(values(records, 'rounds_attacked'))} a cell and seed"
-        )
-        return [f"{told}, {having} of them with the property."]
-
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        name = asked(problem, attack)
-
-        rounds = len(attack.watch(problem.task.schedule).victims)
-
-        def bits(readings: Sequence[Reading]) -> str:
-            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
-
-        shard = ", and its shard" if sights.threat.visibility.own else ""
-        return given_of_readings(defense, sights, attack, bits, f"the held-out data{shard}")
-
 
 # -- the experiment -------------------------------------------------------------------------------------
 
 
-def asked(problem: Problem, attack: Inference) -> str:
+def property_of(problem: Problem, attack: Inference) -> str:
     """The attribute that is to be inferred. Raises UserError."""
     known, name = tuple(problem.attributes), attack.options.property
     if not known:
@@ -163,7 +176,7 @@ def victim_of(problem: Problem) -> int:
 
 def pools(problem: Problem, attack: Inference, client: int) -> tuple[Tensor, Tensor]:
     """A client's samples with the property and without it, as indices of training samples."""
-    shard, known = problem.shards[client], problem.attributes[asked(problem, attack)][0]
+    shard, known = problem.shards[client], problem.attributes[property_of(problem, attack)][0]
     return shard[known[shard] == 1], shard[known[shard] == 0]
 
 
@@ -189,7 +202,7 @@ def population_of(finished: FinishedRun, threat: Threat, attack: Inference) -> P
 
     All of the held-out data, because no question is asked about any of it.
     """
-    problem, name = finished.problem, asked(finished.problem, attack)
+    problem, name = finished.problem, property_of(finished.problem, attack)
     x, y, known = problem.x_test.float() / problem.scale, problem.y_test, problem.attributes[name][1]
     if threat.visibility.own:
         shard = problem.shards[threat.client]
@@ -206,7 +219,7 @@ def population_of(finished: FinishedRun, threat: Threat, attack: Inference) -> P
 
 @dataclass(frozen=True)
 class Part:
-    """Simulator: some of what another one gives.
+    """A simulator that gives some of the tensors of another one.
 
     Attributes:
         whole: the other. names: which tensors.
@@ -220,25 +233,27 @@ class Part:
 
 
 def with_clear_part(reading: Reading) -> list[Reading]:
-    """The reading, and where the protocol hides some of the parameters and not others, the others alone: what an
-    attacker has that does not look at what is hidden."""
-    found = []
+    """The reading, and where the protocol hides only some of the parameters, a reading of the other parameters alone.
+
+    The second one is what an attacker has that ignores what is hidden.
+    """
+    clear_parts = []
     for o in reading.observations:
         hidden = set(o.estimate or ())
         clear = tuple(name for name in o.target if name not in hidden)
         if clear and hidden and hidden < set(o.target):
             part = Part(o.simulate, clear)
-            found.append(replace(o, target=same_names(o.target, clear), simulate=part, estimate=None, rough=None))
-    if len(found) < len(reading.observations):
+            clear_parts.append(replace(o, target=same_names(o.target, clear), simulate=part, estimate=None, rough=None))
+    if len(clear_parts) < len(reading.observations):
         return [reading]
-    return [reading, Reading(f"{reading.name}, {IN_CLEAR}", tuple(found))]
+    return [reading, Reading(f"{reading.name}, {IN_CLEAR}", tuple(clear_parts))]
 
 
 # -- the judge ------------------------------------------------------------------------------------------
 
 
 def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -> dict[str, float]:
-    """How well scores tell rounds with the property from others.
+    """How well the scores separate rounds with the property from others.
 
     Args:
         truth: [observations] (bool).
@@ -258,12 +273,15 @@ def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -
     if answer.values.shape != truth.shape:
         raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} observations")
     groups = [Scores(v[None]) for v in answer.values]
-    found = membership_metrics(groups, [t[None] for t in truth], readings=readings)
-    rounds, having = int(found.pop("candidates")), int(truth.sum())
+    metrics = membership_metrics(groups, [t[None] for t in truth], readings=readings)
+    rounds, having = int(metrics.pop("candidates")), int(truth.sum())
     for kind, together in kinds_of_interval(readings):
-        low, high = score_interval(found["auc"], having, rounds - having, together)
+        low, high = score_interval(metrics["auc"], having, rounds - having, together)
         for end, widest, edge in (("auc_low", min, low), ("auc_high", max, high)):
-            found[f"{end}{kind}"] = widest(found[f"{end}{kind}"], edge)
-    told = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
-    told |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
-    return {**found, **told, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}
+            metrics[f"{end}{kind}"] = widest(metrics[f"{end}{kind}"], edge)
+    classifier = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
+    classifier |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
+    return {**metrics, **classifier, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}
+
+
+GOAL = PropertyOfBatch()

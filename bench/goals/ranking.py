@@ -1,4 +1,4 @@
-"""What goals have in common whose answers are rankings: half of what is asked is so and half is not, or some of it."""
+"""Goals whose answers are rankings: the attack scores candidates, of which some are members and the others are not."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
-from fedarena.goals.goal import Challenge, Goal, Wording, auc, interval, span
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
+from fedarena.goals.phrases import auc, interval, span
+from fedarena.goals.text import GoalText, Wording
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.records.schema import Record
 
 
-class Ranking(Goal):
-    """Answers are judged by the area under the ROC curve."""
+class RankingText(GoalText):
+    """The words of `Ranking`."""
 
     @property
     @abstractmethod
@@ -29,6 +32,32 @@ class Ranking(Goal):
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
+
+    def wording(self, metrics: Sequence[str]) -> Wording:
+        return Wording(
+            metric="auc",
+            tie="auc",
+            undefended=f"Without a defense {{attack}} tells {self.tells} with",
+            defended=f"{{attack}} tells {self.tells} under {{defense}} with",
+            outcome=partial(auc, unclear=", not told from chance"),
+            adaptive=self.adaptive,
+        )
+
+    def lines(self, cell: Cell) -> list[str]:
+        if "auc" not in cell.metrics:
+            return []
+        lines = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
+        measured = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
+        return lines + [f"finds {share_found(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured]
+
+    def guessing(self, records: Sequence[Record]) -> str:
+        return "; chance is 0.5"
+
+
+class Ranking(InferenceGoal):
+    """Answers are judged by the area under the ROC curve."""
+
+    text: ClassVar[RankingText]
 
     @abstractmethod
     def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
@@ -42,46 +71,28 @@ class Ranking(Goal):
         """2·AUC − 1."""
         return metrics["advantage"]
 
-    def wording(self, metrics: Sequence[str]) -> Wording:
-        return Wording(
-            "auc",
-            "auc",
-            f"Without a defense {{attack}} tells {self.tells} with",
-            f"{{attack}} tells {self.tells} under {{defense}} with",
-            partial(auc, unclear=", not told from chance"),
-            self.adaptive,
-        )
 
-    def lines(self, cell: Cell) -> list[str]:
-        if "auc" not in cell.metrics:
-            return []
-        told = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
-        having = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return told + [f"finds {found(cell, name)} at {100 * rate:g} % FPR" for name, rate in having]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
-
-
-def found(cell: Cell, name: str) -> str:
-    """A share of members found, with its interval: "7 % (3 to 12 %)"."""
+def share_found(cell: Cell, name: str) -> str:
+    """The share of members that were found, with its interval: "7 % (3 to 12 %)"."""
     ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
     return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
 
 
 def outsiders(records: Sequence[Record]) -> str:
-    """A sentence: how many outsiders the false positive rates are, where half of the candidates are outsiders, or why
-    nothing can be measured at one."""
-    told: list[str] = []
+    """A sentence that says how many outsiders each false positive rate is, or why nothing can be measured at it.
+
+    Half of the candidates are outsiders.
+    """
+    parts: list[str] = []
     missing: dict[str, list[str]] = {}
     for name, rate in RATES.items():
         counts = [r["metrics"]["candidates"] / 2 for r in records if name in r["metrics"]]
         few = [r["metrics"]["candidates"] / 2 for r in records if "auc" in r["metrics"] and name not in r["metrics"]]
         if counts:
             allowed = span([false_positives(rate, round(n)) for n in counts])
-            told.append(f"{100 * rate:g} % FPR is {allowed} of {span(counts)} outsiders")
+            parts.append(f"{100 * rate:g} % FPR is {allowed} of {span(counts)} outsiders")
         if few:
             missing.setdefault(span(few), []).append(f"{100 * rate:g} %")
     for outside, rates in missing.items():
-        told.append(f"{' and '.join(rates)} FPR cannot be measured on {outside} outsiders, of whom one is more")
-    return f" {'; '.join(told)}." if told else ""
+        parts.append(f"{' and '.join(rates)} FPR cannot be measured on {outside} outsiders, of whom one is more")
+    return f" {'; '.join(parts)}." if parts else ""

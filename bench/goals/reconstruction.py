@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,75 +11,38 @@ from torch import Tensor
 from fedarena.contracts.inference import Guess, Inference
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.goal import (
-    Challenge,
-    Goal,
-    PartyTranscript,
-    Wording,
-    average,
-    given_of_readings,
-    percent_of,
-    values,
-)
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.estimate import median_estimate_metrics
+from fedarena.goals.phrases import average, percent_of, values
+from fedarena.goals.text import GoalText, Wording, given_of_readings
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
 IMAGES = Wording(
-    "recovered",
-    "ssim",
-    "Without a defense {attack} recovers of the images",
-    "Of the images, {attack} recovers from {defense}",
-    percent_of("recovered"),
+    metric="recovered",
+    tie="ssim",
+    undefended="Without a defense {attack} recovers of the images",
+    defended="Of the images, {attack} recovers from {defense}",
+    outcome=percent_of("recovered"),
 )
 ROWS = Wording(
-    "recovered",
-    "psnr",
-    "Without a defense {attack} recovers of the rows",
-    "Of the rows, {attack} recovers from {defense}",
-    percent_of("recovered"),
+    metric="recovered",
+    tie="psnr",
+    undefended="Without a defense {attack} recovers of the rows",
+    defended="Of the rows, {attack} recovers from {defense}",
+    outcome=percent_of("recovered"),
 )
 
 
-class Reconstructions(Goal):
-    """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
-
-    def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        readings = finished.defense.all_readings(sights.threat, sights.seen, sights.victims)
-        if isinstance(readings, NotApplicable):
-            return readings
-        made = []
-        for reading in readings:
-            truths = [finished.truth(o) for o in reading.observations]
-            if not any(len(y) for _, y in truths):
-                made.append(Challenge(reading.name, None, reason="no batch attacked held a sample"))
-                continue
-            known = median_estimate_metrics(finished, reading.observations) | judge.prior_metrics(
-                truths, finished.problem
-            )
-            made.append(Challenge(reading.name, finished.view(sights.threat, attack, reading, truths), truths, known))
-        return made
-
-    def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
-        assert challenge.view is not None
-        return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
-
-    def leak(self, metrics: Mapping[str, float]) -> float:
-        """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""
-        return metrics["recovered"]
-
-    def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
-        originals = torch.cat([x for x, _ in challenge.answers]).cpu()
-        matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, challenge.answers, strict=True)]
-        return originals, torch.cat(matched).cpu()
+class ReconstructionsText(GoalText):
+    """The words of `Reconstructions`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return ROWS if "psnr" in metrics and "ssim" not in metrics else IMAGES
@@ -89,11 +52,11 @@ class Reconstructions(Goal):
         if "recovered" not in m:
             return []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
-        told = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
-        told += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
+        lines = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
-            return [*told, f"labels {percent(m['label_accuracy'])}"]
-        return [*told, f"labels off by {number(m['label_error'])}"]
+            return [*lines, f"labels {percent(m['label_accuracy'])}"]
+        return [*lines, f"labels off by {number(m['label_error'])}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "prior_mean_mse"):
@@ -106,8 +69,53 @@ class Reconstructions(Goal):
             parts.append(f"{title} {like} and counts as recovered for {share:.0f} %")
         if values(records, "prior_label_error"):
             parts.append(f"the median training label is off by {average(records, 'prior_label_error'):.2f}")
-        told = [f"Without any attack: {'; '.join(parts)}."]
-        return [*told, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else told
+        sentences = [f"Without any attack: {'; '.join(parts)}."]
+        return (
+            [*sentences, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else sentences
+        )
 
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        return given_of_readings(defense, sights, attack)
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        return given_of_readings(defense, transcript, attack)
+
+
+class Reconstructions(InferenceGoal):
+    """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
+
+    text: ClassVar[GoalText] = ReconstructionsText()
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        if isinstance(readings, NotApplicable):
+            return readings
+        challenges: list[Challenge | NoChallenge] = []
+        for reading in readings:
+            truths = [finished.truth(o) for o in reading.observations]
+            if not any(len(y) for _, y in truths):
+                challenges.append(NoChallenge(reading.name, "no batch attacked held a sample"))
+                continue
+            known = median_estimate_metrics(finished, reading.observations) | judge.prior_metrics(
+                truths, finished.problem
+            )
+            challenges.append(
+                Challenge(reading.name, finished.view(transcript.threat, attack, reading, truths), truths, known)
+            )
+        return challenges
+
+    def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
+        return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
+
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""
+        return metrics["recovered"]
+
+    def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
+        originals = torch.cat([x for x, _ in challenge.answers]).cpu()
+        matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, challenge.answers, strict=True)]
+        return originals, torch.cat(matched).cpu()
+
+
+GOAL = Reconstructions()

@@ -1,4 +1,4 @@
-"""Which model each party has in the end.
+"""The model that each party has after the training.
 
     server         what it deploys (`Defense.deployed`), in clear
     client         what it is given (`Defense.release`), in clear
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Held:
-    """A model and the reading that it makes."""
+    """A model that a party holds, and the name of the reading that it makes."""
 
     reading: str
     model: Predictor

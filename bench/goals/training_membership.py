@@ -1,9 +1,9 @@
 """Membership in the training set: which of the candidates a released model was trained on.
 
-Members are samples of the clients other than the curious one, the same whoever attacks; strangers are held-out samples
-of the half that no attacker owns (`fedarena.federation.population`). Of every class there are as many strangers as
-members, so that no class tells; where labels are numbers, of all. A member is a sample of a participant's data set:
-chance decides whether FedSGD's batches ever held it.
+Members are samples of the clients other than the curious one; they do not depend on who attacks. Strangers are held-out
+samples of the half that no attacker owns (`fedarena.federation.population`). Every class has as many strangers as
+members, so that the class says nothing; where labels are numbers, this holds for all samples together. A member is a
+sample of a participant's data set: chance decides whether a batch of FedSGD ever held it.
 """
 
 from __future__ import annotations
@@ -24,43 +24,78 @@ from fedarena.core.text.numbers import number
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.federation.population import halves
 from fedarena.goals.candidates import Question
-from fedarena.goals.goal import Challenge, PartyTranscript, span, values
+from fedarena.goals.cell import Cell
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
-from fedarena.goals.ranking import Ranking, outsiders
+from fedarena.goals.phrases import span, values
+from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.released_model import model_of
 
 if TYPE_CHECKING:
-    from fedarena.cli.output.pairing_table import Cell
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
 MOST = 5000
-"""Members asked about at most, and as many strangers."""
+"""The largest number of members among the candidates; there are as many strangers."""
+
+
+class TrainingMembershipText(RankingText):
+    """The words of `TrainingMembership`."""
+
+    tells = "who was in the training set"
+    adaptive: ClassVar[str] = "shadows trained through the protocol"
+
+    def lines(self, cell: Cell) -> list[str]:
+        lines = super().lines(cell)
+        if lines and "member_accuracy" in cell.metrics:
+            inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
+            lines.append(f"the model itself: {inside} on members, {outside} on strangers")
+        return lines
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (counts := values(records, "candidates")):
+            return []
+        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them trained on."
+        return [sentence + outsiders(records)]
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        threat = transcript.threat
+        what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
+        members = trained_on(problem, threat)
+        candidates = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
+        lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
+        if attack.knows_population:
+            lines.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
+            lines += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
+        lines.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
+        return "\n".join(lines)
 
 
 class TrainingMembership(Ranking):
     """The answer is one `fedarena.contracts.inference.Scores`, held against which candidates are members."""
 
+    text: ClassVar[RankingText] = TrainingMembershipText()
+
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
-    undefended: ClassVar[Form] = "paper"
-    tells = "who was in the training set"
-    adaptive: ClassVar[str] = "shadows trained through the protocol"
+    undefended_form: ClassVar[Form] = "paper"
 
     def challenges(
-        self, finished: FinishedRun, sights: PartyTranscript, attack: Inference
-    ) -> Sequence[Challenge] | NotApplicable:
-        held, problem, seed = model_of(finished, sights.threat), finished.problem, finished.spec.seed
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        held, problem, seed = model_of(finished, transcript.threat), finished.problem, finished.spec.seed
         if isinstance(held, NotApplicable):
             return held
-        members = trained_on(problem, sights.threat)
+        members = trained_on(problem, transcript.threat)
         if not len(members):
             return NotApplicable("no sample that was trained on is unknown to the curious client")
         question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
         if not len(question.members):
             return NotApplicable("no held-out sample has a class of a member")
-        view = finished.view(sights.threat, attack, Reading(held.reading, ()))
+        view = finished.view(transcript.threat, attack, Reading(held.reading, ()))
         view = replace(
             view,
             model=held.model,
@@ -69,9 +104,9 @@ class TrainingMembership(Ranking):
             initial=registry.find("model", finished.spec.problem.model)
             .load()(finished.spec.problem.model_options)
             .init,
-            population=None if view.population is None else _with_own(view.population, problem, sights.threat),
+            population=None if view.population is None else _with_own(view.population, problem, transcript.threat),
         )
-        deployed = finished.run.params if sights.threat.party == "server" else finished.run.release
+        deployed = finished.run.params if transcript.threat.party == "server" else finished.run.release
         known = _fit(problem, deployed, question)
         return [Challenge(held.reading, view, question.members, known)]
 
@@ -81,31 +116,6 @@ class TrainingMembership(Ranking):
     def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return answer, [challenge.answers]
 
-    def lines(self, cell: Cell) -> list[str]:
-        told = super().lines(cell)
-        if told and "member_accuracy" in cell.metrics:
-            inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
-            told.append(f"the model itself: {inside} on members, {outside} on strangers")
-        return told
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (asked := values(records, "candidates")):
-            return []
-        told = f"Without any attack: AUC 0.5. Candidates: {span(asked)} a cell and seed, half of them trained on."
-        return [told + outsiders(records)]
-
-    def given(self, problem: Problem, defense: Defense, sights: PartyTranscript, attack: Inference) -> str:
-        threat = sights.threat
-        what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
-        members = trained_on(problem, threat)
-        asked = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
-        told = [what, f"{len(asked)} candidates: half of them samples of other clients, half held out, shuffled"]
-        if attack.knows_population:
-            told.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
-            told += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
-        told.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
-        return "\n".join(told)
-
 
 def trained_on(problem: Problem, threat: Threat) -> Tensor:
     """Indices of the training samples that others than client `threat.client` hold and it does not, ascending.
@@ -114,12 +124,12 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
     """
     own = problem.shards[threat.client]
     others = torch.cat([own[:0], *(s for c, s in enumerate(problem.shards) if c != threat.client)]).unique()
-    found = others[~torch.isin(others, own)]
-    return found if len(found) or threat.visibility.own else own.sort().values
+    unknown = others[~torch.isin(others, own)]
+    return unknown if len(unknown) or threat.visibility.own else own.sort().values
 
 
 def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
-    """As many of either as there are of the fewer, class by class, and at most `MOST` of each in all; shuffled.
+    """As many members as strangers of each class, at most `MOST` of each in all, shuffled.
 
     Args:
         members: indices of training samples. strangers: of held-out ones.
@@ -144,7 +154,7 @@ def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Quest
 
 
 def _with_own(collected: Population, problem: Problem, threat: Threat) -> Population:
-    """What an attacker holds: what it collected, and a client its own shard."""
+    """The samples that an attacker holds: those that it collected, and a client's own shard."""
     data = problem.data_of(threat)
     if data is None:
         return collected
@@ -153,7 +163,7 @@ def _with_own(collected: Population, problem: Problem, threat: Threat) -> Popula
 
 
 def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> dict[str, float]:
-    """How well the model predicts members and strangers: the wider apart, the more it overfits."""
+    """How well the model predicts members and strangers; a model that overfits predicts members better."""
     task, (x, y), inside = (
         problem.task,
         (question.candidates.x, question.candidates.y),
@@ -164,3 +174,6 @@ def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> 
         name: task.criterion.quality(out[which], y[which])
         for name, which in (("member_accuracy", inside), ("stranger_accuracy", ~inside))
     }
+
+
+GOAL = TrainingMembership()

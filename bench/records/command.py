@@ -1,4 +1,4 @@
-"""A record → the command that makes it anew."""
+"""The shell command that makes a record again: `bench run …` with every option that is not its default."""
 
 from __future__ import annotations
 
@@ -7,112 +7,126 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
 from fedarena.core.threat import EVERYONE, FORMS
 from fedarena.problem.schedule import Schedule
-from fedarena.records.schema import Record
+from fedarena.records.schema import ProblemSetting, Record
 
-FLAGS = {"model": "--model", "partition": "--partition", "clients": "--clients", "dataset": "--dataset"}
+BESIDE_CORRUPTED, BESIDE_HONEST = "label-flip", "gradient-estimate"
+"""The attack in the command of a run that has none, where clients can be corrupted and where they cannot."""
 
 
 def command_of(record: Record, seeds: str | None = None) -> str:
-    """`bench run …` with every option that is not its default.
+    """The command.
 
-    A run in which nobody attacks is part of every command with its defense; it is given here beside label-flip where
-    clients can be corrupted, which writes the same record, else beside the estimate of gradients, whose records are
-    others and say the same of the run.
+    `bench run` has no attack `none`: every command also runs its defense without an attack. Where clients can be
+    corrupted, the command with `BESIDE_CORRUPTED` writes this very record. Elsewhere the records of the command with
+    `BESIDE_HONEST` say the same of the run.
 
     Args:
-        seeds: in place of the record's own, such as "0,1,2".
+        seeds: seeds such as "0,1,2", in place of the record's own.
     """
-    problem, options = record["problem"], record["options"]
     attack = record["attack"]
     if attack == "none":
-        attack = "label-flip" if problem["corrupted"] else "gradient-estimate"
+        attack = BESIDE_CORRUPTED if record["problem"]["corrupted"] else BESIDE_HONEST
     words = ["bench", "run", "--defense", record["defense"], "--attack", attack]
-    for name, flag in FLAGS.items():
-        words += [flag, str(problem[name])]
-    if problem["corrupted"]:
-        words += ["--corrupted", str(problem["corrupted"])]
-        if problem["corrupted_data"] != "shard":
-            words += ["--corrupted-data", problem["corrupted_data"]]
-    if problem["belief"] != (problem["corrupted"] or problem["clients"] // 5):
-        words += ["--assumed-corrupted", str(problem["belief"])]
-    if record["knows"]:
-        words += ["--knows", record["knows"]]
-    elif record["party"]:
-        words += ["--party", _asked(record, "party", EVERYONE), "--form", _asked(record, "form", FORMS)]
-    if problem["device"] != "cpu":
-        words += ["--device", problem["device"]]
+    words += [*_of_problem(record["problem"]), *_of_threat(record)]
+    if record["problem"]["device"] != "cpu":
+        words += ["--device", record["problem"]["device"]]
     usual = _usual(record, attack)
-    for group, values in options.items():
+    for group, values in record["options"].items():
         if group != "probe":
             words += _settings(record, group, values, usual if group == "training" else {})
     return shlex.join([*words, "--seeds", seeds or str(record["seed"])])
 
 
-def _asked(record: Record, what: Literal["party", "form"], words: Sequence[str]) -> str:
-    """The record's own, and those for which alone options are that it has: without them these would be refused."""
-    asked, given = {record[what]}, record["options"].get("attack", {})
-    if record["attack"] in registry.registries()["attack"].names():
-        fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
-        asked |= {f.metadata[what] for f in fields if _given(given.get(f.name, f.default)) != f.default}
-    return ",".join(word for word in words if word in asked)
-
-
-def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapping[str, str]) -> list[str]:
-    """`--set GROUP.OPTION=VALUE` for what is not the default, or where a card would put something else."""
-    defaults = _defaults(record, group)
-    where = group.partition("+")[2] or group
-    words = []
-    for name, value in values.items():
-        given = _given(value)
-        if name in usual or defaults.get(name, given) != given or name not in defaults:
-            words += ["--set", f"{where}.{name}={to_text(given)}"]
+def _of_problem(problem: ProblemSetting) -> list[str]:
+    words = ["--model", problem["model"], "--partition", problem["partition"]]
+    words += ["--clients", str(problem["clients"]), "--dataset", problem["dataset"]]
+    if problem["corrupted"]:
+        words += ["--corrupted", str(problem["corrupted"])]
+        if problem["corrupted_data"] != "shard":
+            words += ["--corrupted-data", problem["corrupted_data"]]
+    if problem["assumed_corrupted"] != (problem["corrupted"] or problem["clients"] // 5):
+        words += ["--assumed-corrupted", str(problem["assumed_corrupted"])]
     return words
 
 
-def _given(value: Any) -> Any:
-    """A record's value as options have it: JSON has no tuples."""
+def _of_threat(record: Record) -> list[str]:
+    if record["attacker_knowledge"]:
+        return ["--knows", record["attacker_knowledge"]]
+    if record["party"]:
+        return ["--party", _chosen(record, "party", EVERYONE), "--form", _chosen(record, "form", FORMS)]
+    return []
+
+
+def _chosen(record: Record, field: Literal["party", "form"], choices: Sequence[str]) -> str:
+    """The record's own party or form, and those that alone have an option that the record sets: without them the
+    option would be refused."""
+    chosen, options = {record[field]}, record["options"].get("attack", {})
+    if record["attack"] in registry.registries()["attack"].names():
+        fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
+        chosen |= {f.metadata[field] for f in fields if _with_tuples(options.get(f.name, f.default)) != f.default}
+    return ",".join(choice for choice in choices if choice in chosen)
+
+
+def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapping[str, str]) -> list[str]:
+    """`--set GROUP.OPTION=VALUE` for each value that is not the default, or that a card would replace."""
+    defaults = _defaults(record, group)
+    prefix = group.partition("+")[2] or group
+    words = []
+    for name, recorded in values.items():
+        value = _with_tuples(recorded)
+        if name in usual or defaults.get(name, value) != value or name not in defaults:
+            words += ["--set", f"{prefix}.{name}={to_text(value)}"]
+    return words
+
+
+def _with_tuples(value: Any) -> Any:
+    """A record's value as options have it, with tuples for the lists of JSON."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _defaults(record: Record, group: str) -> dict[str, Any]:
+    """The defaults of a group of options; empty where the method is not installed, so that all options are given."""
     if group == "training":
         return dataclasses.asdict(Schedule())
-    kind, _, part = group.partition("+")
-    names = {"defense": record["defense"].split("+")[0], "attack": record["attack"].split("+")[0]}
     try:
-        if part:
-            card = registry.find_part(part) if kind == "defense" else registry.find("attack", part)
-        elif kind == "defense":
-            known = registry.registries()["defense"].names()
-            card = registry.find("defense", names["defense"] if names["defense"] in known else "fedavg")
-        else:
-            name = names.get(kind) or record["problem"][kind]
-            card = registry.find(_kind(kind), name)
-    except UserError:  # a plug-in that is not installed here: every option is given
+        return dataclasses.asdict(_card(record, group).options())
+    except UserError:
         return {}
-    return dataclasses.asdict(card.options())
 
 
-def _kind(group: str) -> Kind:
-    kinds: dict[str, Kind] = {"attack": "attack", "model": "model", "partition": "partition"}
-    return kinds[group]
+def _card(record: Record, group: str) -> Card:
+    """The card that a group of options belongs to. Raises UserError where it is not installed."""
+    kind, _, part = group.partition("+")
+    if kind == "attack":
+        return registry.find("attack", part or _first(record["attack"]))
+    if kind == "model":
+        return registry.find("model", record["problem"]["model"])
+    if kind == "partition":
+        return registry.find("partition", record["problem"]["partition"])
+    if part:
+        return registry.find_part(part)
+    protocol = _first(record["defense"])  # a label without a protocol, such as "krum", is of the baseline
+    return registry.find("defense", protocol if protocol in registry.registries()["defense"].names() else BASELINE)
 
 
 def _usual(record: Record, attack: str) -> dict[str, str]:
-    """What cards would put in the place of the schedule's defaults."""
-    cards: list[Card] = []
-    first = record["defense"].split("+")[0]
-    for kind, name in (
-        ("attack", attack.split("+")[-1]),
-        ("defense", first),
-        ("dataset", record["problem"]["dataset"]),
-    ):
-        if name in registry.registries()[kind].names():  # type: ignore[index]
-            cards.append(registry.find(kind, name))  # type: ignore[arg-type]
+    """What cards put in the place of the schedule's defaults."""
+    names: dict[Kind, str] = {
+        "attack": attack.split("+")[-1],
+        "defense": _first(record["defense"]),
+        "dataset": record["problem"]["dataset"],
+    }
+    cards = [registry.find(kind, name) for kind, name in names.items() if name in registry.registries()[kind].names()]
     return {name: value for card in cards for name, value in card.usual}
+
+
+def _first(label: str) -> str:
+    """The first part of a label such as "dp-sgd+krum"."""
+    return label.split("+")[0]

@@ -8,13 +8,13 @@ import subprocess
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from fedarena import __version__
+from fedarena.records.schema import Environment
 
 
 @cache
-def environment() -> dict[str, Any]:
+def environment() -> Environment:
     """Where a record was made."""
     libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics", "dp-accounting")
     return {
@@ -30,10 +30,10 @@ def environment() -> dict[str, Any]:
 
 def _commit() -> str | None:
     """The commit of a source checkout, or None for an installed package."""
-    here = Path(__file__).resolve().parent
-    if not (here.parent / "pyproject.toml").exists():
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").exists():
         return None
-    asked = subprocess.run(
-        ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+    description = subprocess.run(
+        ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
     )
-    return asked.stdout.strip() or None
+    return description.stdout.strip() or None

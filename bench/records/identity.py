@@ -1,13 +1,14 @@
-"""What determines a trial, written down before it is run: by this it is named, found again and never run twice.
+"""The identity of a trial: everything that determines its result, known before it is run.
 
-The key of a trial is a hash of it (`fedarena.records.trial_key`).
+The key of a trial is a hash of its identity (`fedarena.records.trial_key`). By the key a trial is found again and not
+run twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.card import Kind
@@ -15,38 +16,34 @@ from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.records.schema import SCHEMA
-
-if TYPE_CHECKING:
-    from fedarena.records.schema import Record
+from fedarena.records.schema import DataSource, Identity
 
 
-def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record:
-    """Everything that the result follows from, as a record has it, but for the reading.
+def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:
+    """The identity of the trial of a threat.
 
     Args:
-        threat: None where nobody attacks.
-        data: where the data set of the problem came from, checksum included.
+        threat: None for a run without an attack.
+        data: where the data set of the problem came from, with its checksum.
     """
     problem, attack = spec.problem, spec.attack
     return {
-        "schema": SCHEMA,
         "problem": {
             "dataset": problem.dataset,
-            "data": asdict(data),
+            "data": _data_source(data),
             "model": problem.model,
             "partition": problem.partition,
             "clients": problem.clients,
             "corrupted": problem.corrupted,
             "corrupted_data": problem.corrupted_data,
-            "belief": problem.assumed_corrupted_or_default,
+            "assumed_corrupted": problem.assumed_corrupted_or_default,
             "device": spec.device,
         },
         "defense": spec.defense.label,
         "attack": attack.label if attack else "none",
         "party": threat.party if threat else "",
         "form": threat.form if threat else "",
-        "knows": (threat.knows or "") if threat else "",
+        "attacker_knowledge": (threat.knows or "") if threat else "",
         "seed": spec.seed,
         "options": {
             **options_of("defense", spec.defense),
@@ -62,15 +59,25 @@ def identity(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Record
     }
 
 
+def _data_source(data: Provenance) -> DataSource:
+    return {
+        "source": data.source,
+        "file": data.file,
+        "sha256": data.sha256,
+        "verified": data.verified,
+        "subset": data.subset,
+    }
+
+
 def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
-    """Options of a method under its kind, and those of its further parts under `kind+name`."""
+    """The options of a method under its kind, and those of its further parts under `kind+name`."""
     if method is None:
         return {}
     return {kind: asdict(method.options), **{f"{kind}+{p.name}": asdict(p.options) for p in method.rest}}
 
 
 def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
-    """Likewise its version and theirs."""
+    """The version of a method under its kind, and those of its further parts under `kind+name`."""
     if method is None:
         return {}
     part = registry.find_part if kind == "defense" else partial(registry.find, kind)
@@ -79,14 +86,14 @@ def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
 
 
 def origins_of(spec: GroupSpec) -> dict[str, str]:
-    """Who the parts come from that are not this package's own: "name 1.2 (authors)" by part."""
+    """Where the methods come from that are not this package's own: "distribution 1.2 (authors)" by method."""
     kinds: list[tuple[Kind, MethodSpec]] = [("defense", MethodSpec(spec.defense.name))]
     kinds += [(registry.find_part(p.name).kind, p) for p in spec.defense.rest]
     kinds += [("attack", p) for p in ((spec.attack, *spec.attack.rest) if spec.attack else ())]
-    found = {}
+    origins = {}
     for kind, part in kinds:
         claim = registry.registries()[kind].entry(part.name)
         if claim.origin != "fedarena":
             authors = registry.find(kind, part.name).authors
-            found[part.name] = claim.origin + (f" ({authors})" if authors else "")
-    return found
+            origins[part.name] = claim.origin + (f" ({authors})" if authors else "")
+    return origins

@@ -1,7 +1,8 @@
-"""What a file must hold, as tables of field → check, and what to say of one that holds something else.
+"""Checks of values that were read from JSON, with messages for the reader of the file.
 
-A check takes a value and where it stands, and raises ValueError with both in words that a reader of the file knows.
-Checks are put together: `fields({"seed": whole, "scores": named(share)})` is a check too.
+A check takes a value and its place in the file. It raises ValueError with a message that names both. Checks are made of
+checks: `fields({"seed": whole, "scores": named(share)})` checks a table with two fields. This module knows no schema;
+that of records is in `fedarena.records.schema`, that of boards in `fedarena.board.published`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Check = Callable[[Any, str], None]
-"""(value, where) → nothing, or ValueError; `where` is empty for the file as a whole."""
+"""(value, where) → None, or ValueError; `where` is empty for the file as a whole."""
 
 WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
-"""A whole number as a name, such as a seed's: each in one way only."""
+"""A whole number as the name of a field, such as a seed. Each number has one name only."""
 
 
 def anything(value: Any, where: str) -> None:
-    """Whatever it is."""
+    """Any value."""
 
 
 def text(value: Any, where: str) -> None:
@@ -54,9 +55,9 @@ def share(value: Any, where: str) -> None:
 
 
 def point(value: Any, where: str) -> None:
-    """[x, y], and whatever comes after them."""
-    right = isinstance(value, list) and len(value) >= 2 and all(map(_finite, value[:2]))
-    _demand(right, value, where, "a list of two numbers")
+    """[x, y], and any values after them."""
+    correct = isinstance(value, list) and len(value) >= 2 and all(map(_finite, value[:2]))
+    _demand(correct, value, where, "a list of two numbers")
 
 
 def pair(value: Any, where: str) -> None:
@@ -66,7 +67,7 @@ def pair(value: Any, where: str) -> None:
 
 
 def either(*allowed: str) -> Check:
-    """One of these texts."""
+    """One of the texts that are given."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in allowed:
@@ -76,12 +77,22 @@ def either(*allowed: str) -> Check:
 
 
 def perhaps(check: Check) -> Check:
-    """Null, or what the check asks for."""
+    """Null, or a value that passes the check."""
     return lambda value, where: None if value is None else check(value, where)
 
 
+def both(first: Check, second: Check) -> Check:
+    """A value that passes both checks."""
+
+    def check(value: Any, where: str) -> None:
+        first(value, where)
+        second(value, where)
+
+    return check
+
+
 def each(check: Check) -> Check:
-    """A list of them."""
+    """A list of values that pass the check."""
 
     def all_of(value: Any, where: str) -> None:
         _demand(isinstance(value, list), value, where, "a list")
@@ -92,7 +103,7 @@ def each(check: Check) -> Check:
 
 
 def named(check: Check) -> Check:
-    """A table of them, by names of any kind."""
+    """A table with fields of any name, whose values pass the check."""
 
     def all_of(value: Any, where: str) -> None:
         _demand(isinstance(value, Mapping), value, where, "a table")
@@ -103,7 +114,7 @@ def named(check: Check) -> Check:
 
 
 def by_seed(check: Check) -> Check:
-    """A table of them by seed."""
+    """A table with seeds as names, whose values pass the check."""
     each_one = named(check)
 
     def all_of(value: Any, where: str) -> None:
@@ -118,8 +129,9 @@ def fields(needed: Mapping[str, Check], more: Mapping[str, Check] | None = None,
     """A table with these fields.
 
     Args:
-        more: those that it may have.
-        closed: it has no others.
+        needed: fields that it must have.
+        more: fields that it may have.
+        closed: whether it may have no other field.
     """
     known = {**needed, **(more or {})}
 
@@ -132,21 +144,21 @@ def fields(needed: Mapping[str, Check], more: Mapping[str, Check] | None = None,
             if name in known:
                 known[name](one, _within(where, name))
             elif closed:
-                raise ValueError(f"{_called(where)} has {brief(name)}, which nothing is known of")
+                raise ValueError(f"{_called(where)} has {brief(name)}, which is not a known field")
 
     return check
 
 
 def brief(value: Any) -> str:
-    """A value as its file has it, cut."""
+    """A value as its file has it, cut to 40 characters."""
     if isinstance(value, Mapping | list):
         return "a table" if isinstance(value, Mapping) else "a list"
-    told = json.dumps(value, ensure_ascii=False)
-    return told if len(told) <= 40 else f"{told[:40]}…"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _demand(right: bool, value: Any, where: str, what: str) -> None:
-    if not right:
+def _demand(correct: bool, value: Any, where: str, what: str) -> None:
+    if not correct:
         raise ValueError(f"{_called(where)} is {brief(value)}, which is not {what}")
 
 
@@ -156,7 +168,7 @@ def _finite(value: Any) -> bool:
 
 
 def _within(where: str, name: str) -> str:
-    """Where a field of a table stands; a place that is told in words ends with ": "."""
+    """The place of a field of a table. A place in words, such as "cell 3: ", ends with ": "."""
     return name if not where else f"{where}{name}" if where.endswith(": ") else f"{where}.{name}"
 
 

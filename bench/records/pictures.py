@@ -1,4 +1,4 @@
-"""Originals and guesses of an attack's first images, kept beside the records: pictures/<record key>.npz."""
+"""The originals and an attack's guesses of a record's first images, in pictures/<record key>.npz beside the records."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from fedarena.records.results import Gallery
 
 KEPT = 6
-"""Images of a record that are kept."""
+"""How many images of a record are kept."""
 
 Images = npt.NDArray[np.float32]
 
 
 def save(gallery: Gallery, folder: Path) -> Path:
-    """Write the first images, atomically, in steps of 1/255. Raises UserError for a folder that cannot be written."""
+    """Write the first images atomically, in steps of 1/255. Raises UserError for a folder that cannot be written."""
 
     def bytes_of(images: Any) -> npt.NDArray[np.uint8]:
         clipped = np.clip(np.asarray(images[:KEPT], dtype=np.float64), 0.0, 1.0)
@@ -36,9 +36,9 @@ def save(gallery: Gallery, folder: Path) -> Path:
 
 
 def load(folder: Path, key: str) -> tuple[Images, Images] | None:
-    """(originals, guesses), each [n, channels, height, width] in [0, 1]; None where there are none or not whole."""
+    """(originals, guesses), each [n, channels, height, width] in [0, 1]; None where the file is missing or damaged."""
     try:
-        with np.load(folder / "pictures" / f"{key}.npz") as found:
-            return tuple(found[name].astype(np.float32) / 255 for name in ("originals", "guesses"))
+        with np.load(folder / "pictures" / f"{key}.npz") as arrays:
+            return tuple(arrays[name].astype(np.float32) / 255 for name in ("originals", "guesses"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Literal
 
+from fedarena.contracts.goal_names import GoalName
 from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import MethodSpec
 from fedarena.records.environment import environment
-from fedarena.records.identity import identity, origins_of
-from fedarena.records.schema import SCHEMA, Record
+from fedarena.records.identity import identity_of, origins_of
+from fedarena.records.schema import SCHEMA, Cost, Record, Status, Utility
 from fedarena.records.trial_key import key_of, trial_key
 
 
@@ -18,63 +20,77 @@ def record_of(
     finished: FinishedRun,
     threat: Threat | None,
     reading: str,
-    status: str,
+    status: Status,
     reason: str,
     metrics: dict[str, float] | None = None,
 ) -> Record:
-    """One record; `utility.fedavg_accuracy` and what follows from it are filled in when FedAvg's run is known."""
-    spec, run, problem = finished.spec, finished.run, finished.problem
-    poisons = threat is not None and threat.knows is not None
-    curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in run.curve]
-    who = identity(spec, threat, problem.provenance)
+    """The record of a run under a threat, before it is compared with other runs.
+
+    Fields that are `NotRequired` in the schema are still missing where they follow from those other runs.
+
+    Args:
+        threat: None for a run without an attack.
+        reading: the way in which the party looked at what it saw.
+        metrics: what is known before the attack is judged.
+    """
+    identity = identity_of(finished.spec, threat, finished.problem.provenance)
+    poisoned = identity["attacker_knowledge"] != ""
+    curve = [[p.rounds, p.accuracy, p.loss if math.isfinite(p.loss) else None] for p in finished.run.curve]
     record: Record = {
         "schema": SCHEMA,
         "key": "",
-        "trial": {"key": "", "records": 1},
-        "problem": who["problem"],
-        "defense": who["defense"],
-        "attack": who["attack"],
-        "goal": goal_of(spec.attack),
-        "party": who["party"],
-        "form": who["form"],
-        "knows": who["knows"],
+        "trial": {"key": trial_key(identity), "records": 1},
+        "problem": identity["problem"],
+        "defense": identity["defense"],
+        "attack": identity["attack"],
+        "goal": goal_of(finished.spec.attack),
+        "party": identity["party"],
+        "form": identity["form"],
+        "attacker_knowledge": identity["attacker_knowledge"],
         "reading": reading,
-        "seed": spec.seed,
+        "seed": identity["seed"],
         "status": status,
         "reason": reason,
         "metrics": metrics or {},
         "series": {},
         "scores": {},
-        "utility": {
-            "measure": problem.task.criterion.measure,
-            "chance": problem.chance,
-            "clean_accuracy": None if poisons else run.accuracy,
-            "clean_curve": None if poisons else curve,
-        },
-        "attacked": {"curve": curve} if poisons else {},
+        "utility": _utility(finished, None if poisoned else curve),
+        "attacked": {"curve": curve} if poisoned else {},
         "tuned": {},
-        "marks": finished.warnings(),
+        "warnings": finished.warnings(),
         "guarantees": finished.defense.guarantees(),
-        "cost": {
-            "bytes_up": run.bytes_up,
-            "bytes_down": run.bytes_down,
-            "seconds": run.seconds,
-            "attack_seconds": 0.0,
-            "peak_bytes": run.peak_bytes,
-        },
-        "options": who["options"],
-        "versions": who["versions"],
-        "origins": origins_of(spec),
+        "cost": _cost(finished),
+        "options": identity["options"],
+        "versions": identity["versions"],
+        "origins": origins_of(finished.spec),
         "environment": environment(),
     }
     record["key"] = key_of(record)
-    record["trial"]["key"] = trial_key(who)
     return record
 
 
-def goal_of(attack: MethodSpec | None) -> str:
+def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:
+    """Args: clean_curve: accuracy by round; None for a poisoned run, whose clean run is another one."""
+    utility: Utility = {"measure": finished.problem.task.criterion.measure, "chance": finished.problem.chance}
+    if clean_curve is not None:
+        utility |= {"clean_accuracy": finished.run.accuracy, "clean_curve": clean_curve}
+    return utility
+
+
+def _cost(finished: FinishedRun) -> Cost:
+    run = finished.run
+    return {
+        "bytes_up": run.bytes_up,
+        "bytes_down": run.bytes_down,
+        "seconds": run.seconds,
+        "attack_seconds": 0.0,
+        "peak_bytes": run.peak_bytes,
+    }
+
+
+def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
     """What an inference attack is after; empty for others."""
     if attack is None:
         return ""
-    found: str = getattr(registry.find("attack", attack.name).load(), "goal", "")
-    return found
+    goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
+    return goal

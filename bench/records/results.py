@@ -1,4 +1,4 @@
-"""Results of a group of trials: its records, and the pictures that belong to them."""
+"""The results of a group of trials: records, and originals and reconstructions for pictures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedarena.records.schema import Record
 
 @dataclass(frozen=True)
 class Gallery:
-    """Originals and reconstructions of one record, for pictures: arrays [n, *input_shape].
+    """Originals and reconstructions of one record, for pictures; arrays [n, *input_shape].
 
     Attributes:
         key: the record's key.

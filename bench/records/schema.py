@@ -1,50 +1,264 @@
-"""Records: one JSON object a trial, named by the hash of its fully resolved configuration.
+"""The schema of a record: what one trial leaves on disk, as one JSON object. No other place lists its fields.
 
-Schema 6. Keys, in order:
+Every field has its type and, under it, a line that says what it holds. The checks of a file that is read follow from
+the types (`RECORD`, made by `fedarena.records.typed_json`). Where a type says too little, a check stands beside it in
+`Annotated`. `VARIES` stands there where two runs of one configuration may differ, as they do in time. A field that is
+`NotRequired` is filled in when the runs are known that the record is compared with; every file has it.
 
-    schema, key                   version of this layout; sha256 of the identity below, 20 hex digits
-    trial                         key of the trial: the same without `reading`; and how many records the trial gave, one
-                                  for each reading, without all of which it counts for nothing
-    problem                       data set, its checksum and provenance, model, partition, clients, how many of
-                                  them are corrupted when attacked, how many the server expects
-    defense, attack, goal         what met what; goal is what an inference attack is after, attack `none` is a run in
-                                  which everybody was honest
-    party, form, knows, reading   who attacked, and how; `reading` is the way the party looked at what it saw, `knows`
-                                  what corrupted clients know
-    seed, status, reason          status is ok, n/a, diverged or failed; the last three carry a reason
-    metrics                       what the judge measured
-    series                        by name, what it measured round by round: [round, value]; and `roc`, of rankings:
-                                  [false positive rate, true positive rate]
-    scores                        leak and privacy, or integrity, in [0, 1]
-    utility                       accuracy of the defended, unattacked model and of FedAvg on the same problem
-    attacked                      of poisoned runs: accuracy by round, and what the server made of the uploads by round;
-                                  from when on it may do harm, and strengths that follow from a formula of the attack's
-    tuned                         of attacks that chose their strength: what they tried and chose, and as `ran_with`
-                                  the attack's options of the run, where `options` holds those that were given
-    marks                         what must stand beside every number, such as that something was simulated
-    guarantees                    what the protocol promises, such as epsilon and delta
-    cost                          bytes_up, bytes_down per client and round; seconds of the training, attack_seconds of
-                                  the attack and its judgement; peak_bytes of a client: what comes down, what it
-                                  keeps, its batch and all tensors of its step, as `--client-memory` limits them
-    options, versions             every option, resolved; version of every method
-    origins                       of methods that are not this package's own, who they come from
-    environment                   package, Python and library versions, machine, commit
-    sum                           in the file alone: sha256 of all of the above, 20 hex digits, so that a record that
-                                  was changed after it was written is no record
-
-The identity is everything that determines the result: problem, defense, attack, party, form, knows, reading,
-seed, options, versions, device. Timings, memory and environment are not in it, and neither is the
-number of workers.
+`fedarena.records.upgrade` reads the files of earlier schemas; `fedarena.records.trial_key` has the hash that names a
+trial, which does not depend on the schema.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args, get_type_hints, is_typeddict
 
-SCHEMA = 6
-VOLATILE = ("cost.seconds", "cost.attack_seconds", "cost.relative_seconds", "environment", "sum")
-"""What may differ between two runs of one configuration."""
+from fedarena.contracts.goal_names import GoalName
+from fedarena.core.threat import Form, Knowledge, Party
+from fedarena.records.json_schema import (
+    amount,
+    both,
+    each,
+    fields,
+    named,
+    number,
+    pair,
+    perhaps,
+    point,
+    share,
+    whole,
+)
+from fedarena.records.typed_json import check_of, parts_of
 
-STATUSES = ("ok", "n/a", "diverged", "failed")
+SCHEMA = 7
+"""The version of this schema."""
 
-Record = dict[str, Any]
+VARIES = "varies"
+
+Status = Literal["ok", "n/a", "diverged", "failed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+Curve = Annotated[list[list[Any]], each(point)]
+"""[round, accuracy, loss] of each evaluation; R² in place of accuracy where labels are numbers, null for a loss that is
+not finite."""
+
+TABLE = fields({})
+TRAINING = fields({"local_epochs": whole, "batch_size": whole, "rounds": whole, "lr": number})
+"""Of the schedule (`fedarena.problem.schedule.Schedule`), what readers of records use."""
+OPTIONS = fields({"model": TABLE, "partition": TABLE, "training": TRAINING})
+Options = Annotated[dict[str, dict[str, Any]], both(OPTIONS, named(TABLE))]
+
+
+class TrialOf(TypedDict):
+    """The trial that a record belongs to."""
+
+    key: str
+    """The key of the trial: the hash of its identity, without the reading."""
+    records: int
+    """How many records the trial gave, one for each reading. A trial counts only when all of them are there."""
+
+
+class DataSource(TypedDict):
+    """Where the data set came from (`fedarena.datasets.dataset.Provenance`)."""
+
+    source: str
+    """What the data are, in words."""
+    file: str | None
+    """The name of the file that was read, without its folder; null for data that a library carries."""
+    sha256: str | None
+    """The checksum of that file or of the arrays."""
+    verified: bool
+    """Whether the checksum is one that the package or the download knows."""
+    subset: str | None
+    """What is missing of the data, such as "15000 of 50000 training images"; null for complete data."""
+
+
+class ProblemSetting(TypedDict):
+    """The problem that is trained on."""
+
+    dataset: str
+    """The name of the data set."""
+    data: DataSource
+    """Where its data came from."""
+    model: str
+    """The name of the model."""
+    partition: str
+    """The way in which the samples are split among the clients."""
+    clients: int
+    """The number of clients."""
+    corrupted: int
+    """How many of them are corrupted when the federation is poisoned."""
+    corrupted_data: str
+    """What data the corrupted clients have."""
+    assumed_corrupted: int
+    """How many corrupted clients the server assumes (f)."""
+    device: str
+    """The device on which it is trained."""
+
+
+class Identity(TypedDict):
+    """Everything that determines the result of a trial. Times, memory, environment and workers are not part of it."""
+
+    problem: ProblemSetting
+    """The problem that is trained on."""
+    defense: str
+    """The defense, with its further parts: "dp-sgd+krum"."""
+    attack: str
+    """The attack, with its wrappers; `none` is a run in which all clients are honest."""
+    party: Literal["", Party]
+    """The party that attacks; empty without an attack."""
+    form: Literal["", Form]
+    """`paper`, the attack as published, or `adaptive`, adapted to the defense; empty without an attack."""
+    attacker_knowledge: Literal["", Knowledge]
+    """What corrupted clients know: `own` or `omniscient`; empty unless the federation is poisoned."""
+    seed: int
+    """The seed of the run."""
+    options: Options
+    """Every option of every method, by its kind, as resolved; of further parts under `defense+NAME`, `attack+NAME`."""
+    versions: dict[str, int]
+    """The version of every method, by its kind."""
+
+
+class Utility(TypedDict):
+    """The quality of the defended model without an attack on its training."""
+
+    measure: str
+    """What the numbers are: `accuracy`, or `R2` where labels are numbers."""
+    chance: float
+    """What a guess without a model reaches."""
+    clean_accuracy: NotRequired[float]
+    """The accuracy of the defended model after the last round of a run that no client poisons."""
+    clean_curve: NotRequired[Curve]
+    """Its accuracy by round."""
+    fedavg_accuracy: NotRequired[float]
+    """The accuracy of FedAvg on the same problem."""
+    relative: NotRequired[Annotated[float, share]]
+    """clean_accuracy/fedavg_accuracy, cut to [0, 1]."""
+
+
+class Attacked(TypedDict, total=False):
+    """The course of a poisoned run; empty for all others."""
+
+    curve: Curve
+    """The accuracy under attack by round."""
+    by_round: dict[str, list[float | None]]
+    """By name and round, what the server made of corrupted and of honest uploads (`integrity.shares`)."""
+    begins: int
+    """The first round in which the attack may do harm."""
+    strengths: dict[str, float]
+    """Strengths that follow from a formula of the attack's."""
+
+
+class Tuned(TypedDict, total=False):
+    """How an attack chose its strength in simulations; empty for attacks that did not."""
+
+    options: list[str]
+    """The names of the options that it chose."""
+    tried: list[Any]
+    """[values, harm] of each simulation; the first is of the values that were given."""
+    chosen: list[Any]
+    """The values chosen."""
+    ran_with: dict[str, dict[str, Any]]
+    """The options of the attack in the run, where the record's `options` has those that were given."""
+
+
+class Cost(TypedDict):
+    """What the run cost."""
+
+    bytes_up: Annotated[float, amount]
+    """Bytes that a client sends in a round."""
+    bytes_down: Annotated[float, amount]
+    """Bytes that a client receives in a round."""
+    seconds: Annotated[float, amount, VARIES]
+    """Seconds of the training."""
+    attack_seconds: Annotated[float, amount, VARIES]
+    """Seconds of the attack and of its judgement."""
+    peak_bytes: Annotated[float, amount]
+    """A client's peak memory, as `--client-memory` limits it: broadcast, state, batch and all tensors of its step."""
+    relative_seconds: NotRequired[Annotated[float | None, perhaps(amount), VARIES]]
+    """seconds over those of FedAvg's run; null where the latter are not known."""
+
+
+class Environment(TypedDict):
+    """Where a record was made."""
+
+    fedarena: str
+    """The version of this package."""
+    commit: str | None
+    """The commit of a source checkout; null for an installed package."""
+    python: str
+    """The version of Python."""
+    libraries: dict[str, str]
+    """The versions of the libraries that numbers may depend on."""
+    machine: str
+    """The kind of the processor."""
+    system: str
+    """The operating system."""
+    cpus: int | None
+    """The number of processors."""
+
+
+class Record(Identity):
+    """One record. A trial gives one for each reading, the way in which the party looks at what it saw."""
+
+    schema: int
+    """The version of this schema."""
+    key: str
+    """The record's key and its file's name: the hash of identity and reading."""
+    trial: TrialOf
+    """The trial that it belongs to."""
+    goal: Literal["", GoalName]
+    """What an inference attack is after; empty for all others."""
+    reading: str
+    """The way in which the party looked at what it saw; empty where there is one way only, or nothing was seen."""
+    status: Status
+    """`ok`; `n/a`, where the trial makes no sense; `diverged`, of the training; or `failed`, where a method broke."""
+    reason: str
+    """The reason, where the status is not `ok`."""
+    metrics: dict[str, float]
+    """What the judge measured, by name."""
+    series: Annotated[dict[str, list[list[float]]], named(each(pair))]
+    """What it measured by round, [round, value], by name; and `roc`: [false positive rate, true positive rate]."""
+    scores: Annotated[dict[str, float], named(share)]
+    """`leak` and `privacy`, or `integrity`, in [0, 1]."""
+    utility: Utility
+    """The quality of the model without an attack on its training."""
+    attacked: Attacked
+    """The course of a poisoned run."""
+    tuned: Tuned
+    """How an attack chose its strength."""
+    warnings: list[str]
+    """What must stand beside every number of the run, such as that a secure sum was simulated."""
+    guarantees: dict[str, float]
+    """What the protocol promises, such as epsilon and delta."""
+    cost: Cost
+    """Bytes, seconds and memory."""
+    origins: dict[str, str]
+    """Where the methods come from that are not this package's own, by name."""
+    environment: Annotated[Environment, VARIES]
+    """Where the record was made."""
+
+
+class RecordFile(Record):
+    """A record as its file has it."""
+
+    sum: Annotated[str, VARIES]
+    """The sha256 of all the other fields, 20 hex digits; a record that was changed since does not count."""
+
+
+RECORD = check_of(Record)
+"""The check of a record that was read. Raises ValueError that names the first field that is wrong."""
+
+
+def _varying(kind: Any, prefix: str = "") -> Iterator[str]:
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        value, notes = parts_of(hint)
+        if VARIES in notes:
+            yield prefix + name
+        elif is_typeddict(value):
+            yield from _varying(value, f"{prefix}{name}.")
+
+
+VOLATILE = tuple(_varying(RecordFile))
+"""The fields, as "cost.seconds", in which two runs of one configuration may differ."""

@@ -1,8 +1,8 @@
-"""Who is at what, among runs that write into one folder.
+"""Locks on trials, by which processes that write into one folder do not measure the same trial at the same time.
 
-A claim is a lock on one byte of the file `.claims` in the folder, at a place that follows from the trial's key. The
-operating system gives it back when its process ends, in whatever way, so that no claim can outlive its run; and the
-file stays empty. Claims only save work: a result is the same whoever measures it, and however often.
+A lock is on one byte of the file `.claims` in the folder; its position follows from the trial's key. The operating
+system releases it when its process ends, in whatever way, so that no lock outlives its run. The file stays empty. Locks
+only save work: a result is the same whichever process measures it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from pathlib import Path
 NAME = ".claims"
 
 
-class Claims:
-    """The claims of this process in a folder.
+class TrialLocks:
+    """The locks of this process on the trials of a folder.
 
-    Two objects in one process do not see each other's claims, and neither do runs on a system without such locks:
-    there every claim is granted.
+    Two objects in one process do not see each other's locks. On a system without such locks every lock is granted.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +28,7 @@ class Claims:
             self._file = None
 
     def take(self, keys: list[str]) -> bool:
-        """Claim all of these trials, or none of them and say False: another process is at one of them."""
+        """Lock all of these trials, or none of them and return False: another process measures one of them."""
         fresh = [key for key in keys if key not in self._held]
         for i, key in enumerate(fresh):
             if not self._lock(key):
@@ -39,14 +38,14 @@ class Claims:
         return True
 
     def give_back(self, keys: list[str]) -> None:
-        """Release these trials."""
+        """Release the locks on these trials."""
         for key in keys:
             if key in self._held:
                 self._held.remove(key)
                 self._unlock(key)
 
     def close(self) -> None:
-        """Release everything."""
+        """Release all locks."""
         if self._file is not None:
             os.close(self._file)
         self._file = None
@@ -59,7 +58,7 @@ class Claims:
 
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
-        except (BlockingIOError, PermissionError):  # the two ways in which POSIX may say that somebody has it
+        except (BlockingIOError, PermissionError):  # the two ways in which POSIX says that another process has it
             return False
         except OSError:  # a file system without locks
             return True
@@ -74,5 +73,5 @@ class Claims:
 
 
 def _place(key: str) -> int:
-    """A byte of the file, of 2^56 that it might have."""
+    """The position of a trial's byte in the file, below 2^56."""
     return int(key[:14], 16)

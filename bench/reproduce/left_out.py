@@ -16,11 +16,11 @@ class Printed:
 
     Attributes:
         where: what the paper calls it.
-        numbers: results that it prints; None: a plot or a passage, which is not counted.
-        left: how many of them no table here holds.
-        what: which these are; "" where none is left out. Of what is not counted: what is there, and what is not.
-        why: they are left out.
-        tables: of `TABLES`, that hold the others.
+        numbers: how many results it prints; None for a plot or a passage, which is not counted.
+        left: how many of the results no table here holds.
+        what: which results these are; "" if none is left out. For what is not counted: what is there, and what is not.
+        why: the reason why they are left out.
+        tables: the tables that hold the others.
     """
 
     where: str
@@ -38,100 +38,185 @@ class Printed:
 
 PLOT = "a plot without numbers"
 TOP5 = "the paper gives the top-5 accuracy, which is not measured here; the data set is supported"
-COLORECTAL = "the columns of Colorectal", "the data set is not supported"
+
+
+def _without_colorectal(where: str, numbers: int, left: int, table: str) -> Printed:
+    return Printed(
+        where=where,
+        numbers=numbers,
+        left=left,
+        what="the columns of Colorectal",
+        why="the data set is not supported",
+        tables=(table,),
+    )
+
 
 PAPERS: dict[str, tuple[Printed, ...]] = {
     "baffle": (
-        Printed("Table 1", 48, 16, "both columns of CIFAR-100, 8 accuracies each", TOP5, ("baffle/table1",)),
-        Printed("Table 2", 16, 8, "both columns of CIFAR-100, 4 accuracies each", TOP5, ("baffle/table2",)),
         Printed(
-            *("Table 3", 60, 60, "all: OfficeHome, 6 rows of 5 top-1 and 5 top-5 accuracies"),
-            "the data set is not supported, and the top-5 accuracy is not measured here",
+            where="Table 1",
+            numbers=48,
+            left=16,
+            what="both columns of CIFAR-100, 8 accuracies each",
+            why=TOP5,
+            tables=("baffle/table1",),
         ),
-        Printed("Table 4", 24, tables=("baffle/table4", "baffle/table4-large")),
-        Printed("Figures 2, 3", None, 0, "accuracy by round with one upload a batch; the ablations", PLOT),
-        Printed("Figure 5", None, 0, "loss differences of data and of noise", PLOT),
         Printed(
-            *("the text", None, 0, "K/5 times the computation, about half the traffic, 2 % from K = 2000 to 5000"),
-            "rough figures in passing; no table here measures them",
+            where="Table 2",
+            numbers=16,
+            left=8,
+            what="both columns of CIFAR-100, 4 accuracies each",
+            why=TOP5,
+            tables=("baffle/table2",),
+        ),
+        Printed(
+            where="Table 3",
+            numbers=60,
+            left=60,
+            what="all: OfficeHome, 6 rows of 5 top-1 and 5 top-5 accuracies",
+            why="the data set is not supported, and the top-5 accuracy is not measured here",
+        ),
+        Printed(where="Table 4", numbers=24, tables=("baffle/table4", "baffle/table4-large")),
+        Printed(
+            where="Figures 2, 3",
+            numbers=None,
+            left=0,
+            what="accuracy by round with one upload a batch; the ablations",
+            why=PLOT,
+        ),
+        Printed(where="Figure 5", numbers=None, left=0, what="loss differences of data and of noise", why=PLOT),
+        Printed(
+            where="the text",
+            numbers=None,
+            left=0,
+            what="K/5 times the computation, about half the traffic, 2 % from K = 2000 to 5000",
+            why="rough figures in passing; no table here measures them",
         ),
     ),
     "dbcl": (
-        Printed("Table 1", 20, tables=("dbcl/table1", "dbcl/table1-rest")),
-        Printed("Section 6.3, property inference", 4, tables=("dbcl/property",)),
+        Printed(where="Table 1", numbers=20, tables=("dbcl/table1", "dbcl/table1-rest")),
+        Printed(where="Section 6.3, property inference", numbers=4, tables=("dbcl/property",)),
         Printed(
-            *("Section 6.2, beside Table 1", None, 0, "rounds, times the plain: 2.6 to 3.6 (MLP), 0.6 to 5.6 (CNN)"),
-            "ranges of ratios of Table 1's numbers, not numbers of a cell; that at c = 10 % is derived",
+            where="Section 6.2, beside Table 1",
+            numbers=None,
+            left=0,
+            what="rounds, times the plain: 2.6 to 3.6 (MLP), 0.6 to 5.6 (CNN)",
+            why="ranges of ratios of Table 1's numbers, not numbers of a cell; that at c = 10 % is derived",
         ),
         Printed(
-            *("Section 6.2, beside Table 1", None, 0, "words a round, times the plain: 0.5"),
-            "follows from the size of the sketch; the rows of dbcl/table1 hold the bytes",
+            where="Section 6.2, beside Table 1",
+            numbers=None,
+            left=0,
+            what="words a round, times the plain: 0.5",
+            why="follows from the size of the sketch; the rows of dbcl/table1 hold the bytes",
         ),
-        Printed("Figure 1", None, 0, "loss and accuracy by round on CIFAR-10", PLOT),
-        Printed("Figure 2", None, 0, "ROC curves of the gender of LFW's faces", PLOT),
+        Printed(where="Figure 1", numbers=None, left=0, what="loss and accuracy by round on CIFAR-10", why=PLOT),
+        Printed(where="Figure 2", numbers=None, left=0, what="ROC curves of the gender of LFW's faces", why=PLOT),
         Printed(
-            *("Figure 3", None, 0, "all but what the text says of it", PLOT),
-            ("dbcl/figure3",),
+            where="Figure 3",
+            numbers=None,
+            left=0,
+            what="all but what the text says of it",
+            why=PLOT,
+            tables=("dbcl/figure3",),
         ),
-        Printed("Figure 4", None, 0, "images recovered by gradient matching", "images without numbers"),
+        Printed(
+            where="Figure 4",
+            numbers=None,
+            left=0,
+            what="images recovered by gradient matching",
+            why="images without numbers",
+        ),
     ),
     "pbpfl": (
         Printed(
-            *("Table 1", 24, 6, "both rows of APTOS (ABD)", "the data set is not supported"),
-            ("pbpfl/table1",),
+            where="Table 1",
+            numbers=24,
+            left=6,
+            what="both rows of APTOS (ABD)",
+            why="the data set is not supported",
+            tables=("pbpfl/table1",),
         ),
         Printed(
-            *("Table 2", 9, 6, "the columns k = 1 and k = 10"),
-            "lost in the copies of the paper at hand: two are legible, 66.24 and 61.44, but not whose they are",
-            ("pbpfl/table2",),
+            where="Table 2",
+            numbers=9,
+            left=6,
+            what="the columns k = 1 and k = 10",
+            why="lost in the copies of the paper at hand: two are legible, 66.24 and 61.44, but not whose they are",
+            tables=("pbpfl/table2",),
         ),
         Printed(
-            *("Table 3", 20, 20, "all: seconds of 250 iterations on the paper's GPU, 9 of them 0 or blank"),
-            "seconds of another machine; ratios of six of them, which the paper does not print, are derived",
-            ("pbpfl/table3",),
+            where="Table 3",
+            numbers=20,
+            left=20,
+            what="all: seconds of 250 iterations on the paper's GPU, 9 of them 0 or blank",
+            why="seconds of another machine; ratios of six of them, which the paper does not print, are derived",
+            tables=("pbpfl/table3",),
         ),
         Printed(
-            *("Section 5.2.3, traffic", 4, 4, "all: 0.85 MB down and up (FedAvg), 0.85 down and 2.55 up (PBPFL)"),
-            "they fit millions of parameters and not MB; their two ratios are derived",
-            ("pbpfl/table3",),
+            where="Section 5.2.3, traffic",
+            numbers=4,
+            left=4,
+            what="all: 0.85 MB down and up (FedAvg), 0.85 down and 2.55 up (PBPFL)",
+            why="they fit millions of parameters and not MB; their two ratios are derived",
+            tables=("pbpfl/table3",),
         ),
         Printed(
-            *("Section 5.2.2", 3, 3, "points by which PBPFL is below FedAvg-CE: 0.67, 3.2, 2.11"),
-            "differences of Table 2's numbers, of which k = 5 alone is legible",
+            where="Section 5.2.2",
+            numbers=3,
+            left=3,
+            what="points by which PBPFL is below FedAvg-CE: 0.67, 3.2, 2.11",
+            why="differences of Table 2's numbers, of which k = 5 alone is legible",
         ),
-        Printed("Figure 3", None, 0, "accuracy by epoch, ResNet-20 and ResNet-32", PLOT),
+        Printed(where="Figure 3", numbers=None, left=0, what="accuracy by epoch, ResNet-20 and ResNet-32", why=PLOT),
     ),
     "two-stage": (
         Printed(
-            *("Table 2", 8, 4, "the rows of Guerraoui et al. 2021"),
-            "copied from that paper: another protocol on another network, at ε = 3.46 and 7.58",
-            ("two-stage/table2",),
+            where="Table 2",
+            numbers=8,
+            left=4,
+            what="the rows of Guerraoui et al. 2021",
+            why="copied from that paper: another protocol on another network, at ε = 3.46 and 7.58",
+            tables=("two-stage/table2",),
         ),
         Printed(
-            *("Table 3", 4, 2, "the rows of Zhu and Ling 2022"),
-            "copied from that paper: another protocol, at ε = 0.21 and 0.40",
-            ("two-stage/table3",),
+            where="Table 3",
+            numbers=4,
+            left=2,
+            what="the rows of Zhu and Ling 2022",
+            why="copied from that paper: another protocol, at ε = 0.21 and 0.40",
+            tables=("two-stage/table3",),
         ),
-        Printed("Table 4", 24, 6, *COLORECTAL, ("two-stage/table4",)),
-        Printed("Table 5", 40, 10, *COLORECTAL, ("two-stage/table5",)),
-        Printed("Table 6", 40, 10, *COLORECTAL, ("two-stage/table6",)),
-        Printed("Tables 10 to 14", 200, 50, *COLORECTAL, ("two-stage/tables10-14",)),
-        Printed("Table 15", 24, 6, *COLORECTAL, ("two-stage/table15",)),
-        Printed("Table 16", 24, 6, *COLORECTAL, ("two-stage/table16",)),
-        Printed("Table 17", 24, 6, *COLORECTAL, ("two-stage/table17",)),
+        _without_colorectal("Table 4", 24, 6, "two-stage/table4"),
+        _without_colorectal("Table 5", 40, 10, "two-stage/table5"),
+        _without_colorectal("Table 6", 40, 10, "two-stage/table6"),
+        _without_colorectal("Tables 10 to 14", 200, 50, "two-stage/tables10-14"),
+        _without_colorectal("Table 15", 24, 6, "two-stage/table15"),
+        _without_colorectal("Table 16", 24, 6, "two-stage/table16"),
+        _without_colorectal("Table 17", 24, 6, "two-stage/table17"),
         Printed(
-            *("Tables 2, 3, 15 to 17, spreads", 78, 78, "all: what stands behind a ±"),
-            "the paper does not say of what; it is no result by itself",
+            where="Tables 2, 3, 15 to 17, spreads",
+            numbers=78,
+            left=78,
+            what="all: what stands behind a ±",
+            why="the paper does not say of what; it is no result by itself",
         ),
         Printed(
-            *("Figures 1, 2, 18, 21", None, 0, "all but some means of the authors' logs, at 60 % and 90 % attackers"),
-            f"{PLOT}; the logs also hold runs without attackers, at other shares and learning rates, and every epoch",
-            ("two-stage/figure1", "two-stage/figure2"),
+            where="Figures 1, 2, 18, 21",
+            numbers=None,
+            left=0,
+            what="all but some means of the authors' logs, at 60 % and 90 % attackers",
+            why=f"{PLOT}; the logs also hold runs without attackers, at other shares and learning rates, "
+            "and every epoch",
+            tables=("two-stage/figure1", "two-stage/figure2"),
         ),
         Printed(
-            *("Figures 3, 4, 6 to 17, 19, 20, 22 to 38", None, 0),
-            "learning rates; curves by epoch; 90, 95 and 99 % attackers; shards by Algorithm 4; TTBB of other attacks",
-            PLOT,
+            where="Figures 3, 4, 6 to 17, 19, 20, 22 to 38",
+            numbers=None,
+            left=0,
+            what="learning rates; curves by epoch; 90, 95 and 99 % attackers; shards by Algorithm 4; "
+            "TTBB of other attacks",
+            why=PLOT,
         ),
     ),
 }

@@ -14,18 +14,18 @@ class Published:
     """One number of a paper.
 
     Attributes:
-        piece: of the table's `PIECES`, the one that measures ours.
-        paper: the number, no digits beyond `decimals`, or what the paper says in words.
-        column: of the piece's row, which holds ours.
-        row: (column, value) pairs by which the row is found among the piece's; () where it has one.
-        decimals: digits after the point that the paper prints.
+        piece: the piece of the table that measures ours.
+        paper: the number, with no digits beyond `decimals`, or what the paper says in words.
+        column: the column of the piece's row that holds ours.
+        row: (column, value) pairs that select the row among the piece's rows; () if the piece has one row.
+        decimals: how many digits after the point the paper prints.
         share: whether it is a share in [0, 1], of which a percentage point means the same everywhere.
-        better: which side of the paper's number is the better one; "" where neither is.
-        within: lowest and highest of ours that agree with the paper's words.
-        remark: what else is to be known of ours.
-        source: where the number stands, where that is not the paper itself.
-        apart: why the two cannot be held against each other; "" where they can.
-        derived: from which printed numbers `paper` is worked out, as "322/96"; "" where the paper prints it.
+        better: which side of the paper's number is the better one; "" if neither is.
+        within: the lowest and the highest of ours that agree with the paper's words.
+        remark: what else a reader must know of ours.
+        source: the place of the number, if it is not the paper itself.
+        apart: why the two cannot be compared; "" if they can.
+        derived: the printed numbers from which `paper` is worked out, as "322/96"; "" if the paper prints it.
     """
 
     piece: str
@@ -47,12 +47,12 @@ class Published:
             raise ValueError(f"{self.piece}: the paper's {self.column} is {self.paper}, {self.decimals} digits shown")
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row of the piece is the one."""
+        """Whether a row of the piece is the one that holds ours."""
         return all(row.get(name) == value for name, value in self.row)
 
     @property
     def setting(self) -> str:
-        """What ours was measured on, in one line; what all numbers of the table share is left out."""
+        """What ours was measured on, in one line, without what all numbers of the table have in common."""
         return ", ".join([self.piece, *(f"{name} {value}" for name, value in self.row if name != "paper")])
 
     @property

@@ -8,12 +8,12 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainedRun:
     """What is trained for a part.
 
     Attributes:
-        trained: equal where it is the same run.
-        heading: columns of the part's rows that are the table's, not the run's, such as the paper's number.
+        trained: equal for parts that are the same run.
+        heading: columns of the part's rows that belong to the table and not to the run, such as the paper's number.
     """
 
     trained: Hashable

@@ -1,39 +1,17 @@
-"""Checks before training: can the attack run on the problem, and do the uploads fit into the secure sum?"""
+"""A check before training: do the uploads fit into the secure sum?"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from fedarena import goals
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.transcript import weights
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows
-from fedarena.federation import compose, rounds
-from fedarena.federation.adversary import knowledge_of, require_corrupted
-from fedarena.federation.spec import MethodSpec
+from fedarena.federation import rounds
 from fedarena.problem.problem import Problem
-from fedarena.problem.spec import ProblemSpec
-
-
-def require_runnable(spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
-    """Raise UserError for an attack that refuses the problem or the protocol.
-
-    Args:
-        problem, protocol: built from `spec` and made for it; a defense that refuses it raises while it is made.
-    """
-    made = compose.attack_class(attack)
-    if issubclass(made, Poisoning):
-        require_corrupted(spec.corrupted, attack.label)
-        compose.make_poisoning(attack, knowledge_of(problem, protocol, "own"))
-        return
-    reading = made(attack.options)
-    reading.watch(spec.schedule)
-    goals.find(reading.goal).refuse(problem, reading)
-    reading.fit(problem.task)
 
 
 def require_summable(defense: Defense, problem: Problem, seed: int) -> None:

@@ -1,10 +1,9 @@
-"""Runs groups of trials: federations first, then what reads them, wherever there is room.
+"""Runs groups of trials: first the training of a federation, then the attacks that read it.
 
-Groups that can read one training run share it. What reads a finished run goes before the next federation, so that no
-more runs are held in memory than there are workers. A group starts when the runs are done that it is measured against,
-and a trial is handed on, complete, as soon as it is: whatever kills this process loses at most what is under way.
-Results do not depend on where and in which order the work is done: every piece is a pure function of its spec, computed
-with one thread.
+Groups that can read one training run share it. Attacks on a finished run go before the next training, so that no more
+runs are held in memory than there are workers. A group starts when the runs that it is measured against are done. A
+trial is handed on as soon as it is complete, so that a killed process loses only what is under way. Results do not
+depend on where and in which order the work is done: every piece is a pure function of its spec, computed by one thread.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedarena.core.errors import UserError, WorkerDied, describe
-from fedarena.federation.spec import GroupSpec
-from fedarena.goals.scores import add_reference
+from fedarena.federation.spec import GroupSpec, Training
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
-from fedarena.runs.shared_training import Training, given_by, references, shared
-from fedarena.runs.trial import Prepared, attack, gather, prepare_together
+from fedarena.runs.shared_training import add_reference, given_by, references, shared
+from fedarena.runs.trial import attack, gather, prepare_together
 from fedarena.runs.worker_messages import Address, mailbox, post
 
 Report = Callable[[int, float, str], None]
@@ -33,26 +32,27 @@ Report = Callable[[int, float, str], None]
 Done = tuple[Record, Gallery | None]
 
 TRAINING = 0.1
-"""Share of a group's time that the training is taken to need, for progress."""
+"""The share of a group's time that progress counts for the training."""
 TRIES = 3
 """How often a piece of work may lose its worker before it is given up."""
 PAUSE = 0.1
-"""Least seconds between two words of a piece about its progress."""
+"""The least number of seconds between two progress messages of a piece."""
 LOOK = 1.0
-"""Seconds between two looks at what somebody else was at."""
+"""Seconds between two looks at the trials that another process works on."""
 
 
 @dataclass
 class Events:
-    """What a caller wants to be told of.
+    """Callbacks of a run.
 
     Attributes:
-        report: progress of groups.
-        finished: every trial, when it is complete: the group's index, its threat's, its records, their pictures.
-        lost: a group that was given up or refused, and why.
-        elsewhere: asked before a federation starts: the group's records, if somebody else has finished it meanwhile.
-        claim: asked next, with the groups that would read the federation: False if somebody else is at one of them, and
-            they are to be looked at again later.
+        report: called with the progress of groups.
+        finished: called with every complete trial: the group's index, the threat's index, its records, their pictures.
+        lost: called with a group that was given up or refused, and the reason.
+        elsewhere: gives the records of a group that another process has written since, else none. It is called before a
+            training starts.
+        claim: called next, with the groups that would read the training. It gives False if another process works on one
+            of them; they are then looked at again later.
     """
 
     report: Report = lambda i, share, text: None
@@ -64,22 +64,35 @@ class Events:
 
 @dataclass
 class _Piece:
-    """A training run or one attack, and how often it lost its worker."""
+    """A piece of work: a training run or one attack.
+
+    Attributes:
+        groups: the groups that it is done for.
+        function, args: what is called.
+        record: the index of the prepared record that is attacked; None for a training run.
+        died: how often it lost its worker.
+    """
 
     groups: tuple[int, ...]
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    cell: int | None = None
+    record: int | None = None
     died: int = 0
 
 
 @dataclass
 class _Group:
-    """What is known of a group."""
+    """The state of a group.
 
-    cells: list[Prepared] = field(default_factory=list)
+    Attributes:
+        prepared: its records after the training.
+        done: by their index, those that are complete.
+        reported: the indices of the threats whose trials were handed on.
+    """
+
+    prepared: list[PreparedRecord] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
 
 
 def run_groups(
@@ -118,7 +131,7 @@ def run_groups(
 def run(
     groups: Sequence[GroupSpec], place: Executor, events: Events, known: Mapping[Training, Record] | None = None
 ) -> None:
-    """Run groups, telling the caller of every trial.
+    """Run groups, and hand every trial to the caller.
 
     Args:
         known: records of runs that are done already and stand as references.
@@ -131,7 +144,7 @@ def run(
     """
     tally = _Tally(events.report)
     with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
-        _Run(groups, place, events, dict(known or {}), tally, address).run()
+        _Run(groups=groups, place=place, events=events, clean=dict(known or {}), tally=tally, address=address).run()
 
 
 class _Run:
@@ -179,7 +192,7 @@ class _Run:
     def _next(self) -> _Piece | None:
         """The next piece that can start; suspects first."""
         for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
-            (self.attacks if piece.cell is not None else self.waiting).remove(piece)
+            (self.attacks if piece.record is not None else self.waiting).remove(piece)
             return piece
         if self.attacks:
             return self.attacks.popleft()
@@ -195,9 +208,11 @@ class _Run:
         return None
 
     def _found_elsewhere(self, piece: _Piece) -> bool:
-        found = {i: self.events.elsewhere(i) for i in piece.groups}
-        self.clean |= {run: records[0] for i, records in found.items() if records for run in given_by(self.groups[i])}
-        return all(found.values())
+        records_of = {i: self.events.elsewhere(i) for i in piece.groups}
+        self.clean |= {
+            run: records[0] for i, records in records_of.items() if records for run in given_by(self.groups[i])
+        }
+        return all(records_of.values())
 
     def _ready(self, piece: _Piece) -> bool:
         """Whether every reference is there, or comes from this very run."""
@@ -226,7 +241,7 @@ class _Run:
         except WorkerDied as error:
             piece.died += 1
             if piece.died < TRIES:
-                (self.attacks if piece.cell is not None else self.waiting).append(piece)
+                (self.attacks if piece.record is not None else self.waiting).append(piece)
             else:
                 self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
             return
@@ -236,11 +251,11 @@ class _Run:
         except Exception as error:  # a third party's code, or this package's: the others go on
             self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
             return
-        if piece.cell is None:
-            for i, cells in zip(piece.groups, result, strict=True):
-                self._prepared(i, cells)
+        if piece.record is None:
+            for i, prepared in zip(piece.groups, result, strict=True):
+                self._prepared(i, prepared)
         else:
-            self._attacked(piece.groups[0], piece.cell, result)
+            self._attacked(piece.groups[0], piece.record, result)
 
     def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
         if self.events.lost is None:
@@ -248,45 +263,47 @@ class _Run:
         for i in piece.groups:
             self.events.lost(i, why)
 
-    def _prepared(self, i: int, cells: list[Prepared]) -> None:
+    def _prepared(self, i: int, prepared: list[PreparedRecord]) -> None:
         group, state = self.groups[i], self.state[i]
-        state.cells = cells
+        state.prepared = prepared
         # Own runs stand as references before anything is measured against them.
-        self.clean |= {run: cells[0].record for run in given_by(group) if cells and run not in self.clean}
-        for j, cell in enumerate(cells):
-            if cell.challenge is None:
-                state.done[j] = cell.record, None
-                self.tally((i, j, (1 - TRAINING) / len(cells), "done"))
+        self.clean |= {run: prepared[0].record for run in given_by(group) if prepared and run not in self.clean}
+        for j, one in enumerate(prepared):
+            part = (1 - TRAINING) / len(prepared)
+            if isinstance(one, CompleteRecord):
+                state.done[j] = one.record, None
+                self.tally((i, j, part, "done"))
             else:
-                part = (1 - TRAINING) / len(cells)
-                self.attacks.append(_Piece((i,), _attack, (i, j, cell, part, self.address), j))
+                self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
         self._tell(i)
 
     def _attacked(self, i: int, j: int, done: Done) -> None:
         self.state[i].done[j] = done
-        self.state[i].cells[j] = replace(self.state[i].cells[j], challenge=None)  # what was attacked can be large
+        open_record = self.state[i].prepared[j]
+        # The challenge, which can be large, is not kept.
+        self.state[i].prepared[j] = CompleteRecord(open_record.spec, open_record.threat, open_record.record)
         self._tell(i)
 
     def _tell(self, i: int) -> None:
         """Hand on the trials of a group that are complete now."""
         state, group = self.state[i], self.groups[i]
         for k, threat in enumerate(group.threats or (None,)):
-            mine = [j for j, cell in enumerate(state.cells) if cell.threat == threat]
-            if k in state.told or not mine or not all(j in state.done for j in mine):
+            of_threat = [j for j, one in enumerate(state.prepared) if one.threat == threat]
+            if k in state.reported or not of_threat or not all(j in state.done for j in of_threat):
                 continue
-            state.told.add(k)
+            state.reported.add(k)
             own, plain = (self.clean[run] for run in references(group))
-            records = [state.done[j][0] for j in mine]
+            records = [state.done[j][0] for j in of_threat]
             for record in records:
                 add_reference(record, own, plain)
-            self.events.finished(i, k, records, [g for j in mine if (g := state.done[j][1]) is not None])
+            self.events.finished(i, k, records, [g for j in of_threat if (g := state.done[j][1]) is not None])
 
 
 News = Address | Callable[[Any], object] | None
 
 
 @arithmetic()
-def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[Prepared]]:
+def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedRecord]]:
     def tell(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
@@ -303,15 +320,18 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 @arithmetic()
-def _attack(group: int, piece: int, cell: Prepared, part: float, news: News) -> Done:
-    done = attack(cell, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
+def _attack(group: int, piece: int, record: OpenRecord, part: float, news: News) -> Done:
+    done = attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done
 
 
 def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], None]:
-    """The same, at most once every `PAUSE`: attacks tell of each of thousands of steps, and a word to another process
-    takes a tenth of a millisecond on either side."""
+    """The same function, called at most once every `PAUSE`.
+
+    An attack reports each of thousands of steps, and a message to another process takes a tenth of a millisecond on
+    either side.
+    """
     last = -math.inf
 
     def sparing(share: float, text: str) -> None:

@@ -78,7 +78,7 @@ class Local(Executor):
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        from fedarena.runs.tensor_pickle import REDUCERS
+        from fedarena.core.tensor_pickle import REDUCERS
 
         with _silent_tracker():
             self._used = get_reusable_executor(
@@ -104,7 +104,7 @@ class Local(Executor):
 
 @contextmanager
 def _silent_tracker() -> Iterator[None]:
-    """What is started meanwhile to track semaphores says nothing of those that it had to remove itself.
+    """The process that tracks semaphores, started meanwhile, prints nothing about those that it had to remove itself.
 
     An interrupt can come between removing one and telling the tracker; nothing is left behind then, and a page of
     warnings would follow the one line that a person is to read. The tracker is a process of its own, which takes over
@@ -131,12 +131,12 @@ class Ray(Executor):
         self._ray: Any = ray
         try:
             # Without an address a cluster of this machine alone.
-            told: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+            logging: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
             if address is None:
-                ray.init(address="local", num_cpus=jobs, **told)
+                ray.init(address="local", num_cpus=jobs, **logging)
             else:
                 _require_answer(address)
-                ray.init(address=address, **told)
+                ray.init(address=address, **logging)
         except (OSError, ValueError, RuntimeError) as error:
             why = " ".join(str(error).split())[:200]
             if address is None:
@@ -186,7 +186,7 @@ _modules = 0
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
-    """The same future, which raises `WorkerDied` in place of the library's own word, and a call's error as it was."""
+    """The same future, which raises `WorkerDied` in place of the library's own exception; a call's error stays."""
     outer: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:
@@ -215,14 +215,14 @@ def executor(engine: str, jobs: int | None, address: str | None = None) -> Itera
     Raises:
         UserError: a cluster that does not answer, or is not to be had.
     """
-    made = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
+    place = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
     try:
-        yield made
+        yield place
     except BaseException:
-        made.stop()
+        place.stop()
         raise
     if engine == "ray":
-        made.stop()
+        place.stop()
 
 
 def _near(jobs: int) -> Executor:

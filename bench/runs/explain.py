@@ -1,41 +1,34 @@
-"""Who sees what: read off two rounds that are really played, so that it cannot drift from the code."""
+"""Who sees what. It is read off two rounds that are really played, so that it cannot drift from the code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fedarena import goals
-from fedarena.contracts.defense import Defense
-from fedarena.contracts.inference import Inference
-from fedarena.contracts.poisoning import Poisoning
-from fedarena.contracts.transcript import Round, cut
+from fedarena.contracts.transcript import Round
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, row
-from fedarena.core.threat import FORMS, KNOWLEDGE_MEANING, VISIBILITY, Visibility
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
-from fedarena.federation.spec import MethodSpec, threats
-from fedarena.goals.goal import PartyTranscript
+from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import ProblemSpec
 
 ROUNDS = 2
 
 UNSENT = "not sent, on average"
-"""What the mean lacks of one whole upload: clients that dropped out, or that send less than a tensor holds."""
+"""The part of one whole upload that the mean lacks: some clients dropped out or sent less than a tensor holds."""
 
 
 def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
-    """Wires with shapes and bytes, and for every party and form what it sees and what the attack is given."""
-    made = compose.attack_class(attack)
-    if issubclass(made, Poisoning):
-        require_corrupted(spec.corrupted, attack.label)
+    """The wires with shapes and bytes, and for every party what it sees and what the attack is given."""
+    goal = goals.of_attack(attack)
+    goal.require_attackers(spec, attack)
     problem = build(spec, 0, data_dir, auxiliary=compose.auxiliary(defense))
     protocol = compose.make_defense(defense, problem.task)  # planned for the whole schedule, played for two rounds
     schedule = replace(spec.schedule, rounds=ROUNDS, eval_every=0)
@@ -44,10 +37,7 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     if not run.rounds:
         raise UserError("too few clients were left in both rounds that explain plays: set dropout lower, or 0")
     whole = replace(problem, task=replace(problem.task, schedule=spec.schedule))
-    if issubclass(made, Poisoning):
-        parties = _corrupted(whole, protocol, attack)
-    else:
-        parties = _curious(whole, protocol, run, made(attack.options))
+    parties = [asdict(party) for party in goal.explain(whole, protocol, run, attack)]
     cards = [
         registry.find("defense", defense.name),
         *(registry.find_part(part.name) for part in defense.rest),
@@ -65,57 +55,8 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
     }
 
 
-def _curious(problem: Problem, defense: Defense, run: federation.Run, attack: Inference) -> list[dict[str, str]]:
-    parties, goal = [], goals.find(attack.goal)
-    for threat in threats(goal.parties, FORMS):
-        seen = cut(run.rounds, threat, problem.data_of(threat))
-        given = goal.given(problem, defense, PartyTranscript(threat, seen, (0,)), attack)
-        parties.append(
-            {
-                "party": threat.party,
-                "form": threat.form,
-                "sees": _sees(VISIBILITY[threat.party], defense.secure is not None),
-                "given": given,
-            }
-        )
-    return parties
-
-
-def _corrupted(problem: Problem, defense: Defense, attack: MethodSpec) -> list[dict[str, str]]:
-    """One line a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
-    parties = []
-    shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
-    for knows in compose.knowledge_levels(attack):
-        knowledge = knowledge_of(problem, defense, knows)
-        poisoning = compose.make_poisoning(attack, knowledge)
-        reason = why_not(poisoning)
-        pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
-        given = [pool, "the broadcast"]
-        if poisoning.follows:
-            given.append("what the protocol would have them send")
-        if knows == "omniscient":
-            given.append(f"{knowledge.clients - knowledge.corrupted} honest uploads of the round")
-        if not poisoning.sends:
-            given.append("it changes what they train on, and then follows the protocol")
-        parties.append(
-            {
-                "party": f"{knowledge.corrupted} corrupted clients of {knowledge.clients}",
-                "form": knows,
-                "sees": KNOWLEDGE_MEANING[knows],
-                "given": f"n/a: {reason.reason}" if reason else "\n".join(given),
-            }
-        )
-    return parties
-
-
-def _shared(problem: Problem) -> int:
-    """How many of the corrupted clients' samples honest ones hold as well."""
-    honest = {i for c, s in enumerate(problem.shards) if c not in problem.corrupted for i in s.tolist()}
-    return sum(i in honest for c in problem.corrupted for i in problem.shards[c].tolist())
-
-
 def _server(problem: Problem, run: federation.Run) -> str:
-    """What the server holds and decides, in a sentence."""
+    """A sentence that says what the server holds and decides."""
     held = 0 if problem.auxiliary is None else problem.auxiliary.y.numel()
     judged = ", ".join(run.verdicts[0].values) if run.verdicts else "none"
     return (
@@ -175,13 +116,3 @@ def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
     if not round(bytes_):
         return []
     return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]
-
-
-def _sees(visibility: Visibility, summed: bool) -> str:
-    parts = {
-        "the broadcast": visibility.down,
-        "the mean of a round's uploads and every masked message" if summed else "every upload": visibility.ups,
-        "W and the round's secrets": visibility.state,
-        "its own data and upload, in the rounds it is sampled": visibility.own,
-    }
-    return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"

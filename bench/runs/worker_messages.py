@@ -1,7 +1,7 @@
-"""Small news from worker processes on this machine to the process that started them.
+"""Small messages from worker processes on this machine to the process that started them.
 
 A queue of `multiprocessing.Manager` would need a further process, which goes on when its parent is killed. This is a
-socket: where the parent is gone, the worker's next word fails, and the worker ends.
+socket: where the parent is gone, the worker's next message fails, and the worker ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
 Address = tuple[Any, bytes]
-"""Where to, and the key."""
+"""Where messages go, and the key."""
 
 _open: dict[Address, Connection] = {}
 """This process's connections: one a mailbox, for as long as the process lives."""
@@ -58,7 +58,7 @@ def mailbox(read: Callable[[Any], object]) -> Iterator[Address]:
 
 
 def post(address: Address | None, item: Any) -> None:
-    """Send an item; to nobody where the address is None, or where nobody listens any more."""
+    """Send an item. Nothing is sent where the address is None, or where the other process is gone."""
     if address is None:
         return
     try:

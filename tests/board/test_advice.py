@@ -6,19 +6,21 @@ from dataclasses import replace
 
 from helpers.board import make_board, make_cell, make_honest
 
-from fedarena.board.advice import advice, apart, difference
-from fedarena.board.board import Board, Cell
-from fedarena.board.standing import Cut, Score, read_cut
+from fedarena.board.advice import advice
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.lead import difference, excludes_zero
+from fedarena.board.ranking import Score
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 from fedarena.core.text.mean import mean
 
 NAMES = ("fedavg", "dbcl", "two-stage")
 
 
 def told(board: Board, threats: str | None = "server,own") -> str:
-    return "\n".join(advice(board, read_cut(threats)))
+    return "\n".join(advice(board, read_threat_filter(threats)))
 
 
-def cells(privacy: dict[str, float], left: dict[str, float], seeds: tuple[int, ...] = (0, 1, 2)) -> list[Cell]:
+def cells(privacy: dict[str, float], left: dict[str, float], seeds: tuple[int, ...] = (0, 1, 2)) -> list[BoardCell]:
     return [
         *(make_cell(d, "dlg", privacy[d], seeds) for d in privacy),
         *(make_cell(d, "sign-flip", left[d], seeds, axis="integrity") for d in left),
@@ -110,7 +112,7 @@ def test_a_threat_that_was_not_posed_is_told_though_a_lesser_one_ranks() -> None
 def test_a_tie_is_called_one() -> None:
     even = cells({"fedavg": 0.5, "dbcl": 0.5}, {"fedavg": 0.5, "dbcl": 0.5})
     honest = [make_honest("fedavg"), make_honest("dbcl", bytes_up=2000.0)]
-    text = "\n".join(advice(make_board(even, honest), read_cut("server,own")))
+    text = "\n".join(advice(make_board(even, honest), read_threat_filter("server,own")))
     assert "the highest overall score has dbcl" in text or "take dbcl" in text
     assert "The next, fedavg, has overall 0.67 ± 0.02, the same to three digits: cost decides." in text
 
@@ -149,7 +151,7 @@ def test_where_no_attack_could_start_it_says_so() -> None:
 
 
 def test_marks_of_the_first_stand_beside_its_numbers() -> None:
-    honest = [make_honest("dbcl", marks=("simulated sums",)), make_honest("fedavg", marks=("foreign",))]
+    honest = [make_honest("dbcl", warnings=("simulated sums",)), make_honest("fedavg", warnings=("foreign",))]
     text = told(make_board([make_cell("dbcl", score=0.9), make_cell("fedavg", score=0.2)], honest), "server")
     assert "Beside its numbers stands: simulated sums." in text
     assert "foreign" not in text
@@ -162,10 +164,10 @@ def test_differences_are_paired_over_shared_seeds() -> None:
     assert found is not None
     assert found.seeds == 2
     assert abs(found.value - 0.1) < 1e-12
-    assert apart(found)
-    assert not apart(difference(one, one))
+    assert excludes_zero(found)
+    assert not excludes_zero(difference(one, one))
     assert difference(one, Score(None)) is None
-    assert not apart(None)
+    assert not excludes_zero(None)
 
 
 def test_a_defense_that_leads_on_the_shared_seeds_alone_is_told() -> None:
@@ -181,8 +183,13 @@ def test_a_defense_that_leads_on_the_shared_seeds_alone_is_told() -> None:
 
 
 def test_every_cut_has_something_to_say() -> None:
-    for cut in (Cut((), ()), Cut((), ("own",)), Cut(("client",), ()), Cut(problems=("digits",))):
-        assert all(advice(make_board(), cut))
+    for threats in (
+        ThreatFilter((), ()),
+        ThreatFilter((), ("own",)),
+        ThreatFilter(("client",), ()),
+        ThreatFilter(problems=("digits",)),
+    ):
+        assert all(advice(make_board(), threats))
 
 
 def test_a_board_that_is_not_finished_says_so() -> None:
@@ -190,7 +197,7 @@ def test_a_board_that_is_not_finished_says_so() -> None:
     first = whole.cells[0]
     part = replace(first, status="mixed", statuses={**first.statuses, 2: "missing"})
     begun = replace(whole, cells=(part, *whole.cells[1:]))
-    planned = sum(len(c.statuses) for c in whole.cells if Cut().has(c))
+    planned = sum(len(c.statuses) for c in whole.cells if ThreatFilter().counts(c))
     assert "are missing" not in told(whole, None)
     assert f"Beware: 1 of {planned} trials are missing, and what they say may change all of this." in told(begun, None)
 

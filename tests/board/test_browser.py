@@ -18,9 +18,10 @@ from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
-from fedarena.board.html import page
-from fedarena.board.standing import Cut, Standing, read_cut, standings, threats_on
-from fedarena.board.words import average, case, counts, labelled, score, times
+from fedarena.board.page.html import page
+from fedarena.board.ranking import RankingRow, rank_defenses
+from fedarena.board.score_text import average, counts, defense_name, score, times, worst_case
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -82,7 +83,7 @@ def text(board: Board, tmp_path_factory: pytest.TempPathFactory) -> str:
     for c in board.cells:
         if (c.problem, c.defense, c.attack, c.party) == ("digits", "dbcl", "dlg", "server"):
             save_pictures(folder, c.keys[0], originals, 1 - originals if c.form == "paper" else originals**2)
-    return page(board, Cut(), folder, ["bench leaderboard play --format html --out board.html"])
+    return page(board, ThreatFilter(), folder, ["bench leaderboard play --format html --out board.html"])
 
 
 def phone(browser: Any, width: int, dark: bool = False) -> None:
@@ -132,12 +133,12 @@ return found;
 """
 
 
-def expected(row: Standing, key: str) -> tuple[str, str, float | None]:
+def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     """What a cell must say, in large and small print, and its exact number."""
     if key == "rank":
         return ("–" if row.rank is None else str(row.rank)), "", None
     if key == "defense":
-        return labelled(row), f"no rank: {row.unranked}" if row.unranked else "", None
+        return defense_name(row), f"no rank: {row.unranked}" if row.unranked else "", None
     if key in ("bytes", "time"):
         return times(row.bytes if key == "bytes" else row.seconds), "", None
     if key == "cells":
@@ -145,13 +146,13 @@ def expected(row: Standing, key: str) -> tuple[str, str, float | None]:
     if key.startswith("average:"):
         return average(getattr(row, key.removeprefix("average:"))), "", None
     found = row.by_party[key.removeprefix("party:")] if key.startswith("party:") else getattr(row, key)
-    small = case(found, True) if key in ("integrity", "privacy") else ""
+    small = worst_case(found, True) if key in ("integrity", "privacy") else ""
     return score(found), small, found.value.value if found.value is not None else None
 
 
 def test_scores_and_ranks_are_those_of_standings_for_every_cut(show: Open) -> None:
     board = big_board(odd=True)
-    text = page(board, Cut(), None, ["bench leaderboard play"])
+    text = page(board, ThreatFilter(), None, ["bench leaderboard play"])
 
     def subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
@@ -161,17 +162,21 @@ def test_scores_and_ranks_are_those_of_standings_for_every_cut(show: Open) -> No
     found = show(text).execute_script(READ_ALL, cuts, names)
     assert len(found) == 192
     for (parties, knows, i), seen in zip(cuts, found, strict=True):
-        cut = Cut(parties, knows, (names[i],) if i else ())
-        assert seen["advice"] == advice(board, cut), cut
-        for row, line in zip(standings(board, cut), seen["rows"], strict=True):
+        threats = ThreatFilter(parties, knows, (names[i],) if i else ())
+        assert seen["advice"] == advice(board, threats), threats
+        for row, line in zip(rank_defenses(board, threats), seen["rows"], strict=True):
             for key, cell in line.items():
                 nobody = (key.endswith("integrity") and not knows) or (key.endswith("privacy") and not parties)
                 gone = key.startswith("party:") and key.removeprefix("party:") not in parties
-                assert cell["hidden"] == (nobody or gone), (cut, key)
+                assert cell["hidden"] == (nobody or gone), (threats, key)
                 if not cell["hidden"]:
                     large, small, value = expected(row, key)
-                    assert (cell["text"], cell["small"]) == (large, small), (cut, row.defense, key)
-                    assert (None if cell["value"] is None else float(cell["value"])) == value, (cut, row.defense, key)
+                    assert (cell["text"], cell["small"]) == (large, small), (threats, row.defense, key)
+                    assert (None if cell["value"] is None else float(cell["value"])) == value, (
+                        threats,
+                        row.defense,
+                        key,
+                    )
 
 
 def test_the_table_is_the_one_that_is_there_without_javascript(text: str, show: Open) -> None:
@@ -203,7 +208,7 @@ def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -
 
     browser = show(text)
     head = find(browser, 'th[data-key="utility"]')
-    by_name = {labelled(row): row.utility.value.value for row in standings(board) if row.utility.value}
+    by_name = {defense_name(row): row.utility.value.value for row in rank_defenses(board) if row.utility.value}
 
     def order() -> list[float]:
         script = 'return [...document.querySelectorAll("#board tbody th button")].map((b) => b.textContent)'
@@ -248,8 +253,10 @@ def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> 
     browser = show(text)
     for value in ("client", "eavesdropper", "outsider", "omniscient"):
         find(browser, f'input[value="{value}"]').send_keys(Keys.SPACE)
-    assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_cut("server,own"))[0]
-    assert [line[2] for line in rows(browser)] == [score(r.overall) for r in standings(board, read_cut("server,own"))]
+    assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_threat_filter("server,own"))[0]
+    assert [line[2] for line in rows(browser)] == [
+        score(r.overall) for r in rank_defenses(board, read_threat_filter("server,own"))
+    ]
 
 
 def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:
@@ -257,7 +264,7 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
 
     browser = show(text)
     find(
-        browser, f"#board tbody tr:nth-child({1 + [r.defense for r in standings(board)].index('dbcl')}) button"
+        browser, f"#board tbody tr:nth-child({1 + [r.defense for r in rank_defenses(board)].index('dbcl')}) button"
     ).click()
     until(browser, lambda: find(browser, "#detail-title").text == "dbcl")
     assert browser.switch_to.active_element == find(browser, "#detail-title")
@@ -317,7 +324,7 @@ def test_reasons_and_marks_are_shown_as_text(board: Board, text: str, show: Open
     marked = next(i for i, c in enumerate(board.cells) if c.defense == "baffle")
     go(browser, marked, board)
     assert "simulated: secure sums are added in the clear" in find(browser, "#cell").text
-    own = next(i for i, c in enumerate(board.cells) if c.marks)
+    own = next(i for i, c in enumerate(board.cells) if c.warnings)
     go(browser, own, board)
     assert "lost up to 5.6 of their decimal digits" in find(browser, "#cell").text
     private = next(i for i, c in enumerate(board.cells) if c.defense == "two-stage")
@@ -374,7 +381,7 @@ def test_the_page_can_be_read_by_a_screen_reader(board: Board, text: str, show: 
 @pytest.mark.parametrize(
     "little",
     [
-        make_board([], [], seeds=(), arenas=()),
+        make_board([], [], seeds=(), problems=()),
         make_board([make_cell(seeds=(0,))], seeds=(0,)),
         make_board([make_cell(status="failed"), make_cell("__proto__", "constructor", 0.5)]),
     ],
@@ -382,9 +389,11 @@ def test_the_page_can_be_read_by_a_screen_reader(board: Board, text: str, show: 
 )
 def test_boards_with_little_on_them(little: Board, show: Open) -> None:
     browser = show(page(little))
-    cut = threats_on(little)
-    assert [p.text for p in browser.find_elements("css selector", "#advice p")] == advice(little, cut)
-    assert [line[1].split("no rank")[0] for line in rows(browser)] == [r.defense for r in standings(little, cut)]
+    threats = threats_on(little)
+    assert [p.text for p in browser.find_elements("css selector", "#advice p")] == advice(little, threats)
+    assert [line[1].split("no rank")[0] for line in rows(browser)] == [
+        r.defense for r in rank_defenses(little, threats)
+    ]
     for i, c in enumerate(little.cells):
         browser.execute_script("location.hash = arguments[0]", f"defense-{little.defenses.index(c.defense)}-{i}")
         title = f"{c.attack} against {c.defense}"

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from helpers.suite import READ, measure, records_in
 
-from fedarena.board.board import Board, Cell
-from fedarena.board.build import Asked, build, doubt
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.build import build
+from fedarena.board.doubtful_record import doubt
+from fedarena.board.planned_trial import PlannedTrial
 from fedarena.board.published import from_json, to_json
 from fedarena.records.schema import Record
 
@@ -36,29 +38,29 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
     return {r["attack"]: r for r in records_in(where / "out").values()}
 
 
-def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **changes: Any) -> Asked:
+def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **changes: Any) -> PlannedTrial:
     """A trial of the attack whose records differ from the measured one in what is given."""
     made = [
         {**copy.deepcopy(some["last-layer-label"]), "seed": seed, "key": f"{seed}-{i}", **r}
         for i, r in enumerate(records)
     ]
     where = ("read", "fedavg", "last-layer-label", "server", "adaptive", "", "labels", seed)
-    return Asked(*where, made, **changes)
+    return PlannedTrial(*where, made, **changes)
 
 
-def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg") -> Asked:
+def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg") -> PlannedTrial:
     """A trial in which everybody was honest; without an accuracy it is missing."""
     made = copy.deepcopy(some["none"])
     made["utility"]["clean_accuracy"] = accuracy
     records = [] if accuracy is None else [made]
-    return Asked("read", defense, "none", "", "", "", "", seed, records, baseline=defense == "fedavg")
+    return PlannedTrial("read", defense, "none", "", "", "", "", seed, records, reference=defense == "fedavg")
 
 
 def scored(privacy: float, reading: str = "") -> dict[str, Any]:
     return {"scores": {"leak": 1 - privacy, "privacy": privacy}, "reading": reading}
 
 
-def cell_of(*trials: Asked) -> Cell:
+def cell_of(*trials: PlannedTrial) -> BoardCell:
     (cell,) = build("play", "Play", trials).cells
     return cell
 
@@ -69,7 +71,7 @@ def test_the_reading_that_is_worst_over_all_seeds_is_shown_and_the_others_stand_
         attacked(some, 1, scored(0.2, "upload"), scored(0.8, "difference")),
     )
     assert (cell.reading, cell.scores) == ("difference", {0: 0.1, 1: 0.8})
-    assert cell.beside == {"upload": 0.55}
+    assert cell.other_readings == {"upload": 0.55}
     assert cell.keys == {0: "0-1", 1: "1-1"}
     assert cell.status == "ok"
 
@@ -86,14 +88,14 @@ def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> 
 def test_a_cell_has_the_marks_that_the_honest_run_has_not(some: dict[str, Record]) -> None:
     """What happens only while somebody attacks, or on what the attack has clients work on, is nobody else's to tell."""
     calm = honest(some, 0, 0.9)
-    calm.records[0]["marks"] = ["simulated"]
-    shown = {**scored(0.5, "shown"), "marks": ["simulated", "digits lost"]}
-    trials = [attacked(some, seed, shown, {**scored(0.9, "beside"), "marks": ["beside"]}) for seed in (0, 1)]
+    calm.records[0]["warnings"] = ["simulated"]
+    shown = {**scored(0.5, "shown"), "warnings": ["simulated", "digits lost"]}
+    trials = [attacked(some, seed, shown, {**scored(0.9, "beside"), "warnings": ["beside"]}) for seed in (0, 1)]
     board = build("play", "Play", [calm, *trials])
-    assert board.honest[0].marks == ("simulated",)
+    assert board.clean_runs[0].warnings == ("simulated",)
     assert board.cells[0].reading == "shown"
-    assert board.cells[0].marks == ("digits lost",)
-    assert build("play", "Play", trials).cells[0].marks == ("simulated", "digits lost")
+    assert board.cells[0].warnings == ("digits lost",)
+    assert build("play", "Play", trials).cells[0].warnings == ("simulated", "digits lost")
     assert from_json(to_json(board), Path("board.json")) == board
 
 
@@ -121,8 +123,8 @@ def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str
             *(honest(some, seed, accuracy, "dbcl") for seed, accuracy in enumerate((0.6, 0.9, 0.3, 0.7))),
         ],
     )
-    plain, other = board.honest
-    assert board.arenas[0].fedavg == {0: 0.8, 1: 0.5, 2: 0.0}
+    plain, other = board.clean_runs
+    assert board.problems[0].reference_accuracy == {0: 0.8, 1: 0.5, 2: 0.0}
     assert plain.utility == {0: 1.0, 1: 1.0, 2: 0.0}
     assert other.utility == {0: 0.75, 1: 1.0, 2: 0.0}
     assert other.accuracy == {0: 0.6, 1: 0.9, 2: 0.3, 3: 0.7}
@@ -130,7 +132,7 @@ def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str
 
 
 def test_a_model_that_diverged_is_useless_and_no_reference(some: dict[str, Record]) -> None:
-    def diverged(trial: Asked) -> Asked:
+    def diverged(trial: PlannedTrial) -> PlannedTrial:
         trial.records[0]["status"] = "diverged"
         return trial
 
@@ -144,9 +146,9 @@ def test_a_model_that_diverged_is_useless_and_no_reference(some: dict[str, Recor
             honest(some, 1, 0.7, "dbcl"),
         ],
     )
-    assert board.arenas[0].fedavg == {0: 0.8}
-    assert [h.utility for h in board.honest] == [{0: 1.0}, {0: 0.0}]
-    assert [h.status for h in board.honest] == ["mixed", "mixed"]
+    assert board.problems[0].reference_accuracy == {0: 0.8}
+    assert [h.utility for h in board.clean_runs] == [{0: 1.0}, {0: 0.0}]
+    assert [h.status for h in board.clean_runs] == ["mixed", "mixed"]
 
 
 def test_numbers_are_kept_to_six_decimals(some: dict[str, Record]) -> None:
@@ -158,7 +160,7 @@ def test_every_commit_is_named_once(some: dict[str, Record]) -> None:
         attacked(some, seed, scored(0.5) | {"environment": {**some["none"]["environment"], "commit": commit}})
         for seed, commit in enumerate(("abc", "def", "abc", None))
     ]
-    assert build("play", "Play", trials).made["commit"] == "abc, def"
+    assert build("play", "Play", trials).provenance["commit"] == "abc, def"
 
 
 def test_settings_tell_another_experiment_and_not_another_seed(some: dict[str, Record]) -> None:
@@ -168,10 +170,10 @@ def test_settings_tell_another_experiment_and_not_another_seed(some: dict[str, R
     trained, attack = (
         cell_of(attacked(some, 0, scored(0.5) | {"options": o})) for o in (options, some["none"]["options"])
     )
-    assert (one.settings, one.defended) == (again.settings, again.defended)
+    assert (one.settings, one.defense_settings) == (again.settings, again.defense_settings)
     assert trained.settings != one.settings
-    assert trained.defended != one.defended
-    assert attack.defended == one.defended
+    assert trained.defense_settings != one.defense_settings
+    assert attack.defense_settings == one.defense_settings
 
 
 def test_a_score_that_its_metrics_do_not_give_was_edited(some: dict[str, Record]) -> None:
@@ -200,7 +202,7 @@ def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, flo
     """What a score of integrity follows from."""
     return {
         "attack": "sign-flip",
-        "knows": "own",
+        "attacker_knowledge": "own",
         "goal": "",
         "status": "ok",
         "metrics": {"accuracy": accuracy},
@@ -240,7 +242,7 @@ def test_a_problem_says_how_many_the_server_expects(
 ) -> None:
     """A rule that expects nobody may be the plain mean."""
     record = copy.deepcopy(next(iter(some.values())))
-    record["problem"] |= {"corrupted": number, "belief": expected}
-    asked = Asked("p", "fedavg", "none", "", "", "", "", 0, [record], "", True)
-    (arena,) = build("s", "t", [asked]).arenas
-    assert f", {text}, " in arena.told
+    record["problem"] |= {"corrupted": number, "assumed_corrupted": expected}
+    asked = PlannedTrial("p", "fedavg", "none", "", "", "", "", 0, [record], "", True)
+    (arena,) = build("s", "t", [asked]).problems
+    assert f", {text}, " in arena.description

@@ -9,7 +9,7 @@ import pytest
 from helpers.board import consistent, make_board, make_cell
 from helpers.paths import REPORTS
 
-from fedarena.board.board import Arena, Board, Cell, Honest
+from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.consistent import contradictions
 from fedarena.board.load import load_board
 
@@ -25,7 +25,7 @@ def test_published_boards_hold_together(board: Board) -> None:
     assert list(contradictions(board)) == []
 
 
-def cells(board: Board, change: Callable[[Cell], Cell], axis: str) -> Board:
+def cells(board: Board, change: Callable[[BoardCell], BoardCell], axis: str) -> Board:
     """With `change` applied to the first cell of that axis that has a score between 0 and 1 in seed 0."""
     first = next(c for c in board.cells if c.axis == axis and 0.05 < c.scores.get(0, 0.0) < 0.95)
     return replace(board, cells=tuple(change(c) if c is first else c for c in board.cells))
@@ -47,20 +47,20 @@ def test_metrics_that_were_taken_out_are_found(board: Board, axis: str) -> None:
 
 
 def test_accuracies_of_fedavg_that_were_edited_are_found(board: Board) -> None:
-    def lower(a: Arena) -> Arena:
-        return replace(a, fedavg={s: v - 0.1 for s, v in a.fedavg.items()})
+    def lower(a: ProblemInfo) -> ProblemInfo:
+        return replace(a, reference_accuracy={s: v - 0.1 for s, v in a.reference_accuracy.items()})
 
-    told = list(contradictions(replace(board, arenas=tuple(map(lower, board.arenas)))))
-    for arena in board.arenas:
+    told = list(contradictions(replace(board, problems=tuple(map(lower, board.problems)))))
+    for arena in board.problems:
         assert any(one.startswith(f"{arena.name} · fedavg") and "its problem has" in one for one in told)
     assert any("utility of seed 0 is" in one for one in told)
 
 
 def test_an_honest_accuracy_that_was_edited_is_found(board: Board) -> None:
-    def lower(h: Honest) -> Honest:
+    def lower(h: CleanRun) -> CleanRun:
         return replace(h, accuracy={s: v / 2 for s, v in h.accuracy.items()}) if h.defense == "median" else h
 
-    told = list(contradictions(replace(board, honest=tuple(map(lower, board.honest)))))
+    told = list(contradictions(replace(board, clean_runs=tuple(map(lower, board.clean_runs)))))
     assert any("median · nobody poisons: utility of seed 0" in one for one in told)
     assert any("median · sign-flip" in one and "and its metrics give" in one for one in told)
 
@@ -68,12 +68,14 @@ def test_an_honest_accuracy_that_was_edited_is_found(board: Board) -> None:
 def test_a_score_against_what_learned_nothing_is_found() -> None:
     board = consistent(make_board([make_cell("dbcl", "sign-flip", axis="integrity")]))
     assert list(contradictions(board)) == []
-    runs = (replace(h, accuracy=dict.fromkeys(h.accuracy, 0.1), utility={}) for h in board.honest)
-    edited = replace(board, honest=tuple(runs), arenas=tuple(replace(a, fedavg={}) for a in board.arenas))
+    runs = (replace(h, accuracy=dict.fromkeys(h.accuracy, 0.1), utility={}) for h in board.clean_runs)
+    edited = replace(
+        board, clean_runs=tuple(runs), problems=tuple(replace(a, reference_accuracy={}) for a in board.problems)
+    )
     (told,) = contradictions(edited)
     assert "its honest run learned nothing" in told
 
 
 def test_without_its_honest_run_what_is_left_cannot_be_known() -> None:
     board = make_board([make_cell("dbcl", "sign-flip", axis="integrity")])
-    assert list(contradictions(replace(board, honest=()))) == []
+    assert list(contradictions(replace(board, clean_runs=()))) == []

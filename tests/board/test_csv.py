@@ -21,8 +21,8 @@ def read(board: Board) -> list[dict[str, str]]:
 def test_one_row_a_cell_and_one_an_honest_run_with_exact_numbers() -> None:
     board = big_board()
     rows = read(board)
-    assert len(rows) == len(board.honest) + len(board.cells)
-    for row, cell in zip(rows[len(board.honest) :], board.cells, strict=True):
+    assert len(rows) == len(board.clean_runs) + len(board.cells)
+    for row, cell in zip(rows[len(board.clean_runs) :], board.cells, strict=True):
         for name in ("problem", "defense", "attack", "axis", "party", "form", "knows", "status", "reason", "command"):
             assert row[name] == getattr(cell, name)
         assert {s: float(row[f"score {s}"]) for s in cell.scores} == cell.scores
@@ -35,7 +35,7 @@ def test_one_row_a_cell_and_one_an_honest_run_with_exact_numbers() -> None:
             assert (row["score"], row["half"], row["seeds"]) == ("", "", "0")
     honest = rows[0]
     assert (honest["axis"], honest["defense"], honest["bytes_up"]) == ("utility", "fedavg", "4000.0")
-    assert float(honest["score 3"]) == board.honest[0].utility[3]
+    assert float(honest["score 3"]) == board.clean_runs[0].utility[3]
 
 
 def test_one_seed_has_no_half_width() -> None:

@@ -59,7 +59,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (cell(curve=[[1]]), f"{CELL}: curve[0] is a list, which is not a list of two numbers"),
     (cell(counts=1), f"{CELL}: counts is 1, which is not true or false"),
     (cell(versions={"attack": 1.5}), f"{CELL}: versions.attack is 1.5, which is not a whole number"),
-    (cell(colour="red"), f'{CELL} has "colour", which nothing is known of'),
+    (cell(colour="red"), f'{CELL} has "colour", which is not a known field'),
     (without("cells", "defense"), "cell 1 (digits · dlg · server · paper) has no defense"),
     (lambda b: b["cells"].insert(0, None), "cell 1 is null, which is not a table"),
     (honest(bytes_up=-1), f"{HONEST}: bytes_up is -1, which is not a number from 0 on"),

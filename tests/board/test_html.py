@@ -16,12 +16,15 @@ from helpers.big_board import HOSTILE, big_board
 from helpers.board import make_board, make_cell, make_honest
 from helpers.pictures import save_pictures
 
-from fedarena.board import html as web
 from fedarena.board.advice import advice
-from fedarena.board.board import Cell
-from fedarena.board.html import contrast, heat_css, inert, page, told
-from fedarena.board.standing import Cut, read_cut, standings
-from fedarena.board.words import HOW, labelled, score
+from fedarena.board.board import BoardCell
+from fedarena.board.page import pictures as page_pictures
+from fedarena.board.page.heat_colours import contrast, heat_css
+from fedarena.board.page.html import inert, page
+from fedarena.board.page.outcome import outcome
+from fedarena.board.ranking import rank_defenses
+from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -64,39 +67,39 @@ def test_placeholders_in_names_are_not_filled_in() -> None:
     board = make_board([make_cell("{{data}}", score=0.5), make_cell("{attack}")], [make_honest("{{data}}")])
     text = page(board)
     assert "{{data}}" in html.unescape(text.split("<tbody>")[1].split("</tbody>")[0])
-    assert told(board.cells[1], board) == "Of the images, dlg recovers from {attack} 50 %."
+    assert outcome(board.cells[1], board) == "Of the images, dlg recovers from {attack} 50 %."
 
 
 def test_without_javascript_the_ranking_and_the_advice_are_there() -> None:
-    board, cut = big_board(), read_cut("server,own", ["digits"])
-    text = page(board, cut)
+    board, threats = big_board(), read_threat_filter("server,own", ["digits"])
+    text = page(board, threats)
     body = text.split("<tbody>")[1].split("</tbody>")[0]
     lines = re.findall(r"<tr.*?</tr>", body)
-    for row, line in zip(standings(board, cut), lines, strict=True):
+    for row, line in zip(rank_defenses(board, threats), lines, strict=True):
         cells = [
             html.unescape(re.sub(r"<small>.*?</small>|<[^>]*>", "", c)) for c in re.findall(r"<t[dh].*?</t[dh]>", line)
         ]
-        assert cells[:2] == ["–" if row.rank is None else str(row.rank), labelled(row)]
+        assert cells[:2] == ["–" if row.rank is None else str(row.rank), defense_name(row)]
         assert cells[2:6] == [score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)]
-    for sentence in (*advice(board, cut), *HOW):
+    for sentence in (*advice(board, threats), *HOW):
         assert f"<p>{html.escape(sentence)}</p>" in text
     assert '<form id="cut" hidden>' in text
     assert "<noscript>" in text
 
 
 def test_the_choice_at_first_is_the_cut() -> None:
-    text = page(big_board(), read_cut("server,own", ["fashion"]))
+    text = page(big_board(), read_threat_filter("server,own", ["fashion"]))
     assert re.findall(r'value="(\w+)" checked', text) == ["server", "own"]
     assert "<option selected>fashion</option>" in text
     assert '<th scope="col" data-key="party:client" hidden>' in text
-    nobody = page(big_board(), read_cut("server"))
+    nobody = page(big_board(), read_threat_filter("server"))
     assert '<th scope="col" data-key="integrity" hidden>' in nobody
     assert '<th scope="col" data-key="average:integrity" hidden>' in nobody
 
 
 def test_of_several_problems_the_page_keeps_those() -> None:
     board = big_board(problems=("digits", "fashion", "faces"))
-    assert data_of(page(board, Cut(problems=("digits", "faces"))))["problems"] == ["", "digits", "faces"]
+    assert data_of(page(board, ThreatFilter(problems=("digits", "faces"))))["problems"] == ["", "digits", "faces"]
 
 
 def test_scores_are_exact_and_what_is_drawn_is_short() -> None:
@@ -115,7 +118,7 @@ def test_every_choice_has_its_advice() -> None:
     data = data_of(page(board))
     assert len(data["cuts"]) == 16 * 4 * 3
     said = data["cuts"]["server|own|2"]
-    assert [data["sentences"][i] for i in said] == advice(board, read_cut("server,own", ["fashion"]))
+    assert [data["sentences"][i] for i in said] == advice(board, read_threat_filter("server,own", ["fashion"]))
     one = data_of(page(big_board(problems=("digits",))))
     assert one["cuts"]["server|own|0"] == one["cuts"]["server|own|1"]
 
@@ -131,7 +134,7 @@ def test_pictures_are_kept_once_and_within_the_limit(tmp_path: Path, monkeypatch
     assert len(data["pictures"]) == 3
     assert all(uri.startswith("data:image/png;base64,") for uri in data["pictures"])
     assert [c["picture"] for c in data["cells"]] == [[0, 1], [0, 2]]
-    monkeypatch.setattr(web, "PICTURES", sum(len(uri) for uri in data["pictures"][:2]))
+    monkeypatch.setattr(page_pictures, "LARGEST", sum(len(uri) for uri in data["pictures"][:2]))
     text = page(board, folder=tmp_path)
     assert [c["picture"] for c in data_of(text)["cells"]] == [[0, 1], None]
     assert "pictures of 1 cell are left out" in text
@@ -180,11 +183,11 @@ def test_contrast_is_that_of_wcag() -> None:
         (make_cell("krum", "alie", status="failed", axis="integrity"), ""),
     ],
 )
-def test_a_cell_in_words(cell: Cell, text: str) -> None:
-    assert told(cell, make_board([cell])) == text
+def test_a_cell_in_words(cell: BoardCell, text: str) -> None:
+    assert outcome(cell, make_board([cell])) == text
 
 
 def test_boards_with_little_on_them_make_pages_too() -> None:
-    assert "nothing was measured" in page(make_board([], [], seeds=(), arenas=()))
+    assert "nothing was measured" in page(make_board([], [], seeds=(), problems=()))
     assert "one seed (0): no interval" in page(make_board([make_cell(seeds=(0,))], seeds=(0,)))
     assert "none of its 1 cells gave a result" in page(make_board([make_cell(status="failed")]))

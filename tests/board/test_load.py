@@ -13,7 +13,7 @@ from helpers.suite import TINY, measure, planned, records_in
 from fedarena.board.board import Board
 from fedarena.board.load import find_folder, load_board
 from fedarena.board.published import to_json
-from fedarena.board.standing import standings
+from fedarena.board.ranking import rank_defenses
 from fedarena.core.errors import UserError
 
 
@@ -29,8 +29,8 @@ def test_a_suite_s_board_says_what_its_records_say(ran: Path) -> None:
     board = load_board(ran / "out")
     records = records_in(ran / "out")
     assert (board.suite, board.title, board.seeds, board.notes) == ("tiny", "Tiny", (0, 1), ())
-    assert [(a.name, sorted(a.fedavg)) for a in board.arenas] == [("read", [0, 1]), ("poison", [0, 1])]
-    assert len(board.honest) == 4
+    assert [(a.name, sorted(a.reference_accuracy)) for a in board.problems] == [("read", [0, 1]), ("poison", [0, 1])]
+    assert len(board.clean_runs) == 4
     assert len(board.cells) == 3 * (2 + 4) + 2 * 2
     assert {c.status for c in board.cells} == {"ok"}
     for c in board.cells:
@@ -40,13 +40,13 @@ def test_a_suite_s_board_says_what_its_records_say(ran: Path) -> None:
             assert (r["defense"], r["attack"], r["seed"], r["reading"]) == (c.defense, c.attack, seed, c.reading)
             assert c.scores.get(seed) == pytest.approx(r["scores"].get(c.axis), abs=1e-6)
         # Of several ways of looking the worst for the defender is shown.
-        assert all(fmean(c.scores.values()) <= other + 1e-6 for other in c.beside.values())
+        assert all(fmean(c.scores.values()) <= other + 1e-6 for other in c.other_readings.values())
     assert {c.attack for c in board.cells if c.scores} > {"dlg", "sign-flip", "pixel-trigger"}
-    for h in board.honest:
-        plain = next(a.fedavg for a in board.arenas if a.name == h.problem)
+    for h in board.clean_runs:
+        plain = next(a.reference_accuracy for a in board.problems if a.name == h.problem)
         for seed, value in h.utility.items():
             assert value == pytest.approx(min(1, max(0, h.accuracy[seed] / plain[seed])), abs=1e-5)
-    assert len(standings(board)) == 2
+    assert len(rank_defenses(board)) == 2
 
 
 def test_it_is_the_same_when_it_is_published(ran: Path, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_is_missing_is_missing_and_one_seed_is_one_seed(ran: Path, tmp_path
     assert {c.status for c in board.cells if c.attack == "sign-flip"} == {"missing"}
     assert {c.status for c in board.cells if c.attack == "dlg"} == {"mixed"}
     assert {tuple(c.statuses.values()) for c in board.cells if c.attack == "dlg"} == {("ok", "missing")}
-    assert {row.rank for row in standings(board)} == {None}
+    assert {row.rank for row in rank_defenses(board)} == {None}
 
 
 def test_a_planned_suite_without_records_is_a_board_of_missing_cells(tmp_path: Path) -> None:
@@ -74,21 +74,21 @@ def test_a_planned_suite_without_records_is_a_board_of_missing_cells(tmp_path: P
     _, plan = planned(TINY, tmp_path)
     write_plan(plan, tmp_path / "out")
     board = load_board(tmp_path / "out")
-    assert {c.status for c in board.cells} == {h.status for h in board.honest} == {"missing"}
-    assert {row.unranked for row in standings(board)} == {"no utility and no integrity and no privacy score"}
+    assert {c.status for c in board.cells} == {h.status for h in board.clean_runs} == {"missing"}
+    assert {row.unranked for row in rank_defenses(board)} == {"no utility and no integrity and no privacy score"}
     json.loads(to_json(board))
 
 
 def test_loose_records_make_a_board_of_their_own(ran: Path, tmp_path: Path) -> None:
     shutil.copytree(ran / "out" / "records", tmp_path / "mine" / "records")
     loose, suite = load_board(tmp_path / "mine"), load_board(ran / "out")
-    assert sorted(a.name for a in loose.arenas) == ["digits-mlp", "digits-mlp#2"]
+    assert sorted(a.name for a in loose.problems) == ["digits-mlp", "digits-mlp#2"]
 
     def scores(board: Board) -> list[tuple[object, ...]]:
         return sorted((c.defense, c.attack, c.party, c.form, c.knows, *sorted(c.scores.items())) for c in board.cells)
 
     assert scores(loose) == scores(suite)
-    assert {h.accuracy[0] for h in loose.honest} == {h.accuracy[0] for h in suite.honest}
+    assert {h.accuracy[0] for h in loose.clean_runs} == {h.accuracy[0] for h in suite.clean_runs}
 
 
 def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "out" / "out" / "records").glob("*.json"):
         shutil.copy(path, tmp_path / "out" / "records")
     notes = load_board(tmp_path / "out").notes
-    assert notes[0].startswith(f"damaged records count for nothing: records/{name} (")
+    assert notes[0].startswith(f"damaged records are ignored: records/{name} (")
     assert notes[1] == "28 trials in the folder, not of this suite as it is now and not on the board"
 
 
@@ -115,8 +115,8 @@ def test_what_is_no_board_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_an_empty_board(tmp_path: Path) -> None:
     board = load_board(tmp_path)
-    assert (board.cells, board.honest, board.arenas, board.seeds) == ((), (), (), ())
-    assert standings(board) == []
+    assert (board.cells, board.clean_runs, board.problems, board.seeds) == ((), (), (), ())
+    assert rank_defenses(board) == []
     json.loads(to_json(board))
 
 
@@ -136,7 +136,7 @@ def test_an_edited_score_counts_as_missing(ran: Path, tmp_path: Path) -> None:
     record["scores"]["privacy"] = 1.0 - 0.5 * record["scores"]["privacy"]
     path.write_text(json.dumps(record))
     board = load_board(tmp_path / "out")
-    assert board.notes[0].startswith(f"damaged records count for nothing: records/{path.name} (its scores (leak ")
+    assert board.notes[0].startswith(f"damaged records are ignored: records/{path.name} (its scores (leak ")
     assert "do not follow from what was measured" in board.notes[0]
     assert "missing" in {status for c in board.cells for status in c.statuses.values()}
 

@@ -7,9 +7,11 @@ import re
 from helpers.big_board import HOSTILE, big_board
 from helpers.board import make_board, make_cell
 
+from fedarena.board.leaderboard import render
 from fedarena.board.markdown import page, ranking
-from fedarena.board.standing import Cut, read_cut, standings
-from fedarena.board.words import HOW, labelled, score
+from fedarena.board.ranking import rank_defenses
+from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 from fedarena.core.text.markdown import escape
 
 
@@ -20,17 +22,17 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def test_every_number_is_the_standings_number() -> None:
-    board, cut = big_board(), read_cut("server,eavesdropper,own")
-    lines = rows_of(ranking(board, cut))
+    board, threats = big_board(), read_threat_filter("server,eavesdropper,own")
+    lines = rows_of(ranking(render(board, threats)))
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
     assert first[0] == [
         *("rank", "defense", "overall", "utility", "integrity", "worst case of integrity", "privacy"),
         *("worst case of privacy", "bytes / FedAvg's", "time / FedAvg's"),
     ]
-    for row, line, beside in zip(standings(board, cut), first[2:], second[2:], strict=True):
+    for row, line, beside in zip(rank_defenses(board, threats), first[2:], second[2:], strict=True):
         assert line[0] == beside[0] == ("–" if row.rank is None else str(row.rank))
-        assert line[1] == beside[1] == escape(labelled(row))
+        assert line[1] == beside[1] == escape(defense_name(row))
         assert [line[i] for i in (2, 3, 4, 6)] == [
             score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)
         ]
@@ -39,37 +41,37 @@ def test_every_number_is_the_standings_number() -> None:
 
 
 def test_every_line_of_a_table_has_as_many_cells() -> None:
-    lines = rows_of(ranking(big_board()))
+    lines = rows_of(ranking(render(big_board())))
     widths = [len(line) for line in lines]
     half = len(lines) // 2
     assert len(set(widths[:half])) == len(set(widths[half:])) == 1
 
 
 def test_columns_of_nobody_are_left_out() -> None:
-    assert "integrity" not in ranking(big_board(), read_cut("server"))
-    assert "privacy" not in ranking(big_board(), read_cut("own"))
+    assert "integrity" not in ranking(render(big_board(), read_threat_filter("server")))
+    assert "privacy" not in ranking(render(big_board(), read_threat_filter("own")))
 
 
 def test_hostile_names_stay_text() -> None:
-    text = page(big_board())
+    text = page(render(big_board()))
     assert HOSTILE not in text
     assert "<" not in text.replace("\\<", "")
     assert escape("a|b\n# c <i> _x_ `y`") == "a\\|b \\# c \\<i\\> \\_x\\_ \\`y\\`"
 
 
 def test_the_page_has_all_parts_and_true_words_without_records() -> None:
-    text = page(big_board(), Cut(), ["bench leaderboard play"])
+    text = page(render(big_board(), ThreatFilter()), ["bench leaderboard play"])
     for part in (*HOW, "## Notes", "`bench leaderboard play`", "No rank: median (4 of 26", "commit 0123456789ab"):
         assert part in text
-    empty = page(make_board([], [], seeds=(), arenas=(), made={}))
+    empty = page(render(make_board([], [], seeds=(), problems=(), provenance={})))
     assert "No records, so there is nothing to rank." in empty
     assert "no seeds: nothing was measured" in empty
     assert "Made from" not in empty
 
 
 def test_one_seed_and_all_failed() -> None:
-    one = page(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_cut("server"))
+    one = page(render(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_threat_filter("server")))
     assert "one seed (0): no interval, and differences may be chance" in one
-    failed = page(make_board([make_cell(status="failed")]), read_cut("server"))
+    failed = page(render(make_board([make_cell(status="failed")]), read_threat_filter("server")))
     assert "1 failed" in failed
     assert "No rank: fedavg, dbcl, two-stage (no privacy score)" in failed

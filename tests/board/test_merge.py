@@ -11,10 +11,11 @@ import pytest
 from conftest import Bench
 from helpers.board import make_board
 
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
 from fedarena.board.load import load_board
 from fedarena.board.merge import merge
-from fedarena.board.standing import Cut, standings
+from fedarena.board.ranking import rank_defenses
+from fedarena.board.threat_filter import ThreatFilter
 from fedarena.core.errors import UserError
 
 PROBLEM = """
@@ -53,7 +54,8 @@ def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
     boards = [load_board(tmp_path / "runs" / name) for name in ("base", "broken")]
     board = merge(boards[0], boards[1:])
     before, after = (
-        {row.defense: row for row in standings(b, Cut(parties=(), knows=("own",)))} for b in (boards[0], board)
+        {row.defense: row for row in rank_defenses(b, ThreatFilter(parties=(), knows=("own",)))}
+        for b in (boards[0], board)
     )
     # What nobody has tried on FedAvg is not asked of it.
     assert before["fedavg"].integrity == after["fedavg"].integrity
@@ -148,10 +150,10 @@ def test_a_defense_with_other_options_does_not_join() -> None:
 
 
 def _defended(board: Board, digest: str) -> Board:
-    def keys(c: Cell) -> dict[int, str]:
+    def keys(c: BoardCell) -> dict[int, str]:
         return {seed: f"{board.suite}-{key}" for seed, key in c.keys.items()}
 
-    return replace(board, cells=tuple(replace(c, defended=digest, keys=keys(c)) for c in board.cells))
+    return replace(board, cells=tuple(replace(c, defense_settings=digest, keys=keys(c)) for c in board.cells))
 
 
 def test_another_problem_does_not_join(bench: Bench, tmp_path: Path) -> None:

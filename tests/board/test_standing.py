@@ -11,7 +11,8 @@ from helpers.board import make_arena, make_board, make_cell, make_honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedarena.board.standing import Cut, read_cut, standings, threats_on, within, worst
+from fedarena.board.ranking import rank_defenses, worst
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on, within
 from fedarena.core.errors import UserError
 
 
@@ -42,7 +43,7 @@ def test_a_party_that_sees_nothing_of_a_defense_does_not_cost_it_its_rank() -> N
         make_cell("dbcl", status="n/a", party="client"),
         make_cell("two-stage", score=0.8, party="client"),
     ]
-    rows = standings(make_board(cells), read_cut("client"))
+    rows = rank_defenses(make_board(cells), read_threat_filter("client"))
     assert [(r.defense, r.rank) for r in rows] == [("dbcl", 1), ("two-stage", 2), ("fedavg", 3)]
 
 
@@ -50,7 +51,7 @@ def test_no_rank_without_every_attack() -> None:
     cells = [make_cell(d, a, 0.5) for d in ("fedavg", "dbcl") for a in ("dlg", "ig")]
     cells[3] = make_cell("dbcl", "ig", status="failed")
     honest = [make_honest("fedavg"), make_honest("dbcl"), make_honest("two-stage")]
-    rows = {r.defense: r for r in standings(make_board(cells, honest), read_cut("server"))}
+    rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
     assert rows["fedavg"].rank == 1
     assert (rows["dbcl"].rank, rows["dbcl"].unranked) == (None, "1 of 2 attacks and threats not met")
     assert (rows["two-stage"].rank, rows["two-stage"].unranked) == (None, "no privacy score")
@@ -59,31 +60,31 @@ def test_no_rank_without_every_attack() -> None:
 def test_ties_go_to_fewer_bytes() -> None:
     cells = [make_cell(d, score=0.5) for d in ("fedavg", "dbcl", "two-stage")]
     honest = [make_honest(d, bytes_up=b) for d, b in (("fedavg", 4e3), ("dbcl", 9e3), ("two-stage", 5e3))]
-    rows = standings(make_board(cells, honest), read_cut("server"))
+    rows = rank_defenses(make_board(cells, honest), read_threat_filter("server"))
     assert [r.defense for r in rows] == ["fedavg", "two-stage", "dbcl"]
 
 
 def test_within_keeps_what_counts_and_ranks_alike() -> None:
-    board, cut = big_board(), read_cut("server,own", ["digits"])
-    kept = within(board, cut)
+    board, threats = big_board(), read_threat_filter("server,own", ["digits"])
+    kept = within(board, threats)
     assert (
         {c.problem for c in kept.cells}
-        == {h.problem for h in kept.honest}
-        == {a.name for a in kept.arenas}
+        == {h.problem for h in kept.clean_runs}
+        == {a.name for a in kept.problems}
         == {"digits"}
     )
     assert {c.party for c in kept.cells if c.axis == "privacy"} == {"server"}
     assert {c.knows for c in kept.cells if c.axis == "integrity"} == {"own"}
-    assert standings(kept, cut) == standings(board, cut)
-    assert within(board, Cut()) == board
+    assert rank_defenses(kept, threats) == rank_defenses(board, threats)
+    assert within(board, ThreatFilter()) == board
 
 
 def test_threats_are_read_from_words() -> None:
-    assert read_cut("own, server") == Cut(("server",), ("own",))
-    assert read_cut("server").axes == ("utility", "privacy")
+    assert read_threat_filter("own, server") == ThreatFilter(("server",), ("own",))
+    assert read_threat_filter("server").axes == ("utility", "privacy")
     for text in ("", ",", "sever", "server,clients"):
         with pytest.raises(UserError, match=r"option 'threats' is '.*', allowed: server, client,"):
-            read_cut(text)
+            read_threat_filter(text)
 
 
 def test_a_board_worked_by_hand() -> None:
@@ -97,7 +98,7 @@ def test_a_board_worked_by_hand() -> None:
         make_honest("fedavg", utility={0: 1.0, 1: 0.8, 2: 0.9}),
         make_honest("fedavg", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
     ]
-    (row,) = standings(make_board(cells, honest, arenas=(make_arena(), make_arena(name="other"))))
+    (row,) = rank_defenses(make_board(cells, honest, problems=(make_arena(), make_arena(name="other"))))
     assert row.utility.by_seed == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
     assert row.privacy.by_seed == {0: 0.5, 1: 0.0}  # mean 0.25 against 0.3
     assert row.integrity.by_seed == {0: 0.6, 1: 0.8, 2: 0.1}
@@ -117,7 +118,7 @@ def test_failed_seeds_are_not_averaged_away_and_missing_ones_are() -> None:
     """Both leave a cell mixed."""
     for status, rank in (("failed", None), ("missing", 1), ("n/a", 1)):
         cell = make_cell(score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
-        (row,) = standings(make_board([cell], [make_honest("fedavg")]), read_cut("server"))
+        (row,) = rank_defenses(make_board([cell], [make_honest("fedavg")]), read_threat_filter("server"))
         assert row.rank == rank
         assert row.unranked == ("" if rank else "1 of 1 attacks and threats not met")
 
@@ -135,30 +136,32 @@ CELLS = st.builds(
 
 def test_an_axis_that_no_attack_is_on_is_not_asked_about() -> None:
     private = [make_cell("fedavg"), make_cell("dbcl", status="failed")]
-    assert threats_on(make_board(private)) == Cut(knows=())
-    assert threats_on(make_board([make_cell(axis="integrity")])) == Cut(parties=())
-    assert threats_on(make_board([*private, make_cell(axis="integrity", status="missing")])) == Cut()
-    assert threats_on(make_board([*private, make_cell(axis="integrity", counts=False)])) == Cut(knows=())
-    assert threats_on(make_board([])) == Cut()
+    assert threats_on(make_board(private)) == ThreatFilter(knows=())
+    assert threats_on(make_board([make_cell(axis="integrity")])) == ThreatFilter(parties=())
+    assert threats_on(make_board([*private, make_cell(axis="integrity", status="missing")])) == ThreatFilter()
+    assert threats_on(make_board([*private, make_cell(axis="integrity", counts=False)])) == ThreatFilter(knows=())
+    assert threats_on(make_board([])) == ThreatFilter()
     elsewhere = make_board([*private, make_cell(axis="integrity", problem="other")])
-    assert threats_on(elsewhere) == Cut()
-    assert threats_on(elsewhere, ["digits"]) == Cut(knows=(), problems=("digits",))
+    assert threats_on(elsewhere) == ThreatFilter()
+    assert threats_on(elsewhere, ["digits"]) == ThreatFilter(knows=(), problems=("digits",))
 
 
 @given(st.lists(CELLS, max_size=12, unique_by=lambda c: c.place), st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
 def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cells: list[Any], rng: Any) -> None:
     honest = [make_honest(d, level=level) for d, level in (("fedavg", 1.0), ("dbcl", 0.9), ("two-stage", 0.8))]
-    rows = standings(make_board(cells, honest), Cut())
+    rows = rank_defenses(make_board(cells, honest), ThreatFilter())
     shuffled = list(cells)
     rng.shuffle(shuffled)
-    assert standings(make_board(shuffled, honest), Cut()) == rows
+    assert rank_defenses(make_board(shuffled, honest), ThreatFilter()) == rows
     beside = [make_cell(d, "beside", 0.0, counts=False, status=s) for d in ("fedavg", "dbcl") for s in ("ok", "failed")]
-    assert standings(make_board([*beside, *cells], honest), Cut()) == rows
-    assert standings(make_board(cells, honest), Cut(problems=("digits",))) == rows
+    assert rank_defenses(make_board([*beside, *cells], honest), ThreatFilter()) == rows
+    assert rank_defenses(make_board(cells, honest), ThreatFilter(problems=("digits",))) == rows
     for row in rows:  # another attack can only take away
         more = make_cell(row.defense, "d", 0.125, form="paper")
-        (again,) = [r for r in standings(make_board([*cells, more], honest), Cut()) if r.defense == row.defense]
+        (again,) = [
+            r for r in rank_defenses(make_board([*cells, more], honest), ThreatFilter()) if r.defense == row.defense
+        ]
         assert again.privacy.value is not None
         if row.privacy.value is not None:
             assert again.privacy.value.value <= row.privacy.value.value + 1e-12
@@ -170,20 +173,20 @@ def test_a_problem_where_nothing_counts_is_no_utility() -> None:
     beside = make_cell("dbcl", "model-extraction", 0.0, problem="odd", counts=False)
     odd = replace(
         board,
-        arenas=(*board.arenas, make_arena(name="odd")),
-        honest=(*board.honest, make_honest("dbcl", problem="odd", level=0.1)),
+        problems=(*board.problems, make_arena(name="odd")),
+        clean_runs=(*board.clean_runs, make_honest("dbcl", problem="odd", level=0.1)),
         cells=(*board.cells, beside),
     )
-    assert [row.utility for row in standings(odd)] == [row.utility for row in standings(board)]
+    assert [row.utility for row in rank_defenses(odd)] == [row.utility for row in rank_defenses(board)]
 
 
 def test_whoever_knows_every_upload_can_do_what_can_be_done_without() -> None:
     own = make_cell("dbcl", "sign-flip", 0.1, axis="integrity", knows="own")
     more = make_cell("dbcl", "alie", 0.9, axis="integrity", knows="omniscient")
     board = make_board([own, more], [make_honest("dbcl")])
-    (row,) = standings(board, Cut(parties=(), knows=("omniscient",)))
+    (row,) = rank_defenses(board, ThreatFilter(parties=(), knows=("omniscient",)))
     assert row.integrity.worst == own
-    (row,) = standings(make_board([own, more], [make_honest("dbcl")]), Cut(parties=(), knows=("own",)))
+    (row,) = rank_defenses(make_board([own, more], [make_honest("dbcl")]), ThreatFilter(parties=(), knows=("own",)))
     assert row.counts == {"ok": 1}
 
 
@@ -192,8 +195,8 @@ def test_scores_that_share_no_seed_give_no_rank() -> None:
     cells = [make_cell(d, score=0.5, seeds=(0, 1)) for d in ("fedavg", "dbcl")]
     rows = {
         r.defense: r
-        for r in standings(
-            make_board(cells, [make_honest("fedavg"), make_honest("dbcl", seeds=(2,))]), read_cut("server")
+        for r in rank_defenses(
+            make_board(cells, [make_honest("fedavg"), make_honest("dbcl", seeds=(2,))]), read_threat_filter("server")
         )
     }
     assert rows["fedavg"].rank == 1
@@ -211,7 +214,7 @@ def test_what_has_no_paper_to_be_read_stands_in_the_column_of_the_paper_s_form_t
         make_cell("fedavg", "bank", 0.2, form="adaptive"),
         make_cell("dbcl", "bank", 0.0, form="adaptive"),
     ]
-    rows = {r.defense: r.paper_privacy for r in standings(make_board(cells), read_cut("server"))}
+    rows = {r.defense: r.paper_privacy for r in rank_defenses(make_board(cells), read_threat_filter("server"))}
     for name, attack, value in (("fedavg", "dlg", 0.0), ("dbcl", "dlg", 0.6)):
         assert rows[name].worst is not None
         assert rows[name].worst.attack == attack

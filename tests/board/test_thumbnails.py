@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fedarena.board.thumbnails import SHOWN, SIDE, strip
+from fedarena.board.page.thumbnails import SHOWN, SIDE, strip
 
 
 def read(images: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from helpers.board import consistent, make_board
 from helpers.gate import change_cells, wide_board
 
 from fedarena import cli
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
 from fedarena.board.published import to_json
 from fedarena.cli import compare
 from fedarena.core.errors import UserError
@@ -45,7 +45,7 @@ def gate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest
 BASE = wide_board()
 
 
-def weaker(c: Cell) -> Cell:
+def weaker(c: BoardCell) -> BoardCell:
     """A defense that has become useless."""
     return replace(c, scores=dict.fromkeys(c.scores, 0.0)) if c.defense == "defense2" else c
 

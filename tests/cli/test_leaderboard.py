@@ -14,9 +14,10 @@ from helpers.board import consistent, make_board, make_cell, make_honest
 from helpers.paths import REPORTS
 from rich.console import Console
 
+from fedarena.board.leaderboard import render
 from fedarena.board.load import load_board
 from fedarena.board.published import from_json, to_json
-from fedarena.board.standing import read_cut, threats_on, within
+from fedarena.board.threat_filter import read_threat_filter, within
 from fedarena.cli import leaderboard, main
 from fedarena.cli.output import leaderboard as leaderboard_output
 from fedarena.core.errors import UserError
@@ -99,7 +100,7 @@ def test_every_column_is_there_and_names_stay_whole_where_there_is_room(width: i
     """On the widest of the published boards."""
     board = load_board(DIGITS)
     out = io.StringIO()
-    leaderboard_output.show(board, threats_on(board), [], Console(file=out, width=width))
+    leaderboard_output.show(render(board), [], Console(file=out, width=width))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.lstrip().startswith("#"))
@@ -121,9 +122,9 @@ def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Pat
 
 def test_json_is_the_published_form_and_can_be_cut(bench: Bench, published: Path) -> None:
     assert from_json(bench(published, "--format", "json"), published) == consistent(make_board())
-    cut = bench(published, "--format", "json", "--threats", "server")
-    assert from_json(cut, published) == within(make_board(), read_cut("server"))
-    assert {c["axis"] for c in json.loads(cut)["cells"]} == {"privacy"}
+    threats = bench(published, "--format", "json", "--threats", "server")
+    assert from_json(threats, published) == within(make_board(), read_threat_filter("server"))
+    assert {c["axis"] for c in json.loads(threats)["cells"]} == {"privacy"}
 
 
 def test_csv_has_a_row_a_cell(bench: Bench, published: Path) -> None:
@@ -175,13 +176,13 @@ def test_bad_input_is_one_line_and_exit_code_two(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.json").write_text("[1, 2]", encoding="utf-8")
-    (tmp_path / "cut.json").write_text(published.read_text(encoding="utf-8")[:500], encoding="utf-8")
+    (tmp_path / "threats.json").write_text(published.read_text(encoding="utf-8")[:500], encoding="utf-8")
     for words, told in (
         ([str(published), "--threats", "sever"], "option 'threats' is 'sever', allowed: server, client"),
         ([str(published), "--format", "xml"], "invalid choice: 'xml'"),
         (["nowhere"], "there are no results in runs/nowhere"),
         (["odd.json"], "odd.json is not a board"),
-        (["cut.json"], "cut.json is damaged"),
+        (["threats.json"], "threats.json is damaged"),
         ([str(published), "--out", "odd.json/x.md"], "cannot write odd.json/x.md"),
     ):
         assert main(["leaderboard", *words]) == 2

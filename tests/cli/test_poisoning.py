@@ -29,7 +29,7 @@ def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str
 def records_in(folder: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
     """(defense, attack, knows) → record."""
     read = [json.loads(p.read_text()) for p in (folder / "records").glob("*.json")]
-    return {(r["defense"], r["attack"], r["knows"]): r for r in read}
+    return {(r["defense"], r["attack"], r["attacker_knowledge"]): r for r in read}
 
 
 def test_a_run_prints_table_and_verdict_and_writes_what_it_says(
@@ -76,19 +76,19 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
     assert code == 0
     records = json.loads(out)["records"]
     assert len(records) == 8
-    poisoned = [r for r in records if r["knows"]]
-    assert {(r["defense"], r["attack"], r["knows"], r["seed"]) for r in poisoned} == {
+    poisoned = [r for r in records if r["attacker_knowledge"]]
+    assert {(r["defense"], r["attack"], r["attacker_knowledge"], r["seed"]) for r in poisoned} == {
         (defense, "delayed+min-max", "omniscient", seed)
         for defense in ("fedavg", "bucketing+median")
         for seed in (0, 3)
     }
     mine = next(r for r in poisoned if r["defense"] == "bucketing+median")
     assert mine["schema"] == SCHEMA
-    assert (mine["problem"]["corrupted"], mine["problem"]["belief"]) == (2, 1)
+    assert (mine["problem"]["corrupted"], mine["problem"]["assumed_corrupted"]) == (2, 1)
     assert '"s": 3' in json.dumps(mine["options"])
     assert '"perturbation": "std"' in json.dumps(mine["options"])
     saved = records_in(tmp_path)
-    assert all(saved[r["defense"], r["attack"], r["knows"]]["schema"] == SCHEMA for r in records)
+    assert all(saved[r["defense"], r["attack"], r["attacker_knowledge"]]["schema"] == SCHEMA for r in records)
     assert len(list((tmp_path / "records").iterdir())) == 8
 
 
@@ -185,8 +185,8 @@ def test_several_seeds_give_the_verdict_intervals(tmp_path: Path, capsys: pytest
     _, out, _ = bench("run", *args, *SMALL, capsys=capsys)
     records = [json.loads(p.read_text()) for p in (tmp_path / "records").glob("*.json")]
     plain = [r for r in records if r["defense"] == "fedavg"]
-    clean = percent(mean([r["utility"]["clean_accuracy"] for r in plain if not r["knows"]]))
-    attacked = percent(mean([r["metrics"]["accuracy"] for r in plain if r["knows"]]))
+    clean = percent(mean([r["utility"]["clean_accuracy"] for r in plain if not r["attacker_knowledge"]]))
+    attacked = percent(mean([r["metrics"]["accuracy"] for r in plain if r["attacker_knowledge"]]))
     words = " ".join(out.split())
     assert f"sign-flip takes FedAvg from {clean} to {attacked} accuracy" in words
     assert "Intervals: 95 % confidence over seeds." in words

@@ -83,7 +83,9 @@ def test_the_numbers_are_those_of_the_records(runs: Path, report: Report, tmp_pa
     report(str(runs), "--out", "here")
     text = (tmp_path / "here" / "README.md").read_text()
     found = records(runs)
-    poisoned = [r["scores"]["integrity"] for r in found if r["defense"] == "median" and r["knows"] == "own"]
+    poisoned = [
+        r["scores"]["integrity"] for r in found if r["defense"] == "median" and r["attacker_knowledge"] == "own"
+    ]
     assert len(poisoned) == 2
     row = next(
         line for line in text.splitlines() if re.search(r"\| median \| corrupted clients \(own\), paper \|", line)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,11 +22,12 @@ from helpers import toy_table
 from fedarena.cli import main
 from fedarena.cli.reproduce_all import read_minutes
 from fedarena.core.errors import UserError
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.page import measuring
-from fedarena.reproduce.page.parts import GUESS, PUBLISHED, Asked, path_of, save_guess
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.page.parts import GUESS, PUBLISHED, PartKey, path_of, save_guess
+from fedarena.reproduce.progress import Progress
 
-TABLE = toy_table.TABLE
+TABLE = toy_table.NAME
 Reproduce = Callable[..., tuple[int, str]]
 
 
@@ -79,7 +81,7 @@ def test_a_table_goes_on_where_it_stopped(reproduce: Reproduce, begun: Callable[
 def test_the_result_of_a_table_says_what_its_parts_took(reproduce: Reproduce) -> None:
     result = json.loads(reproduce(TABLE, "--seeds=1", "--json", "--jobs=1")[1])
     assert [row["seed"] for row in result["rows"]] == [1, 1, 1]
-    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in toy_table.PIECES]
+    assert [(p["piece"], p["seed"]) for p in result["parts"]] == [(piece, 1) for piece in toy_table.TABLE.pieces]
     assert all(p["cpu_seconds"] >= 0 and p["fedarena"] and "commit" in p for p in result["parts"])
     assert not any("cpu_seconds" in row for row in result["rows"])
 
@@ -135,15 +137,16 @@ def test_two_processes_give_what_one_gives(begun: Callable[[], list[str]], tmp_p
     """In a fresh interpreter, since workers read the table of tables anew."""
     code = f"""
 import sys
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 from fedarena.reproduce.page.measuring import measure
-from fedarena.reproduce.page.parts import Asked
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.page.parts import PartKey
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 TABLES[{TABLE!r}] = "helpers.toy_table"
-asked = [Asked({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
+asked = [PartKey({TABLE!r}, piece, seed) for piece in ("red, one", "blue, three") for seed in (0, 1)]
 told = []
 for jobs in (1, 2):
-    done = dict(measure(asked, Where(), jobs, lambda share, text: told.append(share)))
+    done = dict(measure(asked, Machine(), jobs, lambda share, text: told.append(share)))
     print([done[i].rows for i in range(4)])
 assert told[-1] == 1.0
 """
@@ -166,7 +169,7 @@ def test_a_killed_measurement_loses_the_part_in_flight_and_no_other(
     words = ["reproduce", "--all", "--measure", "--jobs=1", "--quiet"]
     code = f"""
 import sys
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.tables import TABLES
 TABLES.clear()
 TABLES[{TABLE!r}] = "helpers.toy_table"
 from fedarena.cli import main
@@ -185,8 +188,8 @@ sys.exit(main({words!r}))
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert begun() == ["red, one 0", "red, two 0"]
-    assert path_of(tmp_path / "runs", Asked(TABLE, "red, one", 0)).is_file()
-    assert not path_of(tmp_path / "runs", Asked(TABLE, "red, two", 0)).exists()
+    assert path_of(tmp_path / "runs", PartKey(TABLE, "red, one", 0)).is_file()
+    assert not path_of(tmp_path / "runs", PartKey(TABLE, "red, two", 0)).exists()
     code_, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert code_ == 0
     assert begun() == ["red, two 0", "blue, three 0"]
@@ -210,16 +213,16 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
 ) -> None:
     """What it takes for a failure would be kept as its result, and counted as measured."""
 
-    def rows(piece: str, folder: Path | None, seed: int, tell: Callable[[float, str], None]) -> list[dict[str, Any]]:
+    def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[dict[str, Any]]:
         try:
             while True:
-                tell(0.5, piece)
+                progress(0.5, piece)
         except Exception as error:
             return [{"accuracy": None, "note": str(error)}]
 
-    monkeypatch.setattr(toy_table, "rows", rows)
-    asked = [Asked(TABLE, "red, one", 0)]
-    ((place, found),) = measuring.measure(asked, Where(), 1, lambda share, text: None, until=time.time() + 0.2)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, rows=rows))
+    asked = [PartKey(TABLE, "red, one", 0)]
+    ((place, found),) = measuring.measure(asked, Machine(), 1, lambda share, text: None, until=time.time() + 0.2)
     assert place == 0
     assert isinstance(found, float)
 
@@ -227,8 +230,8 @@ def test_a_table_that_goes_on_where_methods_fail_is_given_up_too(
 def test_what_was_given_up_is_not_begun_again_in_less_time_than_it_takes(
     reproduce: Reproduce, begun: Callable[[], list[str]]
 ) -> None:
-    guess = path_of(Path("runs"), Asked(TABLE, "red, two", 0)).with_suffix(GUESS)
-    save_guess(Path("runs"), Asked(TABLE, "red, two", 0), 3600.0)
+    guess = path_of(Path("runs"), PartKey(TABLE, "red, two", 0)).with_suffix(GUESS)
+    save_guess(Path("runs"), PartKey(TABLE, "red, two", 0), 3600.0)
     reproduce("--all", "--measure", "--within=30", "--jobs=1", "--only=dbcl/toy: red, two")
     assert begun() == []
     assert "| 60 min |" in Path("reports/reproduction/README.md").read_text()
@@ -244,9 +247,10 @@ def test_progress_tells_how_long_a_part_would_have_taken(
     clock = iter([0.0, 0.0, 0.0, 99.0])
     cpu = iter([5.0, 15.0])
     monkeypatch.setattr(measuring, "time", SimpleNamespace(time=lambda: next(clock), process_time=lambda: next(cpu)))
-    monkeypatch.setattr(toy_table, "rows", lambda piece, folder, seed, tell: [tell(0.5, ""), tell(0.5, "")])
-    asked = [Asked(TABLE, "red, one", 0)]
-    assert list(measuring.measure(asked, Where(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
+    table = replace(toy_table.TABLE, rows=lambda piece, machine, seed, progress: [progress(0.5, ""), progress(0.5, "")])
+    monkeypatch.setattr(toy_table, "TABLE", table)
+    asked = [PartKey(TABLE, "red, one", 0)]
+    assert list(measuring.measure(asked, Machine(), 1, lambda share, text: None, until=9.0)) == [(0, 20.0)]
 
 
 def test_parts_that_are_known_to_take_longer_are_not_begun(
@@ -254,7 +258,7 @@ def test_parts_that_are_known_to_take_longer_are_not_begun(
 ) -> None:
     reproduce(TABLE, "--only=red, one", "--jobs=1")
     begun()
-    path = path_of(Path("runs"), Asked(TABLE, "red, one", 0))
+    path = path_of(Path("runs"), PartKey(TABLE, "red, one", 0))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu_seconds": 3600.0}))
     code, out = reproduce("--all", "--measure", "--within=30", "--jobs=1", "--json")
     assert code == 0
@@ -282,7 +286,7 @@ def test_a_result_that_is_no_number_is_told(
     def rows(piece: str, *args: Any) -> list[dict[str, Any]]:
         return [{"accuracy": float("nan")}] if piece == "red, one" else [{"accuracy": 0.6}]
 
-    monkeypatch.setattr(toy_table, "rows", rows)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, rows=rows))
     code, out = reproduce("--all", "--measure", "--jobs=1", "--json")
     assert code == 1
     assert verdicts(out)[:2] == ["not measured", "held"]
@@ -291,7 +295,7 @@ def test_a_result_that_is_no_number_is_told(
 def test_a_damaged_part_is_one_line_and_is_measured_again(reproduce: Reproduce, begun: Callable[[], list[str]]) -> None:
     reproduce("--all", "--measure", "--jobs=1")
     begun()
-    bad = path_of(Path("runs"), Asked(TABLE, "red, two", 0))
+    bad = path_of(Path("runs"), PartKey(TABLE, "red, two", 0))
     bad.write_text(bad.read_text()[:40])
     code, out = reproduce("--all")
     assert code == 0
@@ -353,12 +357,12 @@ def test_minutes_are_more_than_none(text: str) -> None:
 def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, begun: Callable[[], list[str]]
 ) -> None:
-    asked = [Asked(TABLE, "red, one", 0)]
-    where = Where(device="cuda")
-    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    asked = [PartKey(TABLE, "red, one", 0)]
+    machine = Machine(device="cuda")
+    ((_, part),) = measuring.measure(asked, machine, 1, lambda share, text: None)
     assert part.device == "cuda"
-    monkeypatch.setattr(toy_table, "CPU_ALONE", "it counts toys", raising=False)
-    ((_, part),) = measuring.measure(asked, where, 1, lambda share, text: None)
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, cpu_only="it counts toys"))
+    ((_, part),) = measuring.measure(asked, machine, 1, lambda share, text: None)
     assert part.device == "cpu"
 
 

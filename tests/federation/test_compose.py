@@ -117,7 +117,7 @@ def test_a_rule_that_the_numbers_do_not_allow_is_refused_before_the_run() -> Non
         compose.make_defense(compose.parse_defense("krum"), task)
 
 
-def test_an_option_that_several_parts_have_goes_to_all_or_to_the_one_named() -> None:
+def test_a_shared_option_goes_to_all_parts_or_to_the_one_named() -> None:
     """dp-sgd and norm-bounding both have a `bound`, of different kinds."""
     spec = compose.parse_defense("dp-sgd+norm-bounding", {"dp-sgd.bound": "normalise", "momentum": "0.1"})
     assert (spec.options.bound, spec.options.momentum) == ("normalise", 0.1)

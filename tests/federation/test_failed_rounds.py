@@ -128,7 +128,7 @@ def test_an_outgrown_bound_is_named_with_the_value_that_it_needs(attacked: bool)
     assert "option 'bound' is 2, allowed: at least" in record["reason"]
     t = int(record["reason"].split("in round ")[1].split()[0])
     assert 0 < t < 60
-    assert f"the run stopped in round {t}: its numbers are those of {t} of 60 rounds" in record["marks"]
+    assert f"the run stopped in round {t}: its numbers are those of {t} of 60 rounds" in record["warnings"]
 
 
 @pytest.mark.parametrize(("lr", "stopped"), [(1e30, True), (0.1, False)])
@@ -136,7 +136,7 @@ def test_parameters_that_overflow_are_the_reason_where_they_are(lr: float, stopp
     (cell,) = prepare(GroupSpec(spec_of(20, lr=lr), compose.parse_defense("fedavg", {}), None, (), 0))
     assert cell.record["status"] == ("diverged" if stopped else "ok")
     assert cell.record["reason"].startswith("a parameter was not finite in round") == stopped
-    assert any("of 20 rounds" in mark for mark in cell.record["marks"]) == stopped
+    assert any("of 20 rounds" in mark for mark in cell.record["warnings"]) == stopped
 
 
 def test_what_failed_rounds_cost_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,11 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.candidates import Question, ask, how_many
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.runs.trial import Prepared, prepare
+from fedarena.runs.trial import prepare
 
 
 def problem(partition: str = "iid", clients: int = 2, **options: str) -> Problem:
@@ -102,7 +103,7 @@ def test_an_empty_batch_has_no_candidates() -> None:
 # -- what crosses --------------------------------------------------------------------------------------
 
 
-def cells(attack: str, parties: tuple[Threat, ...], defense: str = "fedavg") -> list[Prepared]:
+def cells(attack: str, parties: tuple[Threat, ...], defense: str = "fedavg") -> list[PreparedRecord]:
     model = registry.find("model", "mlp").parse({"widths": "8"})
     spec = ProblemSpec("digits", "mlp", "iid", 3, model, schedule=Schedule(rounds=6, batch_size=4))
     return prepare(GroupSpec(spec, compose.parse_defense(defense), compose.parse_attack(attack), parties, 0))
@@ -112,16 +113,14 @@ def test_only_an_attack_on_membership_is_given_candidates() -> None:
     server = (Threat("server", "adaptive"),)
     for attack, given in (("joint-membership", True), ("last-layer-label", False), ("dlg", False)):
         (cell,) = cells(attack, server)
-        assert cell.challenge is not None
-        assert cell.challenge.view is not None
+        assert isinstance(cell, OpenRecord)
         assert all((o.candidates is not None) == given for o in cell.challenge.view.observations)
 
 
 def test_the_view_holds_the_candidates_and_not_the_answer() -> None:
     assert {f.name for f in fields(Candidates)} == {"x", "y"}
     (cell,) = cells("joint-membership", (Threat("server", "adaptive"),))
-    assert cell.challenge is not None
-    assert cell.challenge.view is not None
+    assert isinstance(cell, OpenRecord)
     built = build(cell.spec.problem, 0)
     trained_on = rows(built.x.float() / built.scale)
     for o, members in zip(cell.challenge.view.observations, cell.challenge.answers, strict=True):
@@ -132,7 +131,7 @@ def test_the_view_holds_the_candidates_and_not_the_answer() -> None:
 
 def test_every_party_is_asked_about_the_same_candidates_of_the_same_victim() -> None:
     server, eavesdropper = cells("joint-membership", (Threat("server", "adaptive"), Threat("eavesdropper", "paper")))
-    views = [cell.challenge.view for cell in (server, eavesdropper) if cell.challenge is not None]
+    views = [cell.challenge.view for cell in (server, eavesdropper) if isinstance(cell, OpenRecord)]
     assert views[0] is not None
     assert views[1] is not None
     for a, b in zip(views[0].observations, views[1].observations, strict=True):
@@ -141,7 +140,7 @@ def test_every_party_is_asked_about_the_same_candidates_of_the_same_victim() -> 
         assert torch.equal(a.candidates.x, b.candidates.x)
 
 
-def test_what_a_slice_was_cut_from_stays_behind_the_seal() -> None:
+def test_the_base_of_a_slice_stays_behind_the_seal() -> None:
     whole = torch.randn(1000, 10, generator=Rng(0).torch())
     seen = Observation(0, (1,), 1, {"w": whole[1]}, simulate=_nothing)
     view = View(Threat("client", "paper"), "upload", (10,), 2, (seen,))
@@ -166,7 +165,7 @@ def test_nobody_to_ask_about_is_not_applicable() -> None:
         (cell,) = prepare(
             GroupSpec(spec, compose.parse_defense("dp-sgd"), attack, (Threat("server", "adaptive"),), seed)
         )
-        empty = cell.challenge is None
+        empty = isinstance(cell, CompleteRecord)
         assert empty == (cell.record["status"] == "n/a")
         if empty:
             assert "no batch attacked held a sample" in cell.record["reason"]

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.tables import cell
 from torch.func import grad
 
+from fedarena import goals
 from fedarena.cli import main
-from fedarena.cli.output.estimate_picture import draw_estimates
-from fedarena.cli.output.pairing_table import cell
+from fedarena.cli.output.pairing_picture import draw
 from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import GradientEstimate
 from fedarena.contracts.transcript import cut
@@ -29,9 +30,10 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.goals import find, scores
+from fedarena.goals import find
+from fedarena.goals.challenge import Challenge
 from fedarena.goals.estimate import NOTHING, Estimates, Truths, control
-from fedarena.goals.goal import Challenge
+from fedarena.goals.estimate_figure import estimate_figure
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.models.scaling.positive_scaling import canonical as canonical_form
 from fedarena.models.scaling.positive_scaling import plan
@@ -99,9 +101,9 @@ def test_an_answer_that_is_not_one_estimate_a_round_cannot_be_judged() -> None:
 
 def test_leak_is_what_the_control_leaves_open() -> None:
     told = {"cosine": 0.7, "control_cosine": 0.4}
-    assert scores.privacy("estimate", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy("estimate", {**told, "cosine": 0.3})["leak"] == 0.0
-    assert scores.privacy("estimate", {"cosine": 1.0, "control_cosine": 1.0})["leak"] == 0.0
+    assert goals.find("estimate").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert goals.find("estimate").privacy({**told, "cosine": 0.3})["leak"] == 0.0
+    assert goals.find("estimate").privacy({"cosine": 1.0, "control_cosine": 1.0})["leak"] == 0.0
 
 
 # -- the control ---------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ def observed(made: FinishedRun, threat: Threat) -> Any:
     return found[0].observations[0]
 
 
-def test_of_a_gradient_it_is_the_clients_own() -> None:
+def test_the_control_of_a_gradient_is_the_clients_own() -> None:
     made, threat = finished("fedavg"), Threat("client", "adaptive")
     seen = observed(made, threat)
     r, task = made.round(1), made.problem.task
@@ -131,7 +133,7 @@ def test_of_a_gradient_it_is_the_clients_own() -> None:
     assert 0 < found["cosine"] < 1
 
 
-def test_of_an_update_it_is_the_step_that_the_own_upload_alone_would_cause() -> None:
+def test_the_control_of_an_update_is_the_step_of_the_own_upload_alone() -> None:
     made, threat = finished("dbcl"), Threat("client", "adaptive")
     assert isinstance(made.defense, DBCL)
     seen, r = observed(made, threat), made.round(1)
@@ -172,15 +174,15 @@ def test_every_party_and_form_is_judged(sketched: list[dict[str, Any]]) -> None:
             assert [t for t, _ in r["series"][name]] == [0, 1, 3, 5, 7, 9]
             assert r["metrics"][name] == pytest.approx(median(value for _, value in r["series"][name]))
         assert (r["metrics"]["control_cosine"] > 0) == (r["party"] == "client")
-        assert r["scores"] == scores.privacy("estimate", r["metrics"])
+        assert r["scores"] == goals.find("estimate").privacy(r["metrics"])
 
 
 def test_estimates_of_the_hidden_parameters_alone_say_so(sketched: list[dict[str, Any]]) -> None:
     hidden, all_of_them = 24 * 64, 24 * 64 + 24 + 240 + 10
     assert {r["metrics"]["share"] for r in sketched} == {hidden / all_of_them}
     (told, *_) = [c for r in sketched if (c := cell([r])) is not None]
-    assert "over 85 % of the parameters" in GOAL.lines(told)
-    assert "the others cross the wire in clear" in " ".join(GOAL.baseline(sketched))
+    assert "over 85 % of the parameters" in GOAL.text.lines(told)
+    assert "the others cross the wire in clear" in " ".join(GOAL.text.baseline(sketched))
 
 
 def test_twice_the_same_records(sketched: list[dict[str, Any]]) -> None:
@@ -243,8 +245,9 @@ def test_a_run_prints_the_medians_and_draws_the_rounds(tmp_path: Path, capsys: p
 
 
 def test_without_estimates_nothing_is_drawn(tmp_path: Path, sketched: list[dict[str, Any]]) -> None:
-    assert draw_estimates([{**r, "series": {}} for r in sketched], "dbcl", "x", tmp_path / "a.png") is None
-    assert draw_estimates(sketched, "dbcl", "x", tmp_path / "b.png") == tmp_path / "b.png"
+    empty = [{**r, "series": {}} for r in sketched]
+    assert draw(estimate_figure(empty, "dbcl", "x", GOAL.text), tmp_path / "a.png") is None
+    assert draw(estimate_figure(sketched, "dbcl", "x", GOAL.text), tmp_path / "b.png") == tmp_path / "b.png"
     assert not (tmp_path / "a.png").exists()
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fedarena import goals
 from fedarena.attacks.extraction.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
@@ -22,7 +23,6 @@ from fedarena.core.threat import FORMS, PARTIES, NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.goals import scores
 from fedarena.goals.extraction import last_seen
 from fedarena.goals.metrics.extraction import Exam, agreement, constant_agreement, extraction_metrics, secret_metrics
 from fedarena.problem.loss import Criterion
@@ -66,7 +66,7 @@ def test_numbers_agree_by_the_variance_that_is_explained() -> None:
     assert constant_agreement(NUMBERS, server) == 0.0
 
 
-def test_a_server_whose_number_is_constant_gives_away_nothing_that_a_guess_lacks() -> None:
+def test_a_constant_server_gives_away_nothing_that_a_guess_lacks() -> None:
     server = torch.ones(4, 1)
     assert agreement(NUMBERS, server, server) == constant_agreement(NUMBERS, server) == 1.0
     assert agreement(NUMBERS, torch.zeros(4, 1), server) == 0.0
@@ -194,7 +194,7 @@ def test_whoever_takes_a_model_of_one_class_has_taken_nothing() -> None:
     for stolen in (broken, constant):
         found = extraction_metrics([Extraction(stolen)], exam(nn.ReLU(), broken))
         assert found["agreement"] == found["prior_agreement"] == 1.0
-        assert scores.privacy("extraction", found)["leak"] == 0.0
+        assert goals.find("extraction").privacy(found)["leak"] == 0.0
 
 
 def test_rounds_in_which_the_server_names_one_class_do_not_raise_the_leak() -> None:
@@ -203,15 +203,15 @@ def test_rounds_in_which_the_server_names_one_class_do_not_raise_the_leak() -> N
     alone = extraction_metrics([Extraction(other)], exam(nn.ReLU(), trained))
     mixed = extraction_metrics([Extraction(other), Extraction(broken)], exam(nn.ReLU(), trained, broken))
     assert mixed["agreement"] > alone["agreement"]
-    leaks = [scores.privacy("extraction", m)["leak"] for m in (alone, mixed)]
+    leaks = [goals.find("extraction").privacy(m)["leak"] for m in (alone, mixed)]
     assert leaks[1] == pytest.approx(leaks[0])
 
 
 def test_leak_is_the_agreement_above_the_best_constant_prediction() -> None:
     told = {"agreement": 0.7, "prior_agreement": 0.4}
-    assert scores.privacy("extraction", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy("extraction", {**told, "agreement": 0.3})["leak"] == 0
-    assert scores.privacy("extraction", {"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
+    assert goals.find("extraction").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert goals.find("extraction").privacy({**told, "agreement": 0.3})["leak"] == 0
+    assert goals.find("extraction").privacy({"agreement": 1.0, "prior_agreement": 1.0})["leak"] == 0
 
 
 # -- what is watched -----------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_rounds_are_spread_evenly_and_the_last_is_among_them() -> None:
     assert watch(3, rounds="5").victims == (0, 1, 2)
 
 
-def test_where_a_client_was_not_sampled_it_looks_at_the_last_round_before() -> None:
+def test_an_unsampled_client_looks_at_the_last_round_that_it_saw() -> None:
     assert last_seen((3, 5, 9), (2, 4, 5, 8, 20)) == (3, 5, 9)
     assert last_seen((), (2, 4)) == ()
     made = of(records(participation=0.5, rounds="6", history="5"), "client", "paper")
@@ -265,7 +265,7 @@ def test_a_plain_broadcast_is_the_model() -> None:
     assert told.secrets == {}
 
 
-def test_what_is_no_plain_model_is_none() -> None:
+def test_no_model_is_made_of_other_tensors() -> None:
     told = fedavg().disclosure(Threat("client", "paper"), seen({**parameters(0), "seed": torch.zeros(1)}))
     assert isinstance(told, NotApplicable)
     assert "not the plain model" in told.reason

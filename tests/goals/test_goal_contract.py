@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 import torch
 
 from fedarena import goals
 from fedarena.contracts.final_model import BlackBox, WhiteBox
-from fedarena.contracts.inference import GoalName
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
 from fedarena.core.rng import Rng
@@ -21,7 +19,7 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.population import halves, population
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals import released_model as released
-from fedarena.goals.goal import Goal
+from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -49,16 +47,15 @@ def problem() -> Problem:
 
 
 def test_every_goal_that_an_attack_may_name_is_there_and_no_other() -> None:
-    assert set(goals.GOALS) == set(get_args(GoalName))
-    for name in goals.GOALS:
-        assert isinstance(goals.find(name), Goal)
+    for name in GOAL_NAMES:
+        assert isinstance(goals.find(name), InferenceGoal)
         assert set(goals.find(name).parties) in ({*PARTIES}, {*EVERYONE})
 
 
 def test_every_attack_s_goal_is_known() -> None:
     for name in registry.registries()["attack"].names():
         method = registry.find("attack", name).load()
-        assert getattr(method, "goal", "labels") in goals.GOALS
+        assert getattr(method, "goal", "labels") in GOAL_NAMES
 
 
 # -- an attacker's own samples -------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.tables import table, verdict
 from torch import Tensor
 
 from fedarena import goals
 from fedarena.attacks.inversion.model_inversion import ModelInversion
-from fedarena.cli.output.pairing_table import table, verdict
 from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import View
 from fedarena.core import registry
@@ -19,7 +19,6 @@ from fedarena.core.files import canonical
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.goals import scores
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -64,12 +63,12 @@ def test_everyone_has_a_model_in_the_published_form_and_none_to_adapt_to(defense
         readings = {"server": "deployed", "outsider": "queries"}
         assert r["reading"] == readings.get(r["party"], "release")
         assert (r["metrics"]["queries"] > 0) == (r["party"] == "outsider")
-        assert r["scores"] == scores.privacy("inversion", r["metrics"])
+        assert r["scores"] == goals.find("inversion").privacy(r["metrics"])
         assert r["metrics"]["prior_top1"] == pytest.approx(0.1)
         assert r["metrics"]["classes"] == 10
 
 
-def test_an_undefended_model_shows_its_classes_and_one_that_learnt_nothing_does_not() -> None:
+def test_a_trained_model_shows_its_classes_and_an_untrained_one_does_not() -> None:
     (trained,) = records()
     (blank,) = records(rounds=1, lr=1e-6)
     assert trained["metrics"]["top1"] >= 0.6
@@ -176,22 +175,22 @@ def test_rows_of_a_table_are_refused_before_anything_is_trained() -> None:
 # -- in words ------------------------------------------------------------------------------------------
 
 
-def test_what_is_told_of_it() -> None:
+def test_the_texts_name_what_was_recognised() -> None:
     made = [r for g in run_groups(groups("dbcl", ("server", "outsider"), FORMS), 1) for r in g.records]
     rows = table(made, "dbcl")
     plain = rows["outsider"]["no defense, paper form"]
     assert plain is not None
     assert plain.status == "ok"
     goal = goals.find("inversion")
-    told = "\n".join(goal.lines(plain))
+    told = "\n".join(goal.text.lines(plain))
     for word in ("recognised", "among five", "class mean: SSIM", "nearest image: SSIM", "queries"):
         assert word in told
-    assert "one picture for all classes is recognised in 10 %" in goal.baseline(made)[0]
+    assert "one picture for all classes is recognised in 10 %" in goal.text.baseline(made)[0]
     said = verdict(rows, made, "dbcl", "model-inversion")
     assert said.startswith("model-inversion makes of the model that dbcl gives away pictures")
     assert "one picture for all gets 10 %" in said
 
 
-def test_of_tables_without_a_result_nothing_is_told() -> None:
+def test_a_table_without_a_result_has_no_baseline() -> None:
     made = records(loss="regression", rounds=2, lr=0.01)
-    assert goals.find("inversion").baseline(made) == []
+    assert goals.find("inversion").text.baseline(made) == []

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedarena import goals
 from fedarena.contracts.inference import Inference, Labels, Scores
 from fedarena.core import registry
 from fedarena.core.files import canonical
@@ -17,7 +18,6 @@ from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import membership as goal
-from fedarena.goals import scores
 from fedarena.goals.candidates import Question, ask
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
@@ -71,7 +71,7 @@ def test_every_party_and_form_is_judged(attack: str, defense: str) -> None:
         for name in names if attack in MEMBERSHIP else ("label_accuracy", "prior_label_accuracy", "labels"):
             assert name in r["metrics"]
         assert "prior_mean_ssim" not in r["metrics"]
-        assert r["scores"] == scores.privacy(r["goal"], r["metrics"])
+        assert r["scores"] == goals.find(r["goal"]).privacy(r["metrics"])
 
 
 @pytest.mark.parametrize("attack", NEW)
@@ -154,16 +154,18 @@ def test_an_attack_is_after_reconstructions_unless_it_says_otherwise() -> None:
 
 
 def test_leak_is_the_advantage_over_guessing() -> None:
-    assert scores.privacy("membership", {"auc": 0.9, "advantage": 0.8}) == pytest.approx({"leak": 0.8, "privacy": 0.2})
-    assert scores.privacy("membership", {"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
+    assert goals.find("membership").privacy({"auc": 0.9, "advantage": 0.8}) == pytest.approx(
+        {"leak": 0.8, "privacy": 0.2}
+    )
+    assert goals.find("membership").privacy({"auc": 0.4, "advantage": -0.2}) == {"leak": 0, "privacy": 1}
     told = {"label_accuracy": 0.7, "prior_label_accuracy": 0.4}
-    assert scores.privacy("labels", told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
-    assert scores.privacy("labels", {**told, "label_accuracy": 0.1})["leak"] == 0
-    assert scores.privacy("labels", {"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
-    assert scores.privacy("reconstruction", {"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
+    assert goals.find("labels").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
+    assert goals.find("labels").privacy({**told, "label_accuracy": 0.1})["leak"] == 0
+    assert goals.find("labels").privacy({"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
+    assert goals.find("reconstruction").privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
 
 
-def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there() -> None:
+def test_random_batches_are_judged_by_the_samples_they_held() -> None:
     """A Poisson batch of one expected sample may hold none, or several."""
     problem = replace(groups("last-layer-label")[0].problem, schedule=Schedule(rounds=12, batch_size=1))
     attack = compose.parse_attack("analytic", {"victims": "12"})
@@ -180,9 +182,7 @@ def test_reconstructions_of_batches_drawn_by_chance_are_judged_by_what_was_there
 @pytest.mark.parametrize(("base", "form"), [("fedavg", "adaptive"), ("dbcl", "adaptive"), ("baffle", "adaptive"),
                                             ("pbpfl", "adaptive"), ("pbpfl", "paper")])  # fmt: skip
 @pytest.mark.parametrize("rule", ["trimmed-mean", "nnm+krum"])
-def test_a_rule_that_takes_the_plain_mean_hides_no_more_from_a_client_than_the_mean(
-    base: str, form: Form, rule: str
-) -> None:
+def test_a_rule_that_takes_the_mean_hides_no_more_than_the_mean(base: str, form: Form, rule: str) -> None:
     """As most rules do that expect nobody to be corrupted; as soon as they expect one they hide it."""
     more: dict[str, Any] = {"loss": "mse"} if base == "pbpfl" else {}
     made = groups("last-layer-label", f"{base}+{rule}", parties=("client",), forms=(form,), **more)

@@ -19,12 +19,13 @@ from fedarena.core.threat import FORMS, PARTIES, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.goals.prepared import OpenRecord
 from fedarena.goals.property import (
     IN_CLEAR,
     PropertyOfBatch,
-    asked,
     pools,
     property_metrics,
+    property_of,
     rounds_with,
     victim_of,
 )
@@ -45,7 +46,7 @@ def attack(**options: str) -> MethodSpec:
 
 
 def made(**options: str) -> Inference:
-    return trial.load_attack(attack(**options))
+    return compose.make_inference(attack(**options))
 
 
 def spec(clients: int = 2, dataset: str = "digits", **changes: Any) -> ProblemSpec:
@@ -100,7 +101,7 @@ def test_the_victim_has_the_property_in_the_rounds_drawn_and_nobody_else_ever() 
     assert draw(watch.victims[-1] + 1, 1) is None
 
 
-def test_with_local_epochs_all_of_the_local_work_has_the_property_in_a_new_order_each_epoch() -> None:
+def test_all_local_epochs_have_the_property_each_in_a_new_order() -> None:
     held, method = problem(batch_size=32, local_epochs=2, local_samples=64), made()
     watch = method.watch(held.task.schedule)
     rng = Rng(0).child("draws")
@@ -114,7 +115,7 @@ def test_with_local_epochs_all_of_the_local_work_has_the_property_in_a_new_order
     assert torch.equal(first.unique(dim=0), second.unique(dim=0))
 
 
-def test_samples_of_which_nothing_is_known_are_in_no_batch_and_few_are_drawn_again() -> None:
+def test_samples_without_the_attribute_are_in_no_batch() -> None:
     held = problem()
     train, test = (t.clone() for t in held.attributes["bold"])
     shard = held.shards[1]
@@ -160,13 +161,13 @@ def test_a_client_alone_is_told_that_there_is_no_other(defense: str) -> None:
 # -- what is refused ------------------------------------------------------------------------------------
 
 
-def test_data_without_attributes_and_attributes_that_are_not_there_are_refused() -> None:
+def test_missing_attributes_are_refused() -> None:
     held = problem()
     with pytest.raises(UserError, match="'dataset' is digits, whose samples have no attributes"):
         PropertyOfBatch().refuse(replace(held, attributes={}), made())
     with pytest.raises(UserError, match="option 'property' is 'bald', allowed with digits: bold"):
         PropertyOfBatch().refuse(held, made(property="bald"))
-    assert asked(held, made()) == asked(held, made(property="bold")) == "bold"
+    assert property_of(held, made()) == property_of(held, made(property="bold")) == "bold"
 
 
 @pytest.mark.parametrize(("client", "value", "said"), [(1, 1, "sample with it"), (0, 0, "sample without it")])
@@ -186,10 +187,10 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     server, client = trial.prepare(group)
     assert server.record["status"] == "n/a"
     assert "no sample of its own with" in server.record["reason"]
-    assert client.challenge is not None  # it has its shard
+    assert isinstance(client, OpenRecord)  # it has its shard
 
 
-# -- what is asked --------------------------------------------------------------------------------------
+# -- what is asked --------------------------------------------------------------------------------------------
 
 
 def prepared(defense: str = "fedavg", party: Party = "server", form: Form = "paper", **changes: Any) -> Any:
@@ -234,7 +235,7 @@ def test_the_attacker_has_the_held_out_data_and_a_client_its_shard_besides() -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_dbcl_does_not_sketch_is_a_reading_of_its_own(form: Form) -> None:
+def test_unsketched_parameters_are_a_reading_of_their_own(form: Form) -> None:
     whole, clear = prepared("dbcl", form=form)
     assert clear.challenge.reading == f"{whole.challenge.reading}, {IN_CLEAR}"
     o, part = whole.challenge.view.observations[0], clear.challenge.view.observations[0]
@@ -247,7 +248,7 @@ def test_what_dbcl_does_not_sketch_is_a_reading_of_its_own(form: Form) -> None:
     assert "cosine" not in clear.record["metrics"]
 
 
-def test_where_nothing_or_everything_is_hidden_there_is_one_reading() -> None:
+def test_a_protocol_that_hides_all_or_nothing_has_one_reading() -> None:
     assert len(prepared("fedavg")) == 1
     assert len(prepared("pbpfl", loss="mse", form="adaptive")) == 1
 
@@ -307,7 +308,7 @@ def test_a_perfect_ranking_is_not_less_certain_than_a_nearly_perfect_one() -> No
 
 
 @pytest.mark.parametrize("readings", [2, 4])
-def test_of_several_readings_the_best_ones_interval_holds_the_truth_as_often(readings: int) -> None:
+def test_the_best_readings_interval_holds_the_truth_as_often(readings: int) -> None:
     """Of the highest of so many rankings by chance, the interval for one alone would hold .5 too seldom."""
     truth, generator = torch.arange(60) < 12, torch.Generator().manual_seed(0)
     alone = together = 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 from helpers.board import make_arena, make_board, make_cell, make_honest
 
@@ -23,7 +23,7 @@ def big_board(
 ) -> Board:
     """Scores drawn at random, in steps as shares of images come in; the same at every call."""
     draw = np.random.default_rng(7)
-    cells: list[Cell] = []
+    cells: list[BoardCell] = []
     honest = []
     for problem in problems:
         for d, defense in enumerate(n for n in DEFENSES if n != "twin"):
@@ -38,7 +38,7 @@ def big_board(
                     bytes_up=4000.0 * (1 + 0.1 * d),
                     relative_seconds=1 + 0.3 * d,
                     guarantees={"epsilon": 8.0} if defense == "two-stage" else {},
-                    marks=("simulated: secure sums are added in the clear",) if defense == "baffle" else (),
+                    warnings=("simulated: secure sums are added in the clear",) if defense == "baffle" else (),
                 )
             )
             cells += [_poison(draw, problem, defense, a, k, seeds, d) for a in POISON for k in KNOWLEDGE]
@@ -54,7 +54,7 @@ def big_board(
     # What stands beside the score, and what somebody found against one defense alone.
     cells.append(make_cell("dbcl", "model-extraction", 0.0, seeds, goal="extraction", counts=False))
     lost = "recovered gradients lost up to 5.6 of their decimal digits"  # in that run alone
-    cells.append(make_cell("two-stage", "sharper", 0.05, seeds, found_by="A. Reader", marks=(lost,)))
+    cells.append(make_cell("two-stage", "sharper", 0.05, seeds, found_by="A. Reader", warnings=(lost,)))
     arenas = [make_arena(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems]
     # A problem that is there for an attack's sake: accuracy on it is no utility.
     if odd:
@@ -63,12 +63,12 @@ def big_board(
         cells += [make_cell(d, "dlg", 0.4, seeds, problem="odd", party="server") for d in few]
         arenas.append(make_arena(name="odd", utility=False))
     note = f"1 damaged record left out: {HOSTILE}"
-    return make_board(cells, honest, seeds=seeds, arenas=tuple(arenas), notes=(note,), suite="play")
+    return make_board(cells, honest, seeds=seeds, problems=tuple(arenas), notes=(note,), suite="play")
 
 
 def _poison(
     draw: np.random.Generator, problem: str, defense: str, attack: str, knows: str, seeds: tuple[int, ...], d: int
-) -> Cell:
+) -> BoardCell:
     base = 0.2 + 0.1 * d * draw.random()
     scores = [float(np.clip(base + 0.05 * draw.standard_normal(), 0, 1)) for _ in seeds]
     changes = {"problem": problem, "axis": "integrity", "knows": knows, "seeds": seeds}
@@ -85,7 +85,7 @@ def _curious(
     party: str,
     form: str,
     seeds: tuple[int, ...],
-) -> Cell:
+) -> BoardCell:
     name, goal = attack
     changes = {"problem": problem, "goal": goal, "party": party, "form": form, "seeds": seeds}
     if party == "client":
@@ -96,5 +96,5 @@ def _curious(
         auc = {s: 1 - v / 2 for s, v in zip(seeds, scores, strict=True)}
         changes["metrics"] = {"auc": auc, "advantage": {s: 2 * v - 1 for s, v in auc.items()}}
         changes["series"] = {"roc": [[0.0, 0.0], [0.01, 0.2], [0.1, 0.5], [0.5, 0.9], [1.0, 1.0]]}
-        changes["reading"], changes["beside"] = "sum of two rounds", {"one round": 0.9}
+        changes["reading"], changes["other_readings"] = "sum of two rounds", {"one round": 0.9}
     return make_cell(defense, name, scores, **changes)

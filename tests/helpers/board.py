@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fedarena.board.board import Arena, Board, Cell, Honest
+from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 
 SEEDS = (0, 1, 2)
 
 
-def make_arena(**changes: Any) -> Arena:
+def make_arena(**changes: Any) -> ProblemInfo:
     """Digits, on which FedAvg reaches 90 to 92 %."""
     usual: dict[str, Any] = {
         "name": "digits",
-        "told": "digits, mlp, 10 clients (iid), 2 corrupted when attacked, FedSGD, 50 rounds",
+        "description": "digits, mlp, 10 clients (iid), 2 corrupted when attacked, FedSGD, 50 rounds",
         "dataset": "digits",
         "measure": "accuracy",
         "chance": 0.1,
-        "fedavg": {s: 0.90 + 0.01 * (s % 3) for s in SEEDS},
+        "reference_accuracy": {s: 0.90 + 0.01 * (s % 3) for s in SEEDS},
     }
-    return Arena(**{**usual, **changes})
+    return ProblemInfo(**{**usual, **changes})
 
 
-def make_honest(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes: Any) -> Honest:
+def make_honest(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes: Any) -> CleanRun:
     """A run in which everybody is honest; `utility` 1.0 unless said."""
     level = changes.pop("level", 1.0)
     usual: dict[str, Any] = {
@@ -39,12 +39,12 @@ def make_honest(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes
         "relative_seconds": 1.0,
         "peak_bytes": 100000.0,
         "guarantees": {},
-        "marks": (),
+        "warnings": (),
         "curve": ((0, 0.1), (10, 0.6 * level), (20, 0.8 * level), (50, 0.9 * level)),
         "keys": tuple(f"{defense}-honest-{s}" for s in seeds),
         "command": f"bench run --defense {defense} --attack dlg",
     }
-    return Honest(**{**usual, **changes})
+    return CleanRun(**{**usual, **changes})
 
 
 def make_cell(
@@ -53,7 +53,7 @@ def make_cell(
     score: float | Sequence[float] = 0.5,
     seeds: Sequence[int] = SEEDS,
     **changes: Any,
-) -> Cell:
+) -> BoardCell:
     """One cell. `score` is the mean (seeds lie 0.01 apart around it) or one score a seed.
 
     Poisoning where `axis="integrity"` is given, inference by the server in adaptive form otherwise; what is neither ok,
@@ -88,10 +88,12 @@ def make_cell(
         "versions": {"defense": 1, "attack": 1},
         "command": f"bench run --defense {defense} --attack {attack} --seeds {','.join(map(str, seeds))}",
     }
-    return Cell(**{**usual, **changes})
+    return BoardCell(**{**usual, **changes})
 
 
-def make_board(cells: Sequence[Cell] | None = None, honest: Sequence[Honest] | None = None, **changes: Any) -> Board:
+def make_board(
+    cells: Sequence[BoardCell] | None = None, clean_runs: Sequence[CleanRun] | None = None, **changes: Any
+) -> Board:
     """Three defenses that met an inference and a poisoning attack, unless cells and honest runs are given."""
     names = ("fedavg", "dbcl", "two-stage")
     if cells is None:
@@ -101,33 +103,33 @@ def make_board(cells: Sequence[Cell] | None = None, honest: Sequence[Honest] | N
             *(make_cell(d, "dlg", privacy[d], form=form) for d in names for form in ("paper", "adaptive")),
             *(make_cell(d, "sign-flip", left[d], axis="integrity") for d in names),
         ]
-    if honest is None:
-        honest = [make_honest("fedavg"), make_honest("dbcl", level=0.98), make_honest("two-stage", level=0.9)]
+    if clean_runs is None:
+        clean_runs = [make_honest("fedavg"), make_honest("dbcl", level=0.98), make_honest("two-stage", level=0.9)]
     usual: dict[str, Any] = {
         "suite": "play",
         "title": "Results made by hand",
         "seeds": SEEDS,
-        "arenas": (make_arena(),),
-        "made": {"fedarena": "0.1.0", "commit": "0123456789ab", "newest": "2026-01-31"},
+        "problems": (make_arena(),),
+        "provenance": {"fedarena": "0.1.0", "commit": "0123456789ab", "newest": "2026-01-31"},
     }
-    return Board(honest=tuple(honest), cells=tuple(cells), **{**usual, **changes})
+    return Board(clean_runs=tuple(clean_runs), cells=tuple(cells), **{**usual, **changes})
 
 
 def consistent(board: Board) -> Board:
     """With the metrics, utilities and FedAvg's accuracies that its scores and accuracies stand for."""
-    plain = {h.problem: h.accuracy for h in board.honest if h.defense == "fedavg"}
-    arenas = tuple(replace(a, fedavg=a.fedavg | plain.get(a.name, {})) for a in board.arenas)
+    plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
+    arenas = tuple(replace(a, reference_accuracy=a.reference_accuracy | plain.get(a.name, {})) for a in board.problems)
     chance = {a.name: a.chance for a in arenas}
-    clean = {(h.problem, h.defense): h.accuracy for h in board.honest}
+    clean = {(h.problem, h.defense): h.accuracy for h in board.clean_runs}
 
-    def left(c: Cell) -> dict[int, float]:
+    def left(c: BoardCell) -> dict[int, float]:
         learned = clean.get((c.problem, c.defense), {})
         return {s: chance[c.problem] + v * (learned.get(s, 1.0) - chance[c.problem]) for s, v in c.scores.items()}
 
-    def metrics(c: Cell) -> dict[str, dict[int, float]]:
+    def metrics(c: BoardCell) -> dict[str, dict[int, float]]:
         return {"accuracy": left(c)} if c.knows else {"recovered": {s: 1 - v for s, v in c.scores.items()}}
 
-    return replace(board, arenas=arenas, cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells))
+    return replace(board, problems=arenas, cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells))
 
 
 def _one(score: float | Sequence[float]) -> bool:

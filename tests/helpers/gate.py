@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedarena.board.board import Board, Cell, Honest
+from fedarena.board.board import Board, BoardCell, CleanRun
 from fedarena.core.rng import Rng
 from helpers.board import make_board, make_cell, make_honest
 
@@ -37,11 +37,11 @@ def wide_board(defenses: int = 6, attacks: int = 12, seeds: int = 3, stream: int
     return make_board(cells, honest, seeds=tuple(range(seeds)))
 
 
-def change_cells(board: Board, change: Callable[[Cell], Cell]) -> Board:
+def change_cells(board: Board, change: Callable[[BoardCell], BoardCell]) -> Board:
     """With `change` applied to every cell."""
     return replace(board, cells=tuple(change(c) for c in board.cells))
 
 
-def change_honest(board: Board, change: Callable[[Honest], Honest]) -> Board:
+def change_honest(board: Board, change: Callable[[CleanRun], CleanRun]) -> Board:
     """With `change` applied to every honest run."""
-    return replace(board, honest=tuple(change(h) for h in board.honest))
+    return replace(board, clean_runs=tuple(change(h) for h in board.clean_runs))

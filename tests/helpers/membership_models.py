@@ -9,10 +9,10 @@ from fedarena.core import registry
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
+from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
-from fedarena.runs.trial import Prepared
 
 
 def group(
@@ -34,7 +34,7 @@ def group(
     )
 
 
-def prepared(spec: GroupSpec) -> list[Prepared]:
+def prepared(spec: GroupSpec) -> list[PreparedRecord]:
     return trial.prepare(spec)
 
 

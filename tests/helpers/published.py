@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.tables import TABLES, table_of
 
 
-def every_table() -> Sequence[tuple[str, Published]]:
-    return [(t, p) for t, m in TABLES.items() for p in getattr(import_module(m), "PUBLISHED", ())]
+def every_published_number() -> Sequence[tuple[str, Published]]:
+    return [(name, published) for name in TABLES for published in table_of(name).published]

@@ -53,13 +53,19 @@ def rich_board() -> Board:
     honest = [
         make_honest("fedavg"),
         make_honest("dp-sgd+krum", level=0.8, guarantees=PROMISED, relative_seconds=3.5),
-        make_honest("baffle", level=0.95, marks=("secure aggregation is simulated",), bytes_up=400.0),
+        make_honest("baffle", level=0.95, warnings=("secure aggregation is simulated",), bytes_up=400.0),
         make_honest("fedavg", problem="years", accuracy=dict.fromkeys(SEEDS, 0.5), curve=((0, -0.1), (5, 0.5))),
     ]
     years = make_arena(
-        name="years", told="years, a line", measure="R2", chance=0.0, fedavg={}, subset="50 of 100 rows", utility=False
+        name="years",
+        description="years, a line",
+        measure="R2",
+        chance=0.0,
+        reference_accuracy={},
+        subset="50 of 100 rows",
+        utility=False,
     )
-    return make_board(cells, honest, arenas=(make_arena(), years))
+    return make_board(cells, honest, problems=(make_arena(), years))
 
 
 def crowded_board(epsilons: Sequence[float] = (2.0,)) -> Board:

@@ -1,4 +1,4 @@
-"""A table that takes no time, for tests of `bench reproduce`. What it is told by the environment:
+"""A table that takes no time, for tests of `bench reproduce`. It reads from the environment:
 
 TOY_LOG     a file that gets a line for every part that is begun
 TOY_HANGS   a part that is never done
@@ -12,19 +12,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from fedarena.core.errors import UserError
-from fedarena.reproduce import TABLES
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table
+from fedarena.reproduce.tables import TABLES
 
-TABLE = "dbcl/toy"
-SETTING = "accuracy of toys"
-PIECES = ("red, one", "red, two", "blue, three")
-MEASURED = ("accuracy",)
-PAPER = dict(zip(PIECES, (0.50, 0.60, 0.70), strict=True))
-PUBLISHED = tuple(Published(piece, paper, "accuracy") for piece, paper in PAPER.items())
+NAME = "dbcl/toy"
+PAPER = {"red, one": 0.50, "red, two": 0.60, "blue, three": 0.70}
 
 
 @contextmanager
@@ -32,7 +29,7 @@ def alone() -> Iterator[None]:
     """The toy's table and no other; afterwards the others are there again in their order."""
     every = dict(TABLES)
     TABLES.clear()
-    TABLES[TABLE] = __name__
+    TABLES[NAME] = __name__
     try:
         yield
     finally:
@@ -40,7 +37,7 @@ def alone() -> Iterator[None]:
         TABLES.update(every)
 
 
-def rows(piece: str, where: Where, seed: int, progress: Any) -> list[dict[str, Any]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """Ours is the paper's, and half a point more for every seed."""
     with Path(os.environ["TOY_LOG"]).open("a") as log:
         log.write(f"{piece} {seed}\n")
@@ -50,3 +47,12 @@ def rows(piece: str, where: Where, seed: int, progress: Any) -> list[dict[str, A
     if piece == os.environ.get("TOY_FAILS"):
         raise UserError("the toy is broken")
     return [{"toy": piece, "paper": PAPER[piece], "accuracy": PAPER[piece] + 0.005 * seed}]
+
+
+TABLE = Table(
+    setting="accuracy of toys",
+    pieces=tuple(PAPER),
+    rows=rows,
+    measured=("accuracy",),
+    published=tuple(Published(piece, paper, "accuracy") for piece, paper in PAPER.items()),
+)

@@ -115,7 +115,9 @@ def test_every_record_of_a_mixed_suite_is_made_by_its_command(
             assert main([*words[1:], "--jobs=1", "--quiet", f"--out={out}"]) == 0, command + capsys.readouterr().err
             made[command] = records_in(tmp_path / out)
         if record["attack"] == "none" and (not record["problem"]["corrupted"] or "probe" in record["options"]):
-            own = [r for r in made[command].values() if r["defense"] == record["defense"] and not r["knows"]]
+            own = [
+                r for r in made[command].values() if r["defense"] == record["defense"] and not r["attacker_knowledge"]
+            ]
             assert own
             for r in own:
                 assert r["problem"] == record["problem"]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from helpers.suite import PROPERTY, measure, records_in
 
+from fedarena.records.record_file import save
 from fedarena.records.schema import Record
-from fedarena.records.store import Store, save
+from fedarena.records.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_a_trial_counts_only_when_all_its_records_are_there(folder: Path, tmp_pa
 
 def test_what_was_read_from_a_file_can_be_written_again(folder: Path, tmp_path: Path) -> None:
     record = next(iter(records_in(folder).values()))
-    save({**record, "marks": ["mine"]}, tmp_path / "records")
+    save({**record, "warnings": ["mine"]}, tmp_path / "records")
     assert Store(tmp_path).damaged == {}
     assert set(records_in(tmp_path)) == {f"{record['key']}.json"}
 
@@ -83,6 +84,6 @@ def test_several_damaged_files_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "records" / "d.json").mkdir()
     (tmp_path / "records" / "e.json").write_text(json.dumps({"schema": 1}))
     damaged, outdated = Store(tmp_path).notes()
-    assert damaged.startswith("damaged records count for nothing: records/a.json (")
+    assert damaged.startswith("damaged records are ignored: records/a.json (")
     assert damaged.endswith(") and 3 more")
-    assert outdated.startswith("1 record of another layout, ")
+    assert outdated.startswith("1 record of another schema, ")

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from helpers.paths import ROOT
-from helpers.published import every_table
+from helpers.published import every_published_number
 
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.dbcl import table1_rest as dbcl_table1_rest
 from fedarena.reproduce.left_out import PAPERS, counted
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.page.page import LEFT_OUT
-from fedarena.reproduce.place import Where
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.tables import TABLES, table_of
 from fedarena.reproduce.two_stage import common as two_stage
 from fedarena.reproduce.two_stage import table3 as two_stage_table3
 from fedarena.reproduce.two_stage import table16 as two_stage_table16
@@ -24,19 +24,18 @@ from fedarena.reproduce.two_stage import tables10to14 as two_stage_tables10to14
 
 
 def test_every_published_number_is_measured_by_a_part_and_told_apart() -> None:
-    every = every_table()
+    every = every_published_number()
     assert len(every) > 300
     assert {t.partition("/")[0] for t, _ in every} == {"dbcl", "two-stage", "baffle", "pbpfl"}
     for table, p in every:
-        module: Any = import_module(TABLES[table])
-        assert p.piece in module.PIECES, (table, p)
-        assert p.column in module.MEASURED or not module.MEASURED, (table, p)
+        assert p.piece in table_of(table).pieces, (table, p)
+        assert p.column in table_of(table).measured or not table_of(table).measured, (table, p)
     names = [(table, p.setting, p.column) for table, p in every]
     assert len(set(names)) == len(names)
 
 
 def test_papers_numbers_are_printed_as_the_paper_prints_them() -> None:
-    for table, p in every_table():
+    for table, p in every_published_number():
         if isinstance(p.paper, float):
             assert float(f"{p.paper:.{p.decimals}f}") == p.paper, (table, p)
     with pytest.raises(ValueError, match="3 digits shown"):
@@ -74,9 +73,9 @@ def test_what_the_tables_hold_is_what_is_said_to_be_on_the_page(paper: str) -> N
             assert one.here == sum(leaves(vars(import_module(TABLES[t]))["PAPER"]) for t in holding), one.where
 
 
-def test_every_table_with_a_paper_s_number_is_named_among_what_the_papers_print() -> None:
+def test_every_published_number_with_a_paper_s_number_is_named_among_what_the_papers_print() -> None:
     named = {table for entries in PAPERS.values() for one in entries for table in one.tables}
-    assert named == {table for table, _ in every_table()}
+    assert named == {table for table, _ in every_published_number()}
 
 
 def test_the_readme_counts_what_is_on_the_page() -> None:
@@ -93,14 +92,14 @@ def test_the_readme_counts_what_is_on_the_page() -> None:
     assert f"{rest}; {away} are listed" in text
 
 
-def test_cells_of_the_tables_can_be_set_up() -> None:
+def test_experiments_of_the_tables_can_be_set_up() -> None:
     """Those that take too long to measure here: the options, partitions and models that they name exist."""
-    for cell in (*two_stage_table3.CELLS, *two_stage_tables10to14.CELLS, *two_stage_table16.CELLS):
-        assert two_stage.group(cell, 0, Where()).problem.partition == cell.partition
-    names = [cell.name for cell in dbcl_table1_rest.CELLS]
-    assert len(set(names)) == len(names) == 27
-    assert {cell.row.network.model for cell in dbcl_table1_rest.CELLS} == {"mlp", "cnn-mnist"}
-    assert [(p.piece, p.paper) for p in dbcl_table1_rest.PUBLISHED if "c = 20%" in p.piece][:3] == [
+    tables = two_stage_table3, two_stage_tables10to14, two_stage_table16
+    for experiment in (experiment for table in tables for experiment in table.EXPERIMENTS):
+        assert two_stage.group(experiment, Machine(), 0).problem.partition == experiment.partition
+    assert len(dbcl_table1_rest.ENTRIES) == len(dbcl_table1_rest.BY_NAME) == 27
+    assert {entry.row.network.model for entry in dbcl_table1_rest.ENTRIES} == {"mlp", "cnn-mnist"}
+    assert [(p.piece, p.paper) for p in dbcl_table1_rest.TABLE.published if "c = 20%" in p.piece][:3] == [
         ("MLP, c = 20%", 84),
         ("MLP-Sketch, balanced hash (authors' code), c = 20%", 308),
         ("MLP-Sketch, CountSketch (paper's text), c = 20%", 308),
@@ -109,9 +108,9 @@ def test_cells_of_the_tables_can_be_set_up() -> None:
 
 def test_what_a_table_calls_the_paper_s_is_what_is_published() -> None:
     """A row as a module makes it, whose own column is the number that the page shows."""
-    module: Any = import_module(TABLES["baffle/table4"])
-    (row,) = module.rows("LeNet", Where(), 0, lambda share, text: None)
-    own = {p.column: p.paper for p in module.PUBLISHED if p.piece == "LeNet"}
+    table = table_of("baffle/table4")
+    (row,) = table.rows("LeNet", Machine(), 0, lambda share, text: None)
+    own = {p.column: p.paper for p in table.published if p.piece == "LeNet"}
     assert own == {"backprop": row["paper_backprop"], "layers": row["paper_layers"], "ratio_%": row["paper_ratio_%"]}
     assert all(re.fullmatch(r"[\d.~]+", str(row[column])) for column in own)
     assert json.dumps(row)

@@ -46,7 +46,7 @@ def made(defense: str, seed: int = 0, **options: str) -> tuple[Defense, Problem]
         ("pairwise-masks", WIDE, r"option 'bound' is 1e\+12, with which 32 bits hold .*allowed: below .*, or 64 bits"),
     ],
 )
-def test_what_cannot_be_summed_is_refused(defense: str, options: dict[str, str], said: str) -> None:
+def test_uploads_that_cannot_be_summed_are_refused(defense: str, options: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         require_summable(*made(defense, **options), 0)
 
@@ -62,12 +62,12 @@ def test_what_cannot_be_summed_is_refused(defense: str, options: dict[str, str],
         ("pairwise-masks", {"dropout": "0.9", "threshold": "1"}),  # a round that gives nothing
     ],
 )
-def test_what_can_is_not(defense: str, options: dict[str, str]) -> None:
+def test_uploads_that_can_be_summed_are_not_refused(defense: str, options: dict[str, str]) -> None:
     require_summable(*made(defense, **options), 0)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_it_is_the_round_that_the_run_begins_with(seed: int) -> None:
+def test_the_round_checked_is_the_first_of_the_run(seed: int) -> None:
     """Each seed's batches have a largest value of their own, which the refusal names."""
     defense, problem = made("pbpfl+pairwise-masks", seed, bound="0.5")
     with pytest.raises(UserError) as early:

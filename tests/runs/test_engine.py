@@ -91,7 +91,7 @@ def is_attack_on(defense: str) -> Callable[[Callable[..., Any], tuple[Any, ...]]
     return lambda function, args: function is engine._attack and args[2].spec.defense.name == defense
 
 
-def test_what_kills_its_worker_is_given_up_and_innocents_are_not_blamed(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not(patient: Callable[[Dying], Dying]) -> None:
     groups, kept = specs(READ + MATRIX), Kept()
     place = patient(Dying(is_attack_on("dbcl")))
     run(groups, place, kept.events())
@@ -102,7 +102,7 @@ def test_what_kills_its_worker_is_given_up_and_innocents_are_not_blamed(patient:
     assert max(place.together) == 2
 
 
-def test_without_anybody_to_tell_a_run_that_kills_its_worker_ends_everything_by_name(
+def test_a_run_that_kills_its_worker_ends_everything_without_a_callback(
     patient: Callable[[Dying], Dying],
 ) -> None:
     place = patient(Dying(lambda function, args: function is engine._prepare))
@@ -110,7 +110,7 @@ def test_without_anybody_to_tell_a_run_that_kills_its_worker_ends_everything_by_
         run(specs(), place, Events())
 
 
-def test_what_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:
     groups, kept, died = specs(), Kept(), []
 
     def once(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
@@ -149,7 +149,7 @@ def test_without_somebody_to_tell_losses_are_raised(monkeypatch: pytest.MonkeyPa
         run(specs(), InProcess(), Events())
 
 
-def test_what_others_have_finished_is_left_alone_and_stands_as_reference() -> None:
+def test_trials_that_others_finished_stand_as_references() -> None:
     groups, first = specs(), Kept()
     run(groups, InProcess(), first.events())
     by_group = dict(zip(first.done, first.records, strict=True))
@@ -162,7 +162,7 @@ def test_what_others_have_finished_is_left_alone_and_stands_as_reference() -> No
     }
 
 
-def test_what_others_are_at_is_left_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_that_others_work_on_are_left_until_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looked at again after a while, and taken once nobody is at it."""
     groups, kept, naps, order = specs(), Kept(), [], []
     monkeypatch.setattr(engine.time, "sleep", naps.append)

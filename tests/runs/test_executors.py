@@ -63,7 +63,7 @@ def test_results_and_errors_come_back(place: Executor) -> None:
     assert place.submit(triple, 5).result() == 15
 
 
-def test_torch_computes_on_one_thread_and_spends_no_time_on_numbers_that_are_nearly_zero(place: Executor) -> None:
+def test_torch_computes_on_one_thread_and_flushes_denormal_numbers(place: Executor) -> None:
     """Nor does it leave this behind in whoever's process it is."""
     threads, inside, after = place.submit(inside_and_after).result()
     assert (threads, inside) == (1, 0.0)
@@ -128,7 +128,7 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
         Ray(None, None)
 
 
-def test_a_semaphore_that_an_interrupt_left_half_removed_is_told_to_nobody(tmp_path: Path) -> None:
+def test_a_semaphore_left_half_removed_by_an_interrupt_is_not_reported(tmp_path: Path) -> None:
     """Registered with loky's tracker and no longer there, as between the two steps of removing it."""
     code = """
 import sys

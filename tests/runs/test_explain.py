@@ -56,7 +56,7 @@ def test_rows_add_up_to_the_mean_over_the_sampled_clients(name: str, dropout: st
     assert rows(found, "up")["masked"] > 0
 
 
-def test_what_a_client_does_not_send_is_taken_off() -> None:
+def test_the_mean_lacks_the_part_that_a_client_does_not_send() -> None:
     """Simulated in law it is the gradient that crosses, in place of K numbers; and some clients take fewer than K."""
     law = told("baffle", law="true", directions="30")
     assert law["bytes"]["up"] == 4 * 30
@@ -66,9 +66,7 @@ def test_what_a_client_does_not_send_is_taken_off() -> None:
 
 
 @pytest.mark.parametrize(("attack", "given"), [("bank", "the broadcast"), ("mimic", "honest uploads of the round")])
-def test_attacks_that_wait_longer_than_explain_plays_are_given_what_the_whole_run_gives(
-    attack: str, given: str
-) -> None:
+def test_explain_gives_a_late_attack_what_the_whole_run_gives(attack: str, given: str) -> None:
     model = registry.find("model", "mlp").parse({"widths": "12"})
     schedule = Schedule(rounds=60, batch_size=4)
     spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, assumed_corrupted=2)
@@ -82,7 +80,7 @@ def test_failed_rounds_are_named() -> None:
     assert said == [False, True]
 
 
-def test_what_the_adaptive_form_cannot_replay_is_said() -> None:
+def test_explain_says_what_the_adaptive_form_cannot_replay() -> None:
     facts = dict(map(tuple, told("baffle")["facts"]))
     said = facts["baffle, what the adaptive form does not replay"]
     assert "several local epochs" in said
@@ -96,7 +94,7 @@ def test_what_the_adaptive_form_cannot_replay_is_said() -> None:
         ("dlg", "mlp", 9, "samples hide behind what was seen of a round, more than max_batch=8"),
     ],
 )
-def test_what_an_attack_cannot_read_is_said_as_its_run_says_it(attack: str, model: str, batch: int, why: str) -> None:
+def test_explain_gives_the_run_s_reason_for_an_unreadable_view(attack: str, model: str, batch: int, why: str) -> None:
     network = registry.find("model", model).parse({})
     spec = ProblemSpec("digits", model, "iid", 4, network, schedule=Schedule(rounds=2, batch_size=batch, lr=0.01))
     defense, method = compose.parse_defense("fedavg"), compose.parse_attack(attack, {"victims": "1"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from helpers.suite import PROPERTY, TINY
 
 from fedarena.federation.spec import GroupSpec
-from fedarena.runs.shared_training import given_by, poisons, references, shared, training_of
+from fedarena.runs.shared_training import given_by, references, shared, training_of
 from fedarena.runs.suite.suite import parse
 from fedarena.runs.suite.trials import trials_of
 
@@ -41,7 +41,7 @@ def test_an_attack_that_says_what_clients_work_on_has_runs_of_its_own() -> None:
 def test_poisoned_runs_are_nobody_s_reference_and_shared_with_nobody() -> None:
     found = specs(TINY)
     flip, trigger = found["dbcl", "sign-flip", ""], found["dbcl", "pixel-trigger", ""]
-    assert poisons(flip)
+    assert training_of(flip).poisoned
     assert given_by(flip) == []
     assert shared([flip, flip]) == [[0], [1]]
     calm = [s for key, s in found.items() if key[1] == "none"]

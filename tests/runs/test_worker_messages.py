@@ -17,7 +17,7 @@ import pytest
 from fedarena.runs.worker_messages import mailbox, post
 
 
-def test_what_is_posted_arrives_in_order() -> None:
+def test_messages_arrive_in_order() -> None:
     got: list[int] = []
     arrived = threading.Event()
 

@@ -27,6 +27,14 @@ ORDINARY_WORDS = frozenset({"mean", "median"})
 WHY_NAMED = {
     ("bench/cli/__init__.py", "dbcl"): "the help's example",
     ("bench/cli/__init__.py", "dlg"): "the help's example",
+    **{("bench/cli/run.py", name): "the help's example" for name in ("dbcl", "krum", "dp-sgd", "nnm")},
+    **{("bench/cli/run.py", name): "the help's example" for name in ("dlg", "delayed", "label-flip")},
+    **{("bench/cli/problem_args.py", name): "the help's example" for name in ("krum", "nnm")},
+    ("bench/contracts/baseline.py", "fedavg"): "the one place that says which defense is none",
+    ("bench/federation/compose.py", "krum"): "the example of a message",
+    ("bench/federation/compose.py", "label-flip"): "the example of a message",
+    ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
+    ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }
 """(file of the harness, method) → why the file may name the method."""
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import torch
 
+from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import WhiteBox
 from fedarena.contracts.poisoning import AttackerKnowledge, Samples
@@ -22,7 +23,7 @@ from fedarena.contracts.view import InitialLaw, Population
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.federation import rounds as federation
-from fedarena.federation.compose import PLAIN, make_defense
+from fedarena.federation.compose import make_defense
 from fedarena.federation.spec import MethodSpec
 from fedarena.federation.tuning import simulated
 from fedarena.problem.problem import Problem
@@ -48,7 +49,7 @@ def shadows(
         problem, defense = simulated(knowledge, 0, stream.child("problem")), protocol
         if plain:
             problem = merged(problem)
-            defense = make_defense(MethodSpec(PLAIN), problem.task)
+            defense = make_defense(MethodSpec(BASELINE), problem.task)
         params = federation.run(defense, problem, stream.child("federation")).release
         if finite(params):
             yield WhiteBox(task, params)

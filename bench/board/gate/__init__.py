@@ -1,7 +1,10 @@
-"""The regression gate: two boards, cell by cell. Has a score changed by more than its noise, and is anything missing?
+"""The regression gate: has a score changed by more than its noise, and is anything missing?
 
-From the bottom: `moderated` (variances of few seeds), `jumps` (scores that leap between seeds), `holm` (many tests at
-once), `contrast` (one score before and after), `judge` (the test), `means` (many cells that move together), `exact`
-(what is compared without a test), `inert` (methods that do nothing any more), `compare` (all of it), `markdown` and
-`junit` (what a pull request is shown).
+From the bottom:
+
+- Tests of scores: `jumps` (scores that leap between seeds), `contrast` (one score before and after), `moderated`
+  (variances from few seeds), `holm` (many tests at once), `judge` (the test), `means` (many cells that move together).
+- Changes that are compared exactly: `change`, `cell_changes`, `clean_run_changes`, `board_changes`, and `inert`
+  (methods that do nothing any more).
+- `comparison` (the result), `compare` (all of it), and its outputs `wording`, `markdown` and `junit`.
 """

@@ -13,8 +13,8 @@ def adjusted(ps: Sequence[float]) -> list[float]:
 
     Source: Holm, A simple sequentially rejective multiple test procedure, 1979.
     """
-    found, highest = [1.0] * len(ps), 0.0
+    adjusted_ps, highest = [1.0] * len(ps), 0.0
     for rank, i in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[i]))
-        found[i] = highest
-    return found
+        adjusted_ps[i] = highest
+    return adjusted_ps

@@ -1,67 +1,73 @@
-"""Methods that do nothing any more, told by equality: a test of scores needs a loss that is large, equality does not.
+"""Methods that do nothing any more, found by equality: a test of scores needs a large loss, equality does not.
 
 A defense that became FedAvg gives exactly FedAvg's accuracy. Corrupted clients that follow the protocol give exactly
-the accuracy of the run in which nobody is corrupted, since all random streams are the same.
+the accuracy of the clean run, since all random streams are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from fedarena.board.board import Board, Cell, Honest
+from fedarena.board.board import Board, BoardCell
+from fedarena.contracts.baseline import BASELINE
 
 NO_DEFENSE = "it seems to do nothing: for every seed exactly FedAvg's accuracy, which it did not have"
 NO_ATTACK = "it seems to do nothing: for every seed exactly the accuracy without it, which was not so"
 
 ENOUGH = 6
-"""Runs of an attack that must agree: an accuracy of some hundred samples may by chance be what it was."""
+"""Runs of an attack that must agree: an accuracy over some hundred samples may by chance be what it was."""
+
+Place = tuple[str, ...]
 
 
-def undefended_now(base: Board, new: Board) -> set[tuple[str, str]]:
-    """(problem, defense) of honest runs that give exactly FedAvg's accuracy for every seed, which they did not."""
-    before, now = _undefended(base), _undefended(new)
-    there = {(h.problem, h.defense) for h in base.honest if h.status != "missing"}
-    return {place for place in now - before if place in there}
+def undefended_now(base: Board, new: Board) -> set[Place]:
+    """Places of clean runs that have exactly FedAvg's accuracy on every seed, and did not before."""
+    present = {run.place for run in base.clean_runs if run.status != "missing"}
+    return (_undefended(new) - _undefended(base)) & present
 
 
-def harmless_now(base: Board, new: Board) -> set[tuple[str, ...]]:
-    """Places of poisoning cells that give exactly the honest run's accuracy for every seed, which they did not.
+def harmless_now(base: Board, new: Board) -> set[Place]:
+    """Places of poisoning cells that have exactly the clean run's accuracy on every seed, and did not before.
 
-    Of attacks of which most cells that were not so before are so now, on two defenses and in `ENOUGH` runs at least.
+    Only of attacks of which most cells became harmless, on two defenses and in `ENOUGH` runs at least.
     """
     before, now = _harmless(base), _harmless(new)
-    seeds = {c.place: len(c.scores) for c in new.cells}
-    groups: dict[tuple[str, ...], list[Cell]] = {}
+    runs = {c.place: len(c.scores) for c in new.cells}
+    groups: dict[Place, list[BoardCell]] = {}
     for c in base.cells:
         if before.get(c.place) is False and c.place in now:
             groups.setdefault((c.attack, c.form, c.knows), []).append(c)
-    found: set[tuple[str, ...]] = set()
+    places: set[Place] = set()
     for cells in groups.values():
         idle = [c for c in cells if now[c.place]]
-        several = len({c.defense for c in idle}) > 1 and sum(seeds[c.place] for c in idle) >= ENOUGH
-        if several and 2 * len(idle) > len(cells):
-            found |= {c.place for c in idle}
-    return found
+        if 2 * len(idle) > len(cells) and _enough(idle, runs):
+            places |= {c.place for c in idle}
+    return places
 
 
-def _undefended(board: Board) -> set[tuple[str, str]]:
-    plain = {a.name: a.fedavg for a in board.arenas}
+def _enough(idle: Sequence[BoardCell], runs: Mapping[Place, int]) -> bool:
+    """Whether so many cells agree that it is not by chance."""
+    return len({c.defense for c in idle}) > 1 and sum(runs[c.place] for c in idle) >= ENOUGH
+
+
+def _undefended(board: Board) -> set[Place]:
+    reference = {p.name: p.reference_accuracy for p in board.problems}
     return {
-        (h.problem, h.defense)
-        for h in board.honest
-        if h.defense != "fedavg" and _equal(h.accuracy, plain.get(h.problem, {}))
+        run.place
+        for run in board.clean_runs
+        if run.defense != BASELINE and _equal(run.accuracy, reference.get(run.problem, {}))
     }
 
 
-def _harmless(board: Board) -> dict[tuple[str, ...], bool]:
-    """Whether a poisoning cell's accuracies are those of the honest run; of cells that have both."""
-    calm: dict[tuple[str, str], Honest] = {(h.problem, h.defense): h for h in board.honest}
-    found = {}
+def _harmless(board: Board) -> dict[Place, bool]:
+    """Whether a poisoning cell's accuracies are those of its clean run, of cells with accuracies that both have."""
+    clean = {run.place: run.accuracy for run in board.clean_runs}
+    harmless = {}
     for c in board.cells:
-        own, attacked = calm.get((c.problem, c.defense)), c.metrics.get("accuracy", {})
-        if c.axis == "integrity" and own is not None and set(attacked) & set(own.accuracy):
-            found[c.place] = _equal(attacked, own.accuracy)
-    return found
+        own, attacked = clean.get((c.problem, c.defense), {}), c.metrics.get("accuracy", {})
+        if c.axis == "integrity" and set(attacked) & set(own):
+            harmless[c.place] = _equal(attacked, own)
+    return harmless
 
 
 def _equal(a: Mapping[int, float], b: Mapping[int, float]) -> bool:

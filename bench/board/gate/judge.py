@@ -70,8 +70,10 @@ def judge(contrasts: Sequence[Contrast], rate: float, losses_only: bool = False,
     leaps = {} if means else _leaps(contrasts, pools)
     tests = [_test(c, priors[pools[c.kind]], leaps.get(pools[c.kind]), losses_only) for c in changed]
     ps = adjusted([p for _, p in tests])
-    found = {id(c): _verdict(c, half, p, rate, losses_only) for c, (half, _), p in zip(changed, tests, ps, strict=True)}
-    return [found.get(id(c)) or _verdict(c, None, None, rate, losses_only) for c in contrasts]
+    tested = {
+        id(c): _verdict(c, half, p, rate, losses_only) for c, (half, _), p in zip(changed, tests, ps, strict=True)
+    }
+    return [tested.get(id(c)) or _verdict(c, None, None, rate, losses_only) for c in contrasts]
 
 
 def _test(c: Contrast, prior: Prior, leaps: Leaps | None, losses_only: bool) -> tuple[float, float]:
@@ -100,10 +102,10 @@ def _verdict(c: Contrast, half: float | None, p: float | None, rate: float, loss
 def _pools(changed: Sequence[Contrast]) -> dict[str, str]:
     """Kind → what it is judged with: itself, its axis, or everything, whichever has enough that changed."""
     kinds, axes = Counter(c.kind for c in changed), Counter(c.axis for c in changed)
-    found = {}
+    pools = {}
     for c in changed:
-        found[c.kind] = c.kind if kinds[c.kind] >= ENOUGH else f"all {c.axis}" if axes[c.axis] >= ENOUGH else "all"
-    return found
+        pools[c.kind] = c.kind if kinds[c.kind] >= ENOUGH else f"all {c.axis}" if axes[c.axis] >= ENOUGH else "all"
+    return pools
 
 
 def _members(contrasts: Sequence[Contrast], pools: dict[str, str], pool: str) -> list[Contrast]:
@@ -114,13 +116,13 @@ def _members(contrasts: Sequence[Contrast], pools: dict[str, str], pool: str) ->
 
 
 def _priors(changed: Sequence[Contrast], pools: dict[str, str], at_most: float) -> dict[str, Prior]:
-    found = {}
+    priors = {}
     for pool in set(pools.values()):
         mine = _members(changed, pools, pool)
         rows = sorted((_floored(c), len(c.seeds) - 1) for c in mine)  # the order of cells must not matter, to the bit
         prior = fit([s2 for s2, _ in rows], [degrees for _, degrees in rows])
-        found[pool] = Prior(min(prior.degrees, at_most), prior.variance)
-    return found
+        priors[pool] = Prior(min(prior.degrees, at_most), prior.variance)
+    return priors
 
 
 def _leaps(contrasts: Sequence[Contrast], pools: dict[str, str]) -> dict[str, Leaps]:

@@ -1,18 +1,18 @@
-"""A comparison as JUnit XML: a test case for each cell, honest run and mean, as CI servers read it."""
+"""A comparison as JUnit XML, which CI servers read: a test case for each cell, clean run and mean."""
 
 from __future__ import annotations
 
 import re
 from xml.etree import ElementTree
 
-from fedarena.board.gate.compare import Comparison, Item
+from fedarena.board.gate.comparison import Comparison, Item
 from fedarena.board.gate.wording import NUMBERS, numbers, verdict
 
 SUITES = {"board": "board", "honest": "honest runs", "cell": "cells", "mean": "means over cells"}
 
 
 def junit(c: Comparison) -> str:
-    """One test suite for each group; a finding is a failure, what has no score on either board is skipped.
+    """One test suite for each group; a finding is a failure, an item without a score on either board is skipped.
 
     The elements and attributes that Jenkins, GitLab and GitHub's readers have in common: testsuites, testsuite
     (name, tests, failures, errors, skipped, time), testcase (classname, name, time), failure (message, type), skipped,
@@ -37,19 +37,18 @@ def junit(c: Comparison) -> str:
 
 
 def _case(suite: ElementTree.Element, title: str, item: Item) -> None:
-    case = ElementTree.SubElement(
-        suite, "testcase", {"classname": f"bench.compare.{title}", "name": _clean(item.name), "time": "0"}
-    )
+    names = {"classname": f"bench.compare.{title}", "name": _clean(item.name), "time": "0"}
+    case = ElementTree.SubElement(suite, "testcase", names)
     table = ", ".join(f"{name} {value}" for name, value in zip(NUMBERS, numbers(item), strict=True) if value != "-")
     if item.findings:
         message = _clean("; ".join([*item.findings, *([table] if item.verdict and item.verdict.finding else [])]))
         failure = ElementTree.SubElement(case, "failure", {"message": message, "type": "finding"})
-        failure.text = _clean("\n".join(t for t in (*item.findings, table, item.command) if t))
+        failure.text = _clean("\n".join(text for text in (*item.findings, table, item.command) if text))
     elif item.verdict is None:
         ElementTree.SubElement(case, "skipped", {"message": _clean(item.reason)})
     else:
-        told = [f"{item.verdict.outcome}: {table}", *(f.words for f in item.found)]
-        ElementTree.SubElement(case, "system-out").text = _clean("\n".join(told))
+        lines = [f"{item.verdict.outcome}: {table}", *(change.words for change in item.changes)]
+        ElementTree.SubElement(case, "system-out").text = _clean("\n".join(lines))
 
 
 def _count(suite: ElementTree.Element) -> None:
@@ -60,5 +59,5 @@ def _count(suite: ElementTree.Element) -> None:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold, such as the escape sequences of a terminal in an exception's message."""
+    """The text without characters that XML cannot hold, such as a terminal's escape sequences."""
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)

@@ -4,48 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedarena.board.gate.compare import Comparison
+from fedarena.board.gate.comparison import Comparison
 from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
 from fedarena.core.text.markdown import escape, table
 
 SHOWN = 100
 """Findings and new cells that are listed; a comment on a pull request holds 65,536 letters."""
 
+COMMANDS = 5
+"""Commands that are listed."""
+
 
 def markdown(c: Comparison) -> str:
-    """Verdict, what was found, counts, and what was compared how."""
-    lines = [f"**{verdict(c)}**", "", f"{_code(c.new)} compared with {_code(c.base)}.", ""]
-    if c.findings:
-        lines += _table(("where", "what", *NUMBERS), [_row(c, i) for i in range(min(len(c.findings), SHOWN))])
-        lines += _rest(len(c.findings))
-    lines += [tally(c), ""]
-    commands = [(item.name, item.command) for item in c.findings if item.command][:5]
-    if commands:
-        lines += ["To measure anew what was found:", ""]
-        lines += [*(f"    {command}" for _, command in commands), ""]
-    for title, told in (("Told, but no finding", notes(c)), ("New", list(c.added))):
-        if told:
-            lines += [f"<details><summary>{title}: {len(told)}</summary>", ""]
-            lines += [f"- {_escape(t)}" for t in told[:SHOWN]] + [""] + _rest(len(told)) + ["</details>", ""]
-    lines += [f"<sub>{_escape(t)}</sub>\n" for t in caveats(c)]
+    """Verdict, findings with their commands, counts, and how the boards were compared."""
+    lines = [f"**{verdict(c)}**", "", f"{_code(c.new)} compared with {_code(c.base)}.", "", *_findings(c)]
+    lines += [tally(c), "", *_commands(c)]
+    lines += [*_folded("Told, but no finding", notes(c)), *_folded("New", c.added)]
+    lines += [f"<sub>{_escape(text)}</sub>\n" for text in caveats(c)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _row(c: Comparison, i: int) -> Sequence[str]:
-    item = c.findings[i]
-    return (item.name, "; ".join(item.findings), *numbers(item))
+def _findings(c: Comparison) -> list[str]:
+    if not c.findings:
+        return []
+    rows = [(item.name, "; ".join(item.findings), *numbers(item)) for item in c.findings[:SHOWN]]
+    heads = ("where", "what", *NUMBERS)
+    return [table(heads, [[_escape(text) for text in row] for row in rows]), "", *_rest(len(c.findings))]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [table(head, [[_escape(cell) for cell in row] for row in rows]), ""]
+def _commands(c: Comparison) -> list[str]:
+    """The commands that measure the first findings again."""
+    commands = [item.command for item in c.findings if item.command][:COMMANDS]
+    if not commands:
+        return []
+    return ["To measure anew what was found:", "", *(f"    {command}" for command in commands), ""]
 
 
-def _rest(found: int) -> list[str]:
-    return [f"… and {found - SHOWN} more.", ""] if found > SHOWN else []
+def _folded(title: str, texts: Sequence[str]) -> list[str]:
+    """A list that opens on a click; nothing where it is empty."""
+    if not texts:
+        return []
+    summary = f"<details><summary>{title}: {len(texts)}</summary>"
+    items = [f"- {_escape(text)}" for text in texts[:SHOWN]]
+    return [summary, "", *items, "", *_rest(len(texts)), "</details>", ""]
+
+
+def _rest(count: int) -> list[str]:
+    return [f"… and {count - SHOWN} more.", ""] if count > SHOWN else []
 
 
 def _escape(text: str) -> str:
-    """Text as it is: a reason may hold anything that an exception says, and must call nobody to the pull request."""
+    """Plain text that notifies nobody, since a reason may hold anything that an exception's message does."""
     return escape(text).replace("@", "&#64;")
 
 

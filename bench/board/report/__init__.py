@@ -1,1 +1,1 @@
-"""Reports: a board as one markdown page with figures, each with its alt text and the command that makes it."""
+"""Reports: a board as one markdown page with figures, each with its alternative text and the command that makes it."""

@@ -1,31 +1,36 @@
-"""A board as one page of markdown: what it is, what it shows, what it leaves open, and how each part is made anew."""
+"""A board as one page of markdown: what it is, what it shows, what it leaves open, and the command of each part."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.advice import advice
-from fedarena.board.board import Arena, Board, Honest
+from fedarena.board.board import Board, ProblemInfo
+from fedarena.board.leaderboard import render
 from fedarena.board.markdown import ranking
-from fedarena.board.report.cells import attack_tables
-from fedarena.board.report.cited import method_cards
-from fedarena.board.report.drawn import Drawn
-from fedarena.board.report.gaps import could_not_start, limits, without_result
-from fedarena.board.standing import Cut, standings
-from fedarena.board.words import DAGGER, HOW, NOTHING, interval, made, seeds, times
-from fedarena.core.text.markdown import code, escape, folded, items, table
+from fedarena.board.notes import provenance_text, seeds_text
+from fedarena.board.ranking import rank_defenses
+from fedarena.board.report.attack_tables import attack_tables
+from fedarena.board.report.clean_run_table import clean_run_table
+from fedarena.board.report.method_cards import method_cards
+from fedarena.board.report.missing_results import could_not_start, limits, without_result
+from fedarena.board.report.report_figure import ReportFigure
+from fedarena.board.score_text import DAGGER, HOW
+from fedarena.board.threat_filter import ThreatFilter
+from fedarena.contracts.baseline import BASELINE
+from fedarena.core.text.markdown import code, escape, folded, items
 from fedarena.core.text.mean import mean
 from fedarena.core.text.numbers import MEASURES, level
 
-COMMON: dict[str, Cut] = {
-    "malicious clients, curious server": Cut(parties=("server",)),
-    "malicious clients, nobody curious": Cut(parties=()),
-    "curious server, honest clients": Cut(parties=("server",), knows=()),
-    "curious client, the others honest": Cut(parties=("client",), knows=()),
-    "somebody who listens on the wire": Cut(parties=("eavesdropper",), knows=()),
-    "anybody who uses the finished model": Cut(parties=("outsider",), knows=()),
+COMMON_THREATS: dict[str, ThreatFilter] = {
+    "malicious clients, curious server": ThreatFilter(parties=("server",)),
+    "malicious clients, nobody curious": ThreatFilter(parties=()),
+    "curious server, honest clients": ThreatFilter(parties=("server",), knows=()),
+    "curious client, the others honest": ThreatFilter(parties=("client",), knows=()),
+    "somebody who listens on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),
+    "anybody who uses the finished model": ThreatFilter(parties=("outsider",), knows=()),
 }
-"""Threats that readers come with, beside all at once."""
+"""Threats that readers often have, in addition to all threats at once."""
 
 FIGURES = {
     "scores": ("Scores by defense and attack", "No cells, so there is no map of scores."),
@@ -41,37 +46,42 @@ FIGURES = {
         "No defense has both a cost beside FedAvg's and an overall score, so none is drawn.",
     ),
 }
-"""Figures in order: heading, and what stands there when there is nothing to draw."""
+"""Figures in order: heading, and the sentence where there is nothing to draw."""
 
 
-def page(board: Board, figures: Mapping[str, Sequence[Drawn]], commands: Sequence[str]) -> str:
+def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: Sequence[str]) -> str:
     """The page.
 
     Args:
         figures: by the names of `FIGURES`.
-        commands: how records and report are made; the last is the one that makes the report.
+        commands: the commands that make the records and the report; the last one makes the report.
     """
-    maker = commands[-1]
+    made_by = f"Made by `{commands[-1]}`."
     parts = [
         f"# Report: {escape(board.title or board.suite)}",
         _heading(board),
         "## Which defense to take",
         _advice(board),
         "## Ranking",
-        ranking(board).rstrip(),
-        _by(maker),
+        ranking(render(board)).rstrip(),
+        made_by,
         "## With everybody honest",
-        _honest(board),
-        _by(maker),
+        clean_run_table(board),
+        made_by,
     ]
     for name, (title, nothing) in FIGURES.items():
-        parts += [f"## {title}", *([_figure(f, maker) for f in figures[name]] or [nothing])]
-    parts += [
+        parts += [f"## {title}", *([_figure(figure, made_by) for figure in figures[name]] or [nothing])]
+    return "\n\n".join([*parts, *_cells_and_limits(board, made_by), *_sources(board, commands)]) + "\n"
+
+
+def _cells_and_limits(board: Board, made_by: str) -> list[str]:
+    """Every cell, what has no result, and what the numbers mean."""
+    return [
         "## Every cell",
         "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
         f"{DAGGER}: the runs are marked, and what must stand beside their numbers is among the limits below.",
         attack_tables(board),
-        _by(maker),
+        made_by,
         "## What is missing or failed",
         without_result(board),
         "## Attacks that could not start",
@@ -81,6 +91,12 @@ def page(board: Board, figures: Mapping[str, Sequence[Drawn]], commands: Sequenc
         *HOW,
         "## Limits of this report",
         items([escape(line) for line in limits(board)]),
+    ]
+
+
+def _sources(board: Board, commands: Sequence[str]) -> list[str]:
+    """The methods with their papers, and how the report is made."""
+    return [
         "## Methods and sources",
         method_cards(board),
         "## How this report is made",
@@ -89,96 +105,57 @@ def page(board: Board, figures: Mapping[str, Sequence[Drawn]], commands: Sequenc
         "All numbers come from [board.json](board.json), which holds every cell with its scores by seed, the keys of "
         "its records and its command; the same records give the same report, byte for byte.",
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def _heading(board: Board) -> str:
-    told = [
+    parts = [
         "Defenses of federated learning against attacks, each limited to what it would really see. Scores are in "
         "[0, 1], higher is better for the defender.",
-        items([_problem(a) for a in board.arenas] or ["No problem: there are no records."]),
-        f"Seeds: {seeds(board)}.",
+        items([_problem(p) for p in board.problems] or ["No problem: there are no records."]),
+        f"Seeds: {seeds_text(board)}.",
     ]
-    told += [f"Made from records of {escape(made(board))}."] if made(board) else []
-    told += ["Know first:\n\n" + items([escape(note) for note in board.notes])] if board.notes else []
-    return "\n\n".join(told)
+    if provenance := provenance_text(board):
+        parts.append(f"Made from records of {escape(provenance)}.")
+    if board.notes:
+        parts.append("Know first:\n\n" + items([escape(note) for note in board.notes]))
+    return "\n\n".join(parts)
 
 
-def _problem(arena: Arena) -> str:
-    values = list(arena.fedavg.values())
-    measure = MEASURES[arena.measure]
-    reached = f"FedAvg's {measure} {level(mean(values), arena.measure)}" if values else "FedAvg has no result"
-    guess = "a constant prediction's" if arena.measure == "R2" else "a constant prediction has"
-    at = f"{guess} {arena.chance:.2f}" if arena.measure == "R2" else f"{guess} {100 * arena.chance:.0f} %"
-    subset = f"; a subset of the data: {escape(arena.subset)}" if arena.subset else ""
-    subset += "" if arena.utility else "; too short or too odd for its accuracy to count as utility"
-    return f"**{escape(arena.name)}**: {escape(arena.told)}; {reached}, {at}{subset}"
+def _problem(problem: ProblemInfo) -> str:
+    """A problem, what FedAvg reaches on it, and what a constant prediction reaches."""
+    values, measure = list(problem.reference_accuracy.values()), MEASURES[problem.measure]
+    reached = f"FedAvg's {measure} {level(mean(values), problem.measure)}" if values else "FedAvg has no result"
+    if problem.measure == "R2":
+        chance = f"a constant prediction's {problem.chance:.2f}"
+    else:
+        chance = f"a constant prediction has {100 * problem.chance:.0f} %"
+    subset = f"; a subset of the data: {escape(problem.subset)}" if problem.subset else ""
+    subset += "" if problem.utility else "; too short or too odd for its accuracy to count as utility"
+    return f"**{escape(problem.name)}**: {escape(problem.description)}; {reached}, {chance}{subset}"
 
 
 def _advice(board: Board) -> str:
-    told = ["\n\n".join(escape(sentence) for sentence in advice(board))]
+    """The advice for all threats, and folded for each of the common ones that an attack on the board poses."""
+    parts = ["\n\n".join(escape(sentence) for sentence in advice(board))]
     unposed: list[str] = []
-    for who, cut in COMMON.items():
-        if not any(cut.has(c) for c in board.cells):
+    for who, threats in COMMON_THREATS.items():
+        if any(threats.counts(c) for c in board.cells):
+            parts.append(_advice_for(board, who, threats))
+        else:
             unposed.append(who)
-            continue
-        rows, words = standings(board, cut), ",".join((*cut.parties, *cut.knows))
-        ranked = [row.defense for row in rows if row.rank is not None]
-        first = "no defense ranks above none" if ranked[:1] == ["fedavg"] else "".join(ranked[:1])
-        title = f"{who[0].upper()}{who[1:]}: {first or 'none can be recommended'}"
-        sentences = [escape(sentence) for sentence in advice(board, cut, rows)]
-        told.append(folded(title, "\n\n".join([*sentences, f"On a leaderboard: `--threats {words}`."])))
     if unposed and board.cells:
-        told.append(f"No attack on this board is that of: {'; '.join(unposed)}.")
-    return "\n\n".join(told)
+        parts.append(f"No attack on this board is that of: {'; '.join(unposed)}.")
+    return "\n\n".join(parts)
 
 
-def _honest(board: Board) -> str:
-    if not board.honest:
-        return "No run in which everybody is honest."
-    measures = {a.name: a.measure for a in board.arenas}
-    reached_in = " or ".join(MEASURES[m] for m in MEASURES if m in measures.values())
-    heads = [
-        "problem",
-        "defense",
-        reached_in,
-        "of FedAvg's",
-        "bytes up",
-        "bytes down",
-        "time",
-        "promises",
-        "marks",
-    ]
-    rows = []
-    for h in board.honest:
-        reached, kept = list(h.accuracy.values()), list(h.utility.values())
-        row = [escape(h.problem), escape(h.defense)]
-        row += [level(mean(reached), measures.get(h.problem, "accuracy")) if reached else escape(_why(h))]
-        row += [interval(mean(kept)) if kept else NOTHING]
-        row += [f"{n:,.0f}" if h.keys else NOTHING for n in (h.bytes_up, h.bytes_down)]
-        row += [times(h.relative_seconds), escape(_promises(h)) or NOTHING, escape("; ".join(h.marks)) or NOTHING]
-        rows.append(row)
-    lines = list(dict.fromkeys(h.command for h in board.honest if h.command))
-    below = "Bytes are per client and round; time is that of training, over FedAvg's."
-    return "\n\n".join([table(heads, rows), below, *([code(lines)] if lines else [])])
+def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
+    rows = rank_defenses(board, threats)
+    first = next((row.defense for row in rows if row.rank is not None), "none can be recommended")
+    first = "no defense ranks above none" if first == BASELINE else first
+    sentences = [escape(sentence) for sentence in advice(board, threats, rows)]
+    option = f"On a leaderboard: `--threats {','.join((*threats.parties, *threats.knows))}`."
+    return folded(f"{who[0].upper()}{who[1:]}: {first}", "\n\n".join([*sentences, option]))
 
 
-def _why(h: Honest) -> str:
-    return h.status + (f": {h.reason}" if h.reason else "")
-
-
-def _promises(h: Honest) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in h.guarantees.items())
-
-
-def _plain(value: float) -> str:
-    """Counts in full, anything else to three digits."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
-
-
-def _figure(drawn: Drawn, maker: str) -> str:
-    return f"![{escape(drawn.alt)}]({drawn.path})\n\n{escape(drawn.caption)} Made by `{maker}`."
-
-
-def _by(maker: str) -> str:
-    return f"Made by `{maker}`."
+def _figure(figure: ReportFigure, made_by: str) -> str:
+    return f"![{escape(figure.alt)}]({figure.path})\n\n{escape(figure.caption)} {made_by}"

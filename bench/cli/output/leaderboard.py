@@ -1,109 +1,95 @@
-"""The leaderboard in a terminal."""
+"""Prints a leaderboard in a terminal."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedarena.board.advice import advice, summary
-from fedarena.board.board import Board
-from fedarena.board.standing import Cut, Standing, standings
-from fedarena.board.words import (
-    HOW,
-    NOTHING,
-    asked,
-    asked_problems,
-    average,
-    case,
-    counts,
-    labelled,
-    made,
-    notes,
-    parties,
-    reasons,
-    score,
-    seeds,
-    several,
-    times,
-)
+from fedarena.board.leaderboard import Leaderboard, LeaderboardRow
 
 WIDE = 140
-"""From this width on four tables are two."""
+"""Columns of a terminal from which on four tables become two."""
 NAME = 20
-"""Characters of a defense's name that are kept on one line, where there is room."""
+"""Characters of a defense's name that stay on one line in a wide terminal."""
+
+Part = Callable[[Leaderboard, LeaderboardRow], dict[str, Text]]
+"""Heading → cell of one defense, for a few columns of the ranking."""
 
 
-def show(board: Board, cut: Cut, commands: Sequence[str], console: Console) -> None:
+def show(leaderboard: Leaderboard, commands: Sequence[str], console: Console) -> None:
     """Print the ranking first, then what it means."""
-    rows = standings(board, cut)
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(text, style=style))
 
-    say(board.title or board.suite, "bold")
-    say(f"Threats: {asked(cut)}. {summary(board, cut, rows)}. Seeds: {seeds(board)}.")
-    for a in asked_problems(board, cut):
-        say(f"{a.name}: {a.told}")
-    wide = console.width >= WIDE
-    parts = [[_main, _worst], [_beside, _parties]] if wide else [[_main], [_worst], [_beside], [_parties]]
-    for part in parts if rows else []:
-        lines = [{name: text for make in part for name, text in make(board, cut, row).items()} for row in rows]
-        if lines[0]:
-            console.print(_table(rows, lines, wide))
-    for line in reasons(rows):
+    say(leaderboard.title, "bold")
+    say(f"Threats: {leaderboard.threats}. {leaderboard.summary}. Seeds: {leaderboard.seeds}.")
+    for line in leaderboard.problems:
         say(line)
-    _list(console, "Which defense to take", advice(board, cut, rows))
-    _list(console, "Notes", notes(board, cut, rows))
-    _list(console, "How the scores are made", HOW)
+    _show_tables(leaderboard, console)
+    for line in leaderboard.unranked:
+        say(line)
+    _list(console, "Which defense to take", leaderboard.advice)
+    _list(console, "Notes", leaderboard.notes)
+    _list(console, "How the scores are made", leaderboard.how)
     _list(console, "Commands", commands, whole=True)
-    if made(board):
-        say(f"\nMade from records of {made(board)}.")
+    if leaderboard.provenance:
+        say(f"\nMade from records of {leaderboard.provenance}.")
 
 
-def plain(board: Board, cut: Cut, commands: Sequence[str]) -> str:
+def plain(leaderboard: Leaderboard, commands: Sequence[str]) -> str:
     """The same as text without colours, for a file."""
     buffer = io.StringIO()
-    show(board, cut, commands, Console(file=buffer, width=160, no_color=True))
+    show(leaderboard, commands, Console(file=buffer, width=160, no_color=True))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def _main(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
-    found = {"overall": Text(score(row.overall), "bold")}
-    found |= {axis: Text(score(getattr(row, axis))) for axis in cut.axes}
-    return {**found, "bytes": Text(times(row.bytes)), "time": Text(times(row.seconds))}
+def _show_tables(leaderboard: Leaderboard, console: Console) -> None:
+    wide = console.width >= WIDE
+    narrow: list[list[Part]] = [[_scores], [_worst_cases], [_paper_and_means], [_parties]]
+    for parts in [narrow[0] + narrow[1], narrow[2] + narrow[3]] if wide else narrow:
+        lines = [
+            {heading: text for part in parts for heading, text in part(leaderboard, row).items()}
+            for row in leaderboard.rows
+        ]
+        if lines and lines[0]:
+            console.print(_table(leaderboard.rows, lines, wide))
 
 
-def _worst(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
-    axes = [axis for axis in cut.axes if axis != "utility"]
-    return {f"worst case of {axis}": Text(case(getattr(row, axis), several(board))) for axis in axes}
+def _scores(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
+    axes = {axis: Text(row.cells[axis].text) for axis in leaderboard.axes}
+    costs = {name: Text(row.cells[name].text) for name in ("bytes", "time")}
+    return {"overall": Text(row.cells["overall"].text, "bold"), **axes, **costs}
 
 
-def _beside(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
-    axes = [axis for axis in cut.axes if axis != "utility"]
-    found = {f"{axis},\npaper form": score(getattr(row, f"paper_{axis}")) for axis in axes}
-    found |= {f"{axis},\nmean": average(getattr(row, axis)) for axis in axes}
-    return {name: Text(value) for name, value in {**found, "cells": counts(row.counts)}.items()}
+def _worst_cases(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
+    return {f"worst case of {axis}": Text(row.cells[axis].worst_case) for axis in leaderboard.attacked_axes}
 
 
-def _parties(board: Board, cut: Cut, row: Standing) -> dict[str, Text]:
-    return {f"privacy:\n{party}": Text(score(row.by_party[party])) for party in parties(board, cut)}
+def _paper_and_means(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
+    headings = {f"paper_{axis}": f"{axis},\npaper form" for axis in leaderboard.attacked_axes}
+    headings |= {f"average:{axis}": f"{axis},\nmean" for axis in leaderboard.attacked_axes}
+    return {heading: Text(row.cells[key].text) for key, heading in {**headings, "cells": "cells"}.items()}
 
 
-def _table(rows: Sequence[Standing], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
+def _parties(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
+    return {f"privacy:\n{party}": Text(row.cells[f"party:{party}"].text) for party in leaderboard.parties}
+
+
+def _table(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    least = min(NAME, max(len(labelled(row)) for row in rows)) if wide else None
+    least = min(NAME, max(len(row.defense) for row in rows)) if wide else None
     table.add_column("defense", overflow="fold", min_width=least)
-    for name in lines[0]:
-        table.add_column(name, overflow="fold")
+    for heading in lines[0]:
+        table.add_column(heading, overflow="fold")
     for row, line in zip(rows, lines, strict=True):
-        rank = Text(str(row.rank) if row.rank is not None else NOTHING)
-        table.add_row(rank, Text(labelled(row), "bold"), *line.values(), style="dim" if row.rank is None else "")
+        table.add_row(row.rank, Text(row.defense, "bold"), *line.values(), style="dim" if row.unranked else "")
     return table
 
 

@@ -1,4 +1,4 @@
-"""What every pairing of a defense and an attack is printed with: heading, notes, verdict, where the files are."""
+"""A pairing of a defense and an attack as `bench run` prints it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from fedarena.core.text.plural import plural
+from fedarena.goals.pairing_table import CellText, PairingTable
 from fedarena.records.schema import Record
 
 
@@ -18,7 +21,7 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
     local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
-    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['belief']})"
+    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['assumed_corrupted']})"
     console.print(
         f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
         f"{problem['clients']} clients{poisoned if problem['corrupted'] else ''}, {local}, "
@@ -29,8 +32,8 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     )
     marked: dict[str, dict[str, None]] = {}
     for record in records:
-        run = record["defense"] + (f" under {record['attack']}" if record["knows"] else "")
-        for mark in record["marks"]:
+        run = record["defense"] + (f" under {record['attack']}" if record["attacker_knowledge"] else "")
+        for mark in record["warnings"]:
             marked.setdefault(mark, {})[run] = None
     for mark, runs in marked.items():
         console.print(f"[bold]Marked[/bold] ({', '.join(runs)}): {mark}.", highlight=False)
@@ -39,17 +42,28 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     return console
 
 
-def numbered(console: Console, notes: Sequence[str]) -> None:
-    """The notes that cells refer to."""
-    for i, note in enumerate(notes, 1):
+def show(
+    table: PairingTable, records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None
+) -> None:
+    """Print everything a person wants to know first."""
+    console = heading(records, defense, attack)
+    view = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    for column in (table.title, *table.columns):
+        view.add_column(column)
+    for name, cells in table.rows:
+        view.add_row(name, *map(_text, cells))
+    console.print(view)
+    for i, note in enumerate(table.notes, 1):
         console.print(f"  ({i}) {note}", markup=False, highlight=False)
-
-
-def closing(console: Console, verdict: str, records: Sequence[Record], folder: Path, picture: Path | None) -> None:
-    """The verdict, and where records and picture are."""
-    console.print(f"\n[bold]Verdict.[/bold] {verdict}", highlight=False)
+    for sentence in table.sentences:
+        console.print(sentence, markup=False, highlight=False)
+    console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
     console.print(
         f"Records: {folder / 'records'} ({plural(len(records), 'file')})", markup=False, highlight=False, soft_wrap=True
     )
     if picture is not None:
         console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _text(cell: CellText) -> str:
+    return "\n".join([*cell.lines, *([f"[dim]by {cell.reading}[/dim]"] if cell.reading else [])])

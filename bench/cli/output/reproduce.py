@@ -16,10 +16,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from fedarena.reproduce.page.gather import Gathered
-    from fedarena.reproduce.page.parts import Asked
-
-Compact = Callable[[Sequence[dict[str, Any]]], tuple[list[dict[str, Any]], list[str]]]
-"""All rows → the rows to be printed, and notes below them."""
+    from fedarena.reproduce.page.parts import PartKey
+    from fedarena.reproduce.table import Compact, Row
 
 
 @contextmanager
@@ -69,57 +67,66 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
     console.print(f"Written to {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def show_all(found: Gathered, failed: Mapping[Asked, str], page: Path) -> None:
+def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> None:
     """Print how many numbers of each table have which verdict, what is missing, and where the page is."""
-    from fedarena.reproduce.page.order import expected
-    from fedarena.reproduce.page.page import counts, missing
-
     console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(_tallies(gathered))
+    lines = [f"{key.name}: {reason}" for key, reason in failed.items()]
+    lines += [*gathered.complaints, *_missing(gathered), f"Written to {page}"]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _tallies(gathered: Gathered) -> Table:
+    """A row a table, a column a verdict."""
+    from fedarena.reproduce.page.page import counts
+
+    tallies = {table: counts(own) for table, own in gathered.comparisons.items()}
+    tallies["all"] = counts(gathered.all)
     view = Table(box=box.SIMPLE_HEAD)
-    tallies = {table: counts(lines) for table, lines in found.lines.items()}
-    tallies["all"] = counts(found.all)
     view.add_column("table")
     view.add_column("lines", justify="right")
     for verdict in tallies["all"]:
         view.add_column(verdict, justify="right")
     for table, tally in tallies.items():
         view.add_row(table, str(sum(tally.values())), *(str(n or "") for n in tally.values()))
-    console.print(view)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    for asked, reason in failed.items():
-        say(f"{asked.name}: {reason}")
-    for complaint in found.complaints:
-        say(complaint)
-    if found.missing:
-        times = [expected(one, found.times) for one in found.missing]
-        known = [t for t in times if t is not None]
-        say(f"{missing(len(times), known)} `bench reproduce --all --measure --within 30` measures for half an hour")
-    say(f"Written to {page}")
+    return view
 
 
-def over_seeds(rows: Sequence[dict[str, Any]], measured: Sequence[str]) -> list[dict[str, Any]]:
+def _missing(gathered: Gathered) -> list[str]:
+    """A line that says what is missing, where something is."""
+    from fedarena.reproduce.page.order import expected
+    from fedarena.reproduce.page.page import missing
+
+    if not gathered.missing:
+        return []
+    times = [expected(key, gathered.times) for key in gathered.missing]
+    known = [t for t in times if t is not None]
+    return [f"{missing(len(times), known)} `bench reproduce --all --measure --within 30` measures for half an hour"]
+
+
+def over_seeds(rows: Sequence[Row], measured: Sequence[str]) -> list[Row]:
     """One row per setting: a measured column becomes its mean, followed by [least, largest] where seeds are several.
 
     A note belongs to one seed's row and sets none apart; of several seeds all are kept. Where there is none, the column
     is left out.
     """
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         setting = tuple((k, v) for k, v in row.items() if k not in (*measured, "seed", "note"))
         groups.setdefault(setting, []).append(row)
-    found = []
-    for setting, members in groups.items():
-        one: dict[str, Any] = dict(setting) | {"seeds": len(members)}
-        for name in measured:
-            values = [m[name] for m in members if m.get(name) is not None]
-            one[name] = _spread(values)
-        if any(row.get("note") for row in rows):
-            one["note"] = "; ".join(dict.fromkeys(m["note"] for m in members if m.get("note")))
-        found.append(one)
-    return found
+    noted = any(row.get("note") for row in rows)
+    return [_merged(dict(setting), own, measured, noted) for setting, own in groups.items()]
+
+
+def _merged(setting: Row, rows: Sequence[Row], measured: Sequence[str], noted: bool) -> Row:
+    """One row of all seeds."""
+    one = setting | {"seeds": len(rows)}
+    for name in measured:
+        one[name] = _spread([row[name] for row in rows if row.get(name) is not None])
+    if noted:
+        one["note"] = "; ".join(dict.fromkeys(row["note"] for row in rows if row.get("note")))
+    return one
 
 
 def _spread(values: Sequence[float]) -> str | None:

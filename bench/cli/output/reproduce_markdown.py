@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedarena.cli.output.reproduce import Compact, laid_out
+from fedarena.cli.output.reproduce import laid_out
 from fedarena.core.text.markdown import code, escape, items, table
 from fedarena.core.text.plural import plural
+from fedarena.reproduce.table import Compact
 
 
 def page(
@@ -21,7 +22,7 @@ def page(
     """The table as it is printed, its setting, its notes, and what measured it.
 
     Args:
-        result: as `bench reproduce --json` has it. measured, compact: of the table's module.
+        result: as `bench reproduce --json` has it. measured, compact: of the table.
         only: the part of the table, None for all of it.
     """
     heads, rows, notes = laid_out(result, measured, compact)
@@ -41,10 +42,11 @@ def page(
 
 def _made_by(result: Mapping[str, Any]) -> str:
     """Which versions measured the parts, which may have been on several days, and how long it took."""
-    made = {f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in result["parts"]}
-    environment, spent = result["environment"], sum(p["cpu_seconds"] for p in result["parts"])
-    devices = sorted({p["device"] for p in result["parts"]} - {"cpu"})
+    parts, environment = result["parts"], result["environment"]
+    versions = sorted({f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in parts})
+    spent = sum(p["cpu_seconds"] for p in parts)
+    devices = sorted({p["device"] for p in parts} - {"cpu"})
     return (
-        f"{plural(len(result['parts']), 'part')}, {spent:.0f} s of CPU time; FedArena {', '.join(sorted(made))}, torch "
+        f"{plural(len(parts), 'part')}, {spent:.0f} s of CPU time; FedArena {', '.join(versions)}, torch "
         f"{environment['libraries']['torch']}, {', '.join([environment['machine'], *devices])}."
     )

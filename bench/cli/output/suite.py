@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -39,25 +39,8 @@ def show_plan(
     if suite.about:
         console.print(suite.about, markup=False, highlight=False)
     done = {t.key for t in plan.trials if t.key and store.trial(t.key)}
-    view = Table(box=box.SIMPLE_HEAD)
-    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
-        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
     reasons = {t.name: why for t in plan.trials if (why := _not_applicable(t, store, doubts))}
-    shown = ""
-    for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
-        mine = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
-        away = sum(t.name in reasons for t in mine)
-        view.add_row(
-            "" if problem == shown else problem,
-            "(nobody attacks)" if attack == "none" else attack,
-            str(len({t.defense for t in mine})),
-            _threats(mine),
-            str(len(mine)),
-            str(sum(t.key in done for t in mine)),
-            str(away) if away else "",
-        )
-        shown = problem
-    console.print(view)
+    console.print(_plan_table(plan, done, reasons))
     if reasons:
         _show_reasons(console, [t for t in plan.trials if t.name in reasons], reasons)
     for note in store.notes():
@@ -66,6 +49,33 @@ def show_plan(
         f"{plural(len(plan.trials), 'trial')}, {len(done)} of them in {folder}. {_rest(plan, expected)}",
         highlight=False,
     )
+
+
+def _plan_table(plan: Plan, done: Collection[str], reasons: Collection[tuple[str, ...]]) -> Table:
+    """One line a problem and attack.
+
+    Args:
+        done: keys of the trials that are there.
+        reasons: names of those that are n/a.
+    """
+    view = Table(box=box.SIMPLE_HEAD)
+    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
+        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
+    shown = ""
+    for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
+        trials = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
+        away = sum(t.name in reasons for t in trials)
+        view.add_row(
+            "" if problem == shown else problem,
+            "(nobody attacks)" if attack == "none" else attack,
+            str(len({t.defense for t in trials})),
+            _threats(trials),
+            str(len(trials)),
+            str(sum(t.key in done for t in trials)),
+            str(away) if away else "",
+        )
+        shown = problem
+    return view
 
 
 def _threats(trials: Sequence[Planned]) -> str:
@@ -85,8 +95,8 @@ def _not_applicable(trial: Planned, store: Store, doubts: Mapping[tuple[str, ...
         return "cannot be run", trial.refused
     if trial.name in doubts:
         return "expected", doubts[trial.name]
-    found = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
-    return ("measured", str(found[0]["reason"])) if found else None
+    records = [r for r in store.trial(trial.key) if r["status"] == "n/a"]
+    return ("measured", str(records[0]["reason"])) if records else None
 
 
 def _show_reasons(
@@ -121,21 +131,21 @@ def _rest(plan: Plan, expected: Forecast) -> str:
     others = "other one" if expected.missing == 1 else f"{expected.missing} others"
     if expected.seconds is None:
         return f"Time for the {others}: not known before some are measured."
-    told = f"The {others} may take {span(expected.seconds)} of one core"
+    text = f"The {others} may take {span(expected.seconds)} of one core"
     if not expected.own:
-        return f"{told} ({expected.source})."
+        return f"{text} ({expected.source})."
     known = f", {expected.measured} of them seen on another seed" if expected.measured else ""
-    return f"{told}, without loading and training that they share (judged by {expected.source}{known})."
+    return f"{text}, without loading and training that they share (judged by {expected.source}{known})."
 
 
-def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> None:
+def show_outcome(suite: str, outcome: Outcome, records: Sequence[Record]) -> None:
     """What was done, what is missing and why, and what to do next."""
     console = _console()
     counts = Counter(r["status"] for r in records)
-    told = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
+    statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items(), key=lambda item: -item[1]))
     console.print(
         f"{plural(outcome.done, 'trial')} measured, {plural(outcome.there, 'was', 'were')} there. "
-        f"Records of the suite, one for each reading of a trial: {told or 'none'}.",
+        f"Records of the suite, one for each reading of a trial: {statuses or 'none'}.",
         highlight=False,
     )
     failed: dict[str, list[str]] = {}
@@ -150,7 +160,7 @@ def show_outcome(asked: str, outcome: Outcome, records: Sequence[Record]) -> Non
         console.print(f"not measured: {where_}: {why}", markup=False, highlight=False)
     if outcome.refused:
         console.print(
-            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {asked}", highlight=False
+            f"{plural(outcome.refused, 'trial')} cannot be run: see bench suite plan {suite}", highlight=False
         )
     for note in outcome.store.notes():
         console.print(note, markup=False, highlight=False)

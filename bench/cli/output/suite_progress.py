@@ -11,14 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fedarena.runs.suite.run import Told
+from fedarena.runs.suite.run import Tell
 
 PERIOD = 30.0
 """Seconds between two lines where stderr is no terminal, such as a log of CI."""
 
 
 @contextmanager
-def progress(quiet: bool, what: str) -> Iterator[Told]:
+def progress(quiet: bool, what: str) -> Iterator[Tell]:
     """One bar on stderr, from the first word on; where stderr is no terminal, a line now and then, and at the end."""
     if quiet:
         yield lambda done, total, text, left: None
@@ -31,7 +31,7 @@ def progress(quiet: bool, what: str) -> Iterator[Told]:
 
 
 @contextmanager
-def _lines(what: str) -> Iterator[Told]:
+def _lines(what: str) -> Iterator[Tell]:
     said, last = time.monotonic(), ""
 
     def tell(done: int, total: int, text: str, left: float | None) -> None:
@@ -50,7 +50,7 @@ def _lines(what: str) -> Iterator[Told]:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Told]:
+def _bar(what: str) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column

@@ -1,4 +1,4 @@
-"""Pictures. Figures are drawn without pyplot, so that nothing global is touched."""
+"""Figures as PNG files: rows of images, curves, and panels of curves, drawn without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from fedarena.core.files import write_atomically
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Write a figure as a PNG, without the name of the software that drew it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    write_atomically(path, buffer.getvalue())
+
 
 @dataclass(frozen=True)
 class Strip:
-    """One row of pictures.
+    """One row of images.
 
     Attributes:
-        title: what stands left of it.
-        images: [n, channels, height, width] in [0, 1], or None for a row without pictures.
-        note: what stands in place of pictures.
-        gap: whether a new block begins here.
+        title: the text to the left of the row.
+        images: [n, channels, height, width] in [0, 1], or None for a row without images.
+        note: the text in place of images.
+        gap: whether a new block begins with this row.
     """
 
     title: str
@@ -30,7 +41,7 @@ class Strip:
 
 
 def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10) -> None:
-    """Rows of images, grey as grey and colour as colour, written as a PNG."""
+    """Write rows of images, grey or in colour, as a PNG."""
     from matplotlib.figure import Figure
 
     heights = [0.25 if s.gap else 0.0 for s in strips]
@@ -50,17 +61,16 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
             axes.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=1)
             axes.set_axis_off()
         top -= 0.78
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One curve: its name, x and y, and whether it is drawn boldly.
+    """One curve.
 
     Attributes:
-        error: half the length of the bar at each point; none at all: no bars.
+        bold: whether it is drawn with a thick line.
+        error: half the length of the error bar at each point; empty for no bars.
     """
 
     title: str
@@ -75,10 +85,10 @@ class Panel:
     """Curves over common axes.
 
     Attributes:
-        x, y: what stands at the axes.
+        x, y: the labels of the axes.
         log: whether y is logarithmic.
         unit: whether y is drawn from 0 to 1.
-        ticks: names of places on x, in place of numbers.
+        ticks: names of positions on x, in place of numbers.
     """
 
     title: str
@@ -92,11 +102,11 @@ class Panel:
 
 STYLES = ("-", "--", ":", "-.")
 SHADES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-"""Okabe and Ito's colours, told apart by the colour-blind; line styles tell curves apart without colour."""
+"""Okabe and Ito's colours, distinct to the colour-blind; line styles distinguish curves without colour."""
 
 
 def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> None:
-    """Curves over a common axis, written as a PNG."""
+    """Write curves over a common axis as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), dpi=110, layout="constrained")
@@ -108,16 +118,14 @@ def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> N
     axes.set_title(heading, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)
 
 
 MARKERS = ("o", "s", "^", "D", "v", "x")
 
 
 def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
-    """Panels in rows and columns with one legend, written as a PNG. A curve of one name looks alike in all of them."""
+    """Write panels in rows and columns with one legend as a PNG. Curves of one name look the same in all panels."""
     from matplotlib.figure import Figure
 
     columns = max(len(row) for row in rows)
@@ -155,6 +163,4 @@ def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
     figure.suptitle(heading, fontsize=10)
     legend = [handles[name] for name in names]
     figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)

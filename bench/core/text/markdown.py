@@ -1,4 +1,4 @@
-"""Pieces of markdown."""
+"""Pieces of markdown text."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 
 def escape(text: str) -> str:
-    """Plain text, whatever it holds: no markup, no table bar, one line."""
+    """Any text as one line that markdown shows as it is, in tables too."""
     flat = " ".join(text.split())
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in flat)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of markdown that is escaped already."""
+    """A table. Heads and cells are markdown, escaped by the caller."""
     lines = [list(heads), ["---"] * len(heads), *(list(row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def folded(title: str, body: str) -> str:
-    """What opens on a click; `title` is plain text."""
+    """A section that opens on a click. The title is plain text, the body markdown."""
     return f"<details>\n<summary>{html.escape(' '.join(title.split()), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
 def code(lines: Sequence[str]) -> str:
-    """A block of commands, fenced by more backticks than any of them has in a row."""
+    """A block of shell commands. Its fence has more backticks in a row than any command."""
     fence = "```"
     while any(fence in line for line in lines):
         fence += "`"
@@ -32,5 +32,5 @@ def code(lines: Sequence[str]) -> str:
 
 
 def items(lines: Sequence[str]) -> str:
-    """A list of markdown that is escaped already."""
+    """A list. Its items are markdown, escaped by the caller."""
     return "\n".join(f"- {line}" for line in lines)

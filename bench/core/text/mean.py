@@ -1,4 +1,4 @@
-"""Means with their 95 % intervals."""
+"""Means with their 95 % confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Mean:
 
 
 def mean(values: Sequence[float], together: int = 1) -> Mean:
-    """Mean and Student-t 95 % half-width.
+    """The mean of values with its 95 % half-width by Student's t.
 
     Args:
-        together: intervals that are to hold all at once, in 95 of 100 cases (Bonferroni), of which this is one.
+        together: the number of intervals that hold simultaneously with 95 % confidence (Bonferroni); this is one.
     """
     n = len(values)
     if n < 2:
@@ -30,12 +30,12 @@ def mean(values: Sequence[float], together: int = 1) -> Mean:
 
 
 def t_quantile(degrees: int, together: int = 1) -> float:
-    """Student's t below which 97.5 % lie, or 1 − 0.025/together."""
+    """The quantile of Student's t at 97.5 %, or at 1 − 0.025/together."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, above_most(together)))
 
 
 def above_most(together: int = 1) -> float:
-    """Which quantile ends an interval of 95 % on either side, of so many that hold all at once (Bonferroni)."""
+    """The level of the upper quantile of a 95 % interval, of several that hold simultaneously (Bonferroni)."""
     return 1 - 0.025 / together

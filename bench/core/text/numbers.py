@@ -1,4 +1,4 @@
-"""How shares and numbers are printed, and how good a model is."""
+"""Shares, numbers and the quality of models as text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ def percent(m: Mean) -> str:
 
 
 def share(m: Mean, shown: Callable[[float], str] = "{:.2f}".format, unit: str = "") -> str:
-    """A share with its interval: "0.43 ± 0.05"; where Student's goes beyond [0, 1], cut to it and given by its ends:
-    "0.98 (0.91 to 1.00)"; of one seed "0.43"."""
+    """A share with its interval: "0.43 ± 0.05", or "0.43" for one seed.
+
+    An interval that goes beyond [0, 1] is cut to it and given by its ends: "0.98 (0.91 to 1.00)".
+    """
     if m.half is None:
         return f"{shown(m.value)}{unit}"
     low, high = m.value - m.half, m.value + m.half
@@ -31,11 +33,11 @@ def number(m: Mean) -> str:
 
 
 MEASURES = {"accuracy": "accuracy", "R2": "R²"}
-"""What `fedarena.problem.loss.Criterion.measure` is called in print."""
+"""The printed names of `fedarena.problem.loss.Criterion.measure`."""
 
 
 def level(m: Mean, measure: str) -> str:
-    """How good a model is, without the measure's name: an accuracy in percent, or R² as a number with its interval."""
+    """The quality of a model without the measure's name: an accuracy in percent, or R² as a number."""
     if measure != "R2":
         return percent(m)
     value = f"{m.value:.2f}" if m.value > -100 else "below -100"
@@ -43,5 +45,5 @@ def level(m: Mean, measure: str) -> str:
 
 
 def quality(m: Mean, measure: str) -> str:
-    """How good a model is, as "accuracy 97 %" or "R² 0.45"."""
+    """The quality of a model, as "accuracy 97 %" or "R² 0.45"."""
     return f"{MEASURES[measure]} {level(m, measure)}"

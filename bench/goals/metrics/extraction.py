@@ -1,4 +1,4 @@
-"""The harness's judgement of stolen models: how much like the server's they behave, on held-out inputs.
+"""Metrics of stolen models: how closely they behave like the server's model on held-out inputs.
 
 A model is a function, and parameters that differ by a symmetry of the network are the same one, so that outputs are
 what is compared. `parameter_cosine` alone looks at parameters. Where the network keeps its function under positive
@@ -153,7 +153,7 @@ def _cosine(a: Tensors, b: Tensors) -> float:
     return float(u @ v / lengths) if lengths > 0 else 0.0
 
 
-def _alike(found: Tensors, wanted: Tensors, what: str) -> None:
-    shapes = [{name: tuple(t.shape) for name, t in tensors.items()} for tensors in (found, wanted)]
+def _alike(guess: Tensors, wanted: Tensors, what: str) -> None:
+    shapes = [{name: tuple(t.shape) for name, t in tensors.items()} for tensors in (guess, wanted)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{what} of shapes {shapes[0]}, expected {shapes[1]}")

@@ -1,4 +1,4 @@
-"""A classifier that the harness trains apart on the real data, to say whom a picture shows.
+"""A classifier that recognises the class of a picture. The harness trains it on the real data, for judging only.
 
 A small convolutional network, on all training images, each moved by up to 6 % of its side, with its contrast and
 brightness changed and noise added:

@@ -1,4 +1,4 @@
-"""The harness's judgement of guessed labels, beside a guess that knows how frequent each class is and nothing else.
+"""Metrics of guessed labels, beside a guess that knows only how frequent each class is.
 
 Samples of a batch have no order, so a guess is right for as many samples as it has labels in common with the truth,
 counted with multiplicity.
@@ -15,7 +15,7 @@ from fedarena.contracts.inference import Labels
 
 
 def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Sequence[int]) -> dict[str, float]:
-    """How many labels were read.
+    """The share of labels that were guessed right.
 
     Args:
         truths: the classes behind each observation.
@@ -36,7 +36,7 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
 
 
 def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Tensor) -> dict[str, float]:
-    """What knowing only how frequent each class is would have given, as `prior_label_accuracy`.
+    """What a guess reaches that knows only how frequent each class is, as `prior_label_accuracy`.
 
     Args:
         pool: the classes of all training samples.

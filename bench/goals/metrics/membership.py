@@ -1,4 +1,4 @@
-"""The harness's judgement of membership scores: how well they rank members above outsiders."""
+"""Metrics of membership scores: how well they rank members above outsiders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOGETHER = "_together"
 def membership_metrics(
     answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
 ) -> dict[str, float]:
-    """How well members were told from outsiders, over all candidates of all observations at once.
+    """How well the scores separate members from outsiders, over all candidates of all observations at once.
 
     Args:
         answers: scores [m] per observation, taken as they are.
@@ -42,14 +42,8 @@ def membership_metrics(
     Raises:
         ValueError: not one answer per observation, not one score per candidate, or no candidates.
     """
-    if len(answers) != len(members):
-        raise ValueError(f"scores for {len(answers)} of {len(members)} observations")
-    for answer, truth in zip(answers, members, strict=True):
-        if answer.values.shape != truth.shape:
-            raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} candidates")
-    pairs = [(a.values.double().cpu(), m.cpu()) for a, m in zip(answers, members, strict=True)]
-    inside = [ranked(v[m]) for v, m in pairs]
-    outside = [ranked(v[~m]) for v, m in pairs]
+    pairs = _pairs(answers, members)
+    inside, outside = [ranked(v[m]) for v, m in pairs], [ranked(v[~m]) for v, m in pairs]
     positives, negatives = torch.cat(inside), torch.cat(outside)
     if not len(positives) or not len(negatives):
         raise ValueError("no candidates to judge")
@@ -61,17 +55,40 @@ def membership_metrics(
     sums = torch.cat([*shares[0], *shares[1]])
     if grouped:
         sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
+    metrics |= _auc_intervals(auc, sums, readings)
+    return metrics | _shares_found(positives, negatives, with_interval=not grouped)
+
+
+def _pairs(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Scores (float64) and which candidates are members, by observation. Raises ValueError where they do not match."""
+    if len(answers) != len(members):
+        raise ValueError(f"scores for {len(answers)} of {len(members)} observations")
+    for answer, truth in zip(answers, members, strict=True):
+        if answer.values.shape != truth.shape:
+            raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} candidates")
+    return [(a.values.double().cpu(), m.cpu()) for a, m in zip(answers, members, strict=True)]
+
+
+def _auc_intervals(auc: float, sums: Tensor, readings: int) -> dict[str, float]:
+    """The ends of the AUC's intervals; none where there is one group alone. `sums` as of `_standard_error`."""
+    ends: dict[str, float] = {}
     if len(sums) > 1:
         for kind, together in kinds_of_interval(readings):
             half = t_quantile(len(sums) - 1, together) * _standard_error(sums)
-            metrics |= {f"auc_low{kind}": max(0.0, auc - half), f"auc_high{kind}": min(1.0, auc + half)}
+            ends |= {f"auc_low{kind}": max(0.0, auc - half), f"auc_high{kind}": min(1.0, auc + half)}
+    return ends
+
+
+def _shares_found(positives: Tensor, negatives: Tensor, with_interval: bool) -> dict[str, float]:
+    """The share of members found at each of `RATES` at which there is an outsider to count."""
+    metrics: dict[str, float] = {}
     for name, rate in RATES.items():
         allowed = false_positives(rate, len(negatives))
         if not allowed:
             continue
         above_line = positives > negatives.sort(descending=True).values[allowed]
         metrics[name] = float(above_line.double().mean())
-        if not grouped:
+        if with_interval:
             low, high = binomial_interval(int(above_line.sum()), len(positives))
             metrics |= {f"{name}_low": low, f"{name}_high": high}
     return metrics

@@ -1,4 +1,4 @@
-"""The harness's judgement of what an attack guessed. Attacks never judge themselves.
+"""Metrics of reconstructed samples. The harness judges; attacks never judge themselves.
 
 Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
 squared error is least. Metrics are means over all images of all observations; none is left out. Where a client drew its
@@ -49,7 +49,7 @@ class Pool(Protocol):
 
 
 def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
-    """How much was read.
+    """How much was reconstructed.
 
     Args:
         sizes: how many images were to be guessed for each observation; as many as there are, where not given.
@@ -85,7 +85,7 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
 
 
 def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
-    """What knowing only the data would have given: two guesses that see nothing of the victim.
+    """What two guesses reach that know the data and see nothing of the victim.
 
     Returns:
         mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
@@ -122,13 +122,13 @@ def assign(guess: Tensor, originals: Tensor) -> Tensor:
         raise ValueError(f"guessed images of shape {tuple(guess.shape)} for originals of {tuple(originals.shape)}")
     from scipy.optimize import linear_sum_assignment
 
-    found = torch.full((len(originals),), -1)
+    assigned = torch.full((len(originals),), -1)
     if len(guess) and len(originals):
         a, b = originals.double().flatten(1), images.valid(guess).to(originals.device).flatten(1)
         cost = (a[:, None] - b[None]).square().mean(-1)
         rows, columns = linear_sum_assignment(cost.cpu().numpy())
-        found[torch.from_numpy(rows)] = torch.from_numpy(columns)
-    return found.to(originals.device)
+        assigned[torch.from_numpy(rows)] = torch.from_numpy(columns)
+    return assigned.to(originals.device)
 
 
 def _picked(guess: Tensor, order: Tensor, missing: float) -> Tensor:
@@ -145,13 +145,13 @@ def mean_image(pool: Pool) -> Tensor:
 
 def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
     """For each original the training image with the least MSE that is not an exact copy of it: [n, *input_shape]."""
-    found = []
+    nearest = []
     for original in originals.float() * pool.scale:
         distances = torch.cat(
             [(part.float() - original).square().flatten(1).sum(1) for part in torch.split(pool.x, 4096)]
         )
-        found.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
-    return torch.stack(found).double() / pool.scale
+        nearest.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
+    return torch.stack(nearest).double() / pool.scale
 
 
 def _copies(distances: Tensor, scale: float) -> Tensor:

@@ -8,7 +8,6 @@ the number of unknown pixels, 64 a digit and 784 a MNIST image, whatever the num
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import Threat
@@ -16,8 +15,9 @@ from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.baffle.common import Progress
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, between
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import attack, prepare
 
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
@@ -31,7 +31,7 @@ OWN_SAMPLES = {"prior": "population", "unlikely": "0.01", "decades": "4", "init"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Reconstruction:
     """One row: the data, K, the clients' number format, the size of the cohort, and how the attacker reads, and what it
     has beside the view."""
 
@@ -50,53 +50,71 @@ class Cell:
         return f"{self.data}, K = {self.k}, {self.precision}, cohort {self.cohort}{what}"
 
 
-CELLS = [
-    *(Cell("digits", k, precision) for k in (50, 100, 200, 500) for precision in ("float64", "float32")),
-    *(Cell("digits", k, form="paper") for k in (200, 500)),
-    *(Cell("digits", k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
-    *(Cell("mnist", k) for k in (50, 100, 200, 500, 1000)),
-    Cell("mnist", 1000, "float32"),
-    *(Cell("mnist", k, prior=POPULATION) for k in (50, 100, 200, 500, 1000)),
+RECONSTRUCTIONS = [
+    *(
+        Reconstruction(data="digits", k=k, precision=precision)
+        for k in (50, 100, 200, 500)
+        for precision in ("float64", "float32")
+    ),
+    *(Reconstruction(data="digits", k=k, form="paper") for k in (200, 500)),
+    *(Reconstruction(data="digits", k=k, cohort=n) for k in (200, 500, 1000) for n in (2, 5, 10)),
+    *(Reconstruction(data="mnist", k=k) for k in (50, 100, 200, 500, 1000)),
+    Reconstruction(data="mnist", k=1000, precision="float32"),
+    *(Reconstruction(data="mnist", k=k, prior=POPULATION) for k in (50, 100, 200, 500, 1000)),
 ]
-PIECES = tuple(cell.name for cell in CELLS)
 
 
-def group(cell: Cell, seed: int, where: Where) -> GroupSpec:
-    """The run behind a cell: as many rounds as victims, with a learning rate that leaves W where it starts."""
-    victims = VICTIMS[cell.data]
+def group(case: Reconstruction, machine: Machine, seed: int) -> GroupSpec:
+    """The run behind a case: as many rounds as victims, with a learning rate that leaves W where it starts."""
+    victims = VICTIMS[case.data]
     schedule = Schedule(rounds=victims + 1, batch_size=1, lr=1e-6)
     model = registry.find("model", "mlp").parse({"widths": "32"})
-    problem = ProblemSpec(cell.data, "mlp", "iid", max(2, cell.cohort), model, schedule=schedule)
-    name = "baffle" if cell.cohort == 1 else "baffle+pairwise-masks"
-    bound = {} if cell.cohort == 1 else {"bound": "1"}
-    defense = compose.parse_defense(name, {"directions": str(cell.k), "precision": cell.precision, **bound})
+    problem = ProblemSpec(
+        dataset=case.data,
+        model="mlp",
+        partition="iid",
+        clients=max(2, case.cohort),
+        model_options=model,
+        schedule=schedule,
+    )
+    name = "baffle" if case.cohort == 1 else "baffle+pairwise-masks"
+    bound = {} if case.cohort == 1 else {"bound": "1"}
+    defense = compose.parse_defense(name, {"directions": str(case.k), "precision": case.precision, **bound})
     spec = compose.parse_attack(
         "dlg",
         {
             **{"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"},
-            **(OWN_SAMPLES if cell.prior else PRIORS[cell.data]),
+            **(OWN_SAMPLES if case.prior else PRIORS[case.data]),
         },
     )
-    threat = Threat("server", cell.form)  # type: ignore[arg-type]
-    return GroupSpec(problem, defense, spec, (threat,), seed, where.device, where.data_dir)
+    threat = Threat("server", case.form)  # type: ignore[arg-type]
+    return GroupSpec(
+        problem=problem,
+        defense=defense,
+        attack=spec,
+        threats=(threat,),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One cell."""
-    (cell,) = (cell for cell in CELLS if cell.name == piece)
-    (prepared,) = prepare(group(cell, seed, where), lambda share, text: progress(share / 10, text))
-    record, _ = attack(prepared, lambda share, text: progress(0.1 + 0.9 * share, f"{cell.name}: {text}"))
-    row: dict[str, Any] = {
-        "data": cell.data,
-        "K": cell.k,
-        "precision": cell.precision,
-        "cohort": cell.cohort,
-        "form": cell.form,
-        "prior": cell.prior,
+def measure(case: Reconstruction, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """One row."""
+    (prepared,) = prepare(group(case, machine, seed), between(progress, 0.0, 0.1))
+    record, _ = attack(prepared, between(progress, 0.1, 1.0))
+    row: Row = {
+        "data": case.data,
+        "K": case.k,
+        "precision": case.precision,
+        "cohort": case.cohort,
+        "form": case.form,
+        "prior": case.prior,
     }
     if record["status"] != "ok":
-        return [row | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}]
+        return [without_result(row, MEASURED, record)]
     return [row | {name: record["metrics"][name] for name in MEASURED}]
 
 
-__all__ = ["MEASURED", "PIECES", "SETTING", "rows"]
+BY_NAME = {case.name: case for case in RECONSTRUCTIONS}
+TABLE = Table(setting=SETTING, pieces=tuple(BY_NAME), rows=measured_by_name(BY_NAME, measure), measured=MEASURED)

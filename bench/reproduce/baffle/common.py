@@ -13,21 +13,20 @@ images they were trained, and `same_steps` stretches the rounds until the client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from fedarena import datasets
 from fedarena.core import registry
 from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
-
-Progress = Callable[[float, str], None]
 
 INPUTS = {"mnist": {"size": "32"}, "cifar10": {"mean": "0.4734", "std": "0.2009"}}
 """Options of the model: MNIST as it is, CIFAR-10 normalised, by the means of the released code's three channels. WRN
@@ -47,7 +46,7 @@ FORM = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class Experiment:
     """One number of a table.
 
     Attributes:
@@ -85,15 +84,10 @@ class Cell:
         return round(rounds * IMAGES[self.data] / images) if self.same_steps else rounds
 
 
-def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
-    """The paper's accuracies."""
-    return tuple(Published(c.name, c.paper, "accuracy", decimals=4) for c in cells if c.paper is not None)
-
-
-def group(cell: Cell, seed: int, where: Where, images: int) -> GroupSpec:
-    """The training run behind a cell, on so many training images."""
+def group(experiment: Experiment, machine: Machine, seed: int, images: int) -> GroupSpec:
+    """The training run behind an experiment, on so many training images."""
     schedule = Schedule(
-        rounds=cell.rounds_on(images),
+        rounds=experiment.rounds_on(images),
         batch_size=32,
         local_epochs=1,
         lr=0.01,
@@ -101,44 +95,62 @@ def group(cell: Cell, seed: int, where: Where, images: int) -> GroupSpec:
         adam_beta2=0.99,
         eval_every=1,
     )
-    card = registry.find("model", cell.model)
+    card = registry.find("model", experiment.model)
     known = {f.name for f in fields(card.options)}
-    model = card.parse({k: v for k, v in INPUTS.get(cell.data, {}).items() if k in known} | dict(cell.options))
+    inputs = {name: value for name, value in INPUTS.get(experiment.data, {}).items() if name in known}
     # Local batches are full ones: about one draw in ten leaves a client without, and is drawn again.
-    share = {"alpha": "0.3", "min_size": "32"} if cell.partition == "dirichlet" else {}
-    partition = registry.find("partition", cell.partition).parse(share)
-    problem = ProblemSpec(cell.data, cell.model, cell.partition, cell.clients, model, partition, schedule)
-    if cell.k is None:
-        return GroupSpec(problem, compose.parse_defense("fedavg"), None, (), seed, where.device, where.data_dir)
-    options = {**dict(CODE), "directions": str(cell.k), "law": str(cell.law).lower(), **dict(cell.settings)}
-    return GroupSpec(problem, compose.parse_defense("baffle", options), None, (), seed, where.device, where.data_dir)
+    share = {"alpha": "0.3", "min_size": "32"} if experiment.partition == "dirichlet" else {}
+    problem = ProblemSpec(
+        dataset=experiment.data,
+        model=experiment.model,
+        partition=experiment.partition,
+        clients=experiment.clients,
+        model_options=card.parse(inputs | dict(experiment.options)),
+        partition_options=registry.find("partition", experiment.partition).parse(share),
+        schedule=schedule,
+    )
+    return GroupSpec(
+        problem=problem,
+        defense=_defense(experiment),
+        attack=None,
+        threats=(),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
 
 
-def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str, Any]:
-    """The cell's row for one seed: the paper's accuracy beside ours."""
-    images = len(datasets.load(cell.data, where.data_dir).x_train)
-    record = prepare(group(cell, seed, where, images), progress)[0].record
-    row: dict[str, Any] = {
-        "data": cell.data,
-        "model": cell.model,
-        "row": cell.title,
-        "K": cell.k,
-        "rounds": cell.rounds_on(images),
-        "paper": cell.paper,
+def _defense(experiment: Experiment) -> MethodSpec:
+    if experiment.k is None:
+        return compose.parse_defense("fedavg")
+    options = {"directions": str(experiment.k), "law": str(experiment.law).lower()}
+    return compose.parse_defense("baffle", dict(CODE) | options | dict(experiment.settings))
+
+
+def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """The row of an experiment for one seed: the paper's accuracy beside ours."""
+    images = len(datasets.load(experiment.data, machine.data_dir).x_train)
+    record = prepare(group(experiment, machine, seed, images), progress)[0].record
+    row: Row = {
+        "data": experiment.data,
+        "model": experiment.model,
+        "row": experiment.title,
+        "K": experiment.k,
+        "rounds": experiment.rounds_on(images),
+        "paper": experiment.paper,
     }
     if record["status"] != "ok":
-        return row | dict.fromkeys((*MEASURED, "simulated")) | {"note": f"{record['status']}: {record['reason']}"}
+        return [without_result(row, (*MEASURED, "simulated"), record)]
     curve = record["utility"]["clean_curve"]
-    return (
-        row
-        | {
-            "accuracy": curve[-1][1],
-            "best": max(accuracy for _, accuracy, _ in curve),
-            "cpu_seconds": record["cost"]["seconds"],
-            "simulated": "in law" if cell.law and cell.k is not None else "",
-        }
-        | ({} if images == IMAGES.get(cell.data) else {"note": trained_on(cell.data, images)})
-    )
+    row |= {
+        "accuracy": curve[-1][1],
+        "best": max(accuracy for _, accuracy, _ in curve),
+        "cpu_seconds": record["cost"]["seconds"],
+        "simulated": "in law" if experiment.law and experiment.k is not None else "",
+    }
+    if images != IMAGES.get(experiment.data):
+        row["note"] = trained_on(experiment.data, images)
+    return [row]
 
 
 def trained_on(data: str, images: int) -> str:
@@ -147,23 +159,33 @@ def trained_on(data: str, images: int) -> str:
     return f"{images:,} training images{paper}"
 
 
-def one(cells: Sequence[Cell], piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """The row of the cell with that name."""
-    (cell,) = (cell for cell in cells if cell.name == piece)
-    return [measure(cell, seed, where, lambda share, text: progress(share, f"{cell.name}: {text}"))]
+def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
+    """The table of these experiments, each beside the paper's accuracy where there is one."""
+    by_name = {experiment.name: experiment for experiment in experiments}
+    return Table(
+        setting=setting,
+        pieces=tuple(by_name),
+        rows=measured_by_name(by_name, measure),
+        measured=MEASURED,
+        published=tuple(
+            Published(piece=name, paper=experiment.paper, column="accuracy", decimals=4)
+            for name, experiment in by_name.items()
+            if experiment.paper is not None
+        ),
+    )
 
 
-def longer(cell: Cell, title: str) -> Cell:
-    """A cell with the paper's number of steps, on however many images there are."""
-    return replace(cell, title=f"the paper's number of steps, {title}", same_steps=True)
+def longer(experiment: Experiment, title: str) -> Experiment:
+    """An experiment with the paper's number of steps, on however many images there are."""
+    return replace(experiment, title=f"the paper's number of steps, {title}", same_steps=True)
 
 
-def cut(cell: Cell, rounds: int) -> tuple[Cell, Cell]:
-    """A cell cut to few rounds, in law and with real forward passes."""
-    short = replace(cell, paper=None, rounds=rounds, title=f"K = {cell.k}, {rounds} rounds, in law")
-    return short, replace(short, law=False, title=f"K = {cell.k}, {rounds} rounds, real forward passes")
+def cut(experiment: Experiment, rounds: int) -> tuple[Experiment, Experiment]:
+    """An experiment cut to few rounds, in law and with real forward passes."""
+    short = replace(experiment, paper=None, rounds=rounds, title=f"K = {experiment.k}, {rounds} rounds, in law")
+    return short, replace(short, law=False, title=f"K = {experiment.k}, {rounds} rounds, real forward passes")
 
 
-def real(cell: Cell) -> Cell:
-    """A cell with real forward passes for all of its rounds, for which a CPU takes hours."""
-    return replace(cell, paper=None, law=False, title=f"K = {cell.k}, real forward passes")
+def real(experiment: Experiment) -> Experiment:
+    """An experiment with real forward passes for all of its rounds, for which a CPU takes hours."""
+    return replace(experiment, paper=None, law=False, title=f"K = {experiment.k}, real forward passes")

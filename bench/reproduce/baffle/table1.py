@@ -8,9 +8,7 @@ a folder may hold a part of its images, for the paper's number of steps, too."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.baffle.common import FORM, MEASURED, Cell, cut, longer, one, published, real
+from fedarena.reproduce.baffle.common import FORM, Experiment, accuracy_table, cut, longer, real
 
 SETTING = f"test accuracy, 10 clients, iid, one local epoch a round: 20 rounds on MNIST, 40 on CIFAR-10; {FORM}"
 
@@ -24,34 +22,60 @@ PAPER = {
 """(data, model) → the three K; without average, ReLU, SELU, central at the first K; backpropagation."""
 
 
-def _cells(data: str, model: str, paper: tuple[float, ...]) -> list[Cell]:
+def _experiments(data: str, model: str, paper: tuple[float, ...]) -> list[Experiment]:
     low, middle, high = DIRECTIONS[data]
     plain = [
-        Cell(data, model, f"K = {k}, the paper's setting", p, k)
+        Experiment(data=data, model=model, title=f"K = {k}, the paper's setting", paper=p, k=k)
         for k, p in zip((low, middle, high), paper, strict=False)
     ]
     changed = [
-        Cell(data, model, f"K = {low}, without average", paper[3], low, (("ema", "none"),)),
-        Cell(data, model, f"K = {low}, ReLU", paper[4], low, (), (("activation", "relu"),)),
-        Cell(data, model, f"K = {low}, SELU", paper[5], low, (), (("activation", "selu"),)),
-        Cell(data, model, f"K = {low // 2}, central", paper[6], low // 2),
-        Cell(data, model, f"K = {low}, decay 0.995 from the start", None, low, (("ema_warmup", "false"),)),
-        Cell(data, model, "backpropagation", paper[7]),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, without average",
+            paper=paper[3],
+            k=low,
+            settings=(("ema", "none"),),
+        ),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, ReLU",
+            paper=paper[4],
+            k=low,
+            settings=(),
+            options=(("activation", "relu"),),
+        ),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, SELU",
+            paper=paper[5],
+            k=low,
+            settings=(),
+            options=(("activation", "selu"),),
+        ),
+        Experiment(data=data, model=model, title=f"K = {low // 2}, central", paper=paper[6], k=low // 2),
+        Experiment(
+            data=data,
+            model=model,
+            title=f"K = {low}, decay 0.995 from the start",
+            paper=None,
+            k=low,
+            settings=(("ema_warmup", "false"),),
+        ),
+        Experiment(data=data, model=model, title="backpropagation", paper=paper[7]),
     ]
     return [*plain, *changed]
 
 
-CELLS = [cell for (data, model), paper in PAPER.items() for cell in _cells(data, model, paper)]
-CELLS += [
-    longer(cell, cell.title.removesuffix(", the paper's setting"))
-    for cell in CELLS
-    if cell.data == "cifar10" and (cell.k is None or cell.title.endswith("the paper's setting"))
+EXPERIMENTS = [experiment for (data, model), paper in PAPER.items() for experiment in _experiments(data, model, paper)]
+EXPERIMENTS += [
+    longer(experiment, experiment.title.removesuffix(", the paper's setting"))
+    for experiment in EXPERIMENTS
+    if experiment.data == "cifar10" and (experiment.k is None or experiment.title.endswith("the paper's setting"))
 ]
-CELLS += cut(CELLS[0], rounds=2)
-CELLS += [real(cell) for cell in CELLS[:3]]
+EXPERIMENTS += cut(EXPERIMENTS[0], rounds=2)
+EXPERIMENTS += [real(experiment) for experiment in EXPERIMENTS[:3]]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

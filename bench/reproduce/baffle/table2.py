@@ -4,9 +4,7 @@ Simulated in law (`fedarena.defenses.baffle.stein_law`)."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.baffle.common import FORM, MEASURED, Cell, longer, one, published
+from fedarena.reproduce.baffle.common import FORM, Experiment, accuracy_table, longer
 
 SETTING = f"test accuracy, CIFAR-10, 100 clients, Dirichlet 0.3, 40 rounds of one local epoch; {FORM}"
 
@@ -16,19 +14,19 @@ PAPER = {
 }
 """Model → K (None: backpropagation) → accuracy."""
 
-CELLS = [
-    Cell(
-        *("cifar10", model, "backpropagation" if k is None else f"K = {k}", accuracy, k),
+EXPERIMENTS = [
+    Experiment(
+        data="cifar10",
+        model=model,
+        title="backpropagation" if k is None else f"K = {k}",
+        paper=accuracy,
+        k=k,
         clients=100,
         partition="dirichlet",
     )
     for model, by_k in PAPER.items()
     for k, accuracy in by_k.items()
 ]
-CELLS += [longer(cell, cell.title) for cell in CELLS]
+EXPERIMENTS += [longer(experiment, experiment.title) for experiment in EXPERIMENTS]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -7,8 +7,7 @@ family it is nor what of it counts here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import nn
@@ -22,8 +21,10 @@ from fedarena.models.mobilenet_head import fill
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table
 
 BATCH, SHAPE, CLASSES = 32, (3, 32, 32), 10
 
@@ -43,8 +44,7 @@ PAPER: dict[str, Numbers] = {
 
 CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
 
-PIECES, MEASURED = tuple(PAPER), ()
-CPU_ALONE = "it counts bytes of tensors, which are the same everywhere"
+CPU_ONLY = "it counts bytes of tensors, which are the same everywhere"
 
 FRAMEWORK = "the paper's is the GPU's memory, framework included"
 
@@ -55,47 +55,43 @@ def published(paper: Mapping[str, Numbers]) -> tuple[Published, ...]:
         one
         for model, (backprop, least, most, ratio) in paper.items()
         for one in (
-            Published(model, backprop, "backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK),
-            Published(model, f"{least}~{most}", "layers", share=False, better="lower", apart=FRAMEWORK),
-            Published(model, ratio, "ratio_%", share=False, better="lower"),
+            Published(
+                piece=model, paper=backprop, column="backprop", decimals=0, share=False, better="lower", apart=FRAMEWORK
+            ),
+            Published(
+                piece=model, paper=f"{least}~{most}", column="layers", share=False, better="lower", apart=FRAMEWORK
+            ),
+            Published(piece=model, paper=ratio, column="ratio_%", share=False, better="lower"),
         )
     )
 
 
-PUBLISHED = published(PAPER)
-
-
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
-    """One network's row; the figures do not depend on the seed."""
-    return [row(piece, round_of(piece, seed), PAPER[piece])]
-
-
-def row(model: str, of: tuple[Task, Tensors, Batch], paper: Numbers) -> dict[str, Any]:
+def row(model: str, of: tuple[Task, Tensors, Batch], paper: Numbers) -> Row:
     """One network's row, of a round's task, parameters and batch."""
     task, params, batch = of
-    found = layer_memory.measure(task, params, batch)
+    memory = layer_memory.measure(task, params, batch)
     backprop, least, most, ratio = paper
     return {
         "model": model,
         "parameters": sum(p.numel() for p in params.values()),
         "paper_backprop": backprop,
-        "backprop": found.backprop / 1e6,
+        "backprop": memory.backprop / 1e6,
         "paper_layers": f"{least}~{most}",
-        "layers": f"{found.smallest / 1e6:.2f}~{found.largest / 1e6:.2f}",
+        "layers": f"{memory.smallest / 1e6:.2f}~{memory.largest / 1e6:.2f}",
         "paper_ratio_%": ratio,
-        "ratio_%": 100 * found.largest / found.backprop,
-        "forwards": found.forwards / 1e6,
-        "forwards_ratio_%": 100 * found.forwards / found.backprop,
+        "ratio_%": 100 * memory.largest / memory.backprop,
+        "forwards": memory.forwards / 1e6,
+        "forwards_ratio_%": 100 * memory.forwards / memory.backprop,
     }
 
 
 def round_of(
-    piece: str, seed: int, shape: tuple[int, int, int] = SHAPE, classes: int = CLASSES
+    model: str, seed: int, shape: tuple[int, int, int] = SHAPE, classes: int = CLASSES
 ) -> tuple[Task, Tensors, Batch]:
     """A network of the table, parameters, and a batch of random images."""
     g = Rng(seed).torch()
-    if piece in CARDS:
-        card = registry.find("model", CARDS[piece])
+    if model in CARDS:
+        card = registry.find("model", CARDS[model])
         architecture = card.load()(card.parse({}))
         module: nn.Module = architecture.module(shape, classes)
         params: Tensors = architecture.init(module, g)
@@ -119,3 +115,17 @@ def _mobilenet(generator: torch.Generator, classes: int) -> nn.Module:
             nn.init.zeros_(module.bias)
         module.train(not isinstance(module, nn.Dropout))
     return net
+
+
+def rows(model: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """One network's row; the figures do not depend on the seed."""
+    return [row(model, round_of(model, seed), PAPER[model])]
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(PAPER),
+    rows=rows,
+    published=published(PAPER),
+    cpu_only=CPU_ONLY,
+)

@@ -1,15 +1,14 @@
-"""BAFFLE, Table 4, images of ImageNet's size: as `baffle_table4` otherwise.
+"""BAFFLE, Table 4, images of ImageNet's size: as `baffle/table4` otherwise.
 
 The paper's column is called OfficeHome/ImageNet, the text gives 224×224 for OfficeHome. The number of classes, which it
 does not say, is taken to be ImageNet's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from fedarena.reproduce.baffle.table4 import BATCH, CPU_ALONE, Numbers, published, round_of, row
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.baffle.table4 import BATCH, CPU_ONLY, Numbers, published, round_of, row
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
+from fedarena.reproduce.table import Row, Table
 
 SHAPE, CLASSES = (3, 224, 224), 1000
 
@@ -24,11 +23,10 @@ PAPER: dict[str, Numbers] = {
 }
 """Backpropagation, least, most; the ratio in per cent, as printed."""
 
-PIECES, MEASURED = tuple(PAPER), ()
-PUBLISHED = published(PAPER)
-__all__ = ["CPU_ALONE", "MEASURED", "PIECES", "PUBLISHED", "SETTING", "rows"]
 
-
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
+def rows(model: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One network's row; the figures do not depend on the seed."""
-    return [row(piece, round_of(piece, seed, SHAPE, CLASSES), PAPER[piece])]
+    return [row(model, round_of(model, seed, SHAPE, CLASSES), PAPER[model])]
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(PAPER), rows=rows, published=published(PAPER), cpu_only=CPU_ONLY)

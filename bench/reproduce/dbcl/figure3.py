@@ -13,7 +13,6 @@ others': the control `own upload` shows how much, and only what exceeds it is re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -36,8 +35,10 @@ from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 SETTING = (
     "median cosine and relative L2 error of the client's estimate of the hidden layers' update; "
@@ -69,25 +70,59 @@ _SGD = Schedule(rounds=60, batch_size=64, lr=0.1)
 _LOCAL = Schedule(rounds=60, batch_size=10, lr=0.1, local_epochs=1, participation=0.1)
 
 CASES = (
-    Case("digits, FedSGD, 2 clients", "digits", "64", 2, replace(_SGD, batch_size=32)),
-    Case("MNIST, FedSGD, 2 clients", "mnist", "200", 2, _SGD),
-    Case("MNIST, FedSGD, 2 clients, 20 rounds", "mnist", "200", 2, replace(_SGD, rounds=20)),
-    Case("MNIST, FedSGD, 2 clients, balanced hash", "mnist", "200", 2, _SGD, "balanced"),
-    Case("MNIST, FedSGD, 2 clients, server Adam", "mnist", "200", 2, replace(_SGD, lr=0.001, server_optimizer="adam")),
-    Case("MNIST, FedSGD, 20 clients, c = 50 %", "mnist", "200", 20, replace(_SGD, participation=0.5)),
-    Case("MNIST, FedAvg, 100 clients, c = 10 % (the paper's)", "mnist", "200,200", 100, _LOCAL),
     Case(
-        "MNIST, FedAvg, 100 clients, c = 10 %, local Adam, balanced hash (the authors' code)",
-        "mnist",
-        "200,200",
-        100,
-        replace(_LOCAL, lr=0.001, client_optimizer="adam"),
-        "balanced",
+        title="digits, FedSGD, 2 clients",
+        dataset="digits",
+        widths="64",
+        clients=2,
+        schedule=replace(_SGD, batch_size=32),
+    ),
+    Case(title="MNIST, FedSGD, 2 clients", dataset="mnist", widths="200", clients=2, schedule=_SGD),
+    Case(
+        title="MNIST, FedSGD, 2 clients, 20 rounds",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=replace(_SGD, rounds=20),
+    ),
+    Case(
+        title="MNIST, FedSGD, 2 clients, balanced hash",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=_SGD,
+        law="balanced",
+    ),
+    Case(
+        title="MNIST, FedSGD, 2 clients, server Adam",
+        dataset="mnist",
+        widths="200",
+        clients=2,
+        schedule=replace(_SGD, lr=0.001, server_optimizer="adam"),
+    ),
+    Case(
+        title="MNIST, FedSGD, 20 clients, c = 50 %",
+        dataset="mnist",
+        widths="200",
+        clients=20,
+        schedule=replace(_SGD, participation=0.5),
+    ),
+    Case(
+        title="MNIST, FedAvg, 100 clients, c = 10 % (the paper's)",
+        dataset="mnist",
+        widths="200,200",
+        clients=100,
+        schedule=_LOCAL,
+    ),
+    Case(
+        title="MNIST, FedAvg, 100 clients, c = 10 %, local Adam, balanced hash (the authors' code)",
+        dataset="mnist",
+        widths="200,200",
+        clients=100,
+        schedule=replace(_LOCAL, lr=0.001, client_optimizer="adam"),
+        law="balanced",
     ),
 )
-
-
-PIECES, MEASURED = tuple(case.title for case in CASES), ()
 
 ABOUT_0, FAR_ABOVE_1 = (-0.05, 0.05), (2.0, float("inf"))
 """What the figure's words are taken to mean."""
@@ -97,24 +132,36 @@ PUBLISHED = tuple(
     for name, (cosine, error) in PAPER.items()
     if cosine and error
     for published in (
-        Published(case.title, cosine, "cosine", (("estimator", name),), better="", within=ABOUT_0),
-        Published(case.title, error, "error", (("estimator", name),), share=False, better="", within=FAR_ABOVE_1),
+        Published(
+            piece=case.title, paper=cosine, column="cosine", row=(("estimator", name),), better="", within=ABOUT_0
+        ),
+        Published(
+            piece=case.title,
+            paper=error,
+            column="error",
+            row=(("estimator", name),),
+            share=False,
+            better="",
+            within=FAR_ABOVE_1,
+        ),
     )
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
-    """One row for each estimator on one federation."""
-    (case,) = (case for case in CASES if case.title == piece)
-    return measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))
-
-
-def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """Train one federation, then estimate every update that a client can try for."""
     model = registry.find("model", "mlp").parse({"widths": case.widths})
     partition = registry.find("partition", "iid").parse({})
-    spec = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
-    problem = build(spec, seed, where.data_dir, where.device)
+    spec = ProblemSpec(
+        dataset=case.dataset,
+        model="mlp",
+        partition="iid",
+        clients=case.clients,
+        model_options=model,
+        partition_options=partition,
+        schedule=case.schedule,
+    )
+    problem = build(spec, seed, machine.data_dir, machine.device)
     defense: DBCL = registry.find("defense", "dbcl").load()(
         registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
     )
@@ -174,9 +221,13 @@ def _attack(
 
     for name in scores:
         began = time.process_time()
-        found = estimates(name)
+        estimated = estimates(name)
         seconds[name] += time.process_time() - began
-        for t, estimate in zip(pairs, found, strict=True):
+        for t, estimate in zip(pairs, estimated, strict=True):
             hidden = {n: estimate[n] for n in defense.wire.shapes}
             truth = {n: written[t].params[n] - written[t].after[n] for n in defense.wire.shapes}
             scores[name].append(estimate_metrics(hidden, truth))
+
+
+BY_TITLE = {case.title: case for case in CASES}
+TABLE = Table(setting=SETTING, pieces=tuple(BY_TITLE), rows=measured_by_name(BY_TITLE, measure), published=PUBLISHED)

@@ -20,9 +20,7 @@ held-out data. Few faces are known as black: of LFW 125 for training and 53 held
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
@@ -32,8 +30,11 @@ from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.records.schema import Record
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, between, prefixed, step
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table
 from fedarena.runs import trial
 
 SETTING = (
@@ -76,48 +77,79 @@ _NARROW = (("channels", "16,16,32"),)
 _WITHIN = ("round_batches", "16")
 
 CASES = (
-    Case("digits", "digits", "mlp", (), (), Schedule(rounds=120, batch_size=64, lr=0.1)),
     Case(
-        *("paper form, digits", "digits", "mlp", (), (), Schedule(rounds=120, batch_size=64, lr=0.1), ("paper",)),
-        "not measured here: in the federation `digits`, a seed of which takes ten times as long",
+        title="digits",
+        dataset="digits",
+        model="mlp",
+        options=(),
+        attack=(),
+        schedule=Schedule(rounds=120, batch_size=64, lr=0.1),
     ),
     Case(
-        *("paper form, digits, 1,000 rounds", "digits", "mlp", (), _OFTEN),
-        *(Schedule(rounds=1000, batch_size=64, lr=0.1), ("paper",)),
-        "not measured: with 120 rounds only",
-        (*PARTIES, "eavesdropper"),
-    ),
-    Case("LFW, narrow", "lfw", "cnn-lfw", _NARROW, (*_SPREAD, _WITHIN), _LFW),
-    Case(
-        *("LFW, 3,000 rounds", "lfw", "cnn-lfw", _NARROW, _LONGER),
-        replace(_LFW, rounds=3000),
-        ("paper",),
-        "not measured: with 1,000 rounds only",
+        title="paper form, digits",
+        dataset="digits",
+        model="mlp",
+        options=(),
+        attack=(),
+        schedule=Schedule(rounds=120, batch_size=64, lr=0.1),
+        forms=("paper",),
+        left_out="not measured here: in the federation `digits`, a seed of which takes ten times as long",
     ),
     Case(
-        "LFW, the paper's network",
-        "lfw",
-        "cnn-lfw",
-        (),
-        _SPREAD,
-        _LFW,
-        ("paper",),
-        "not measured: the smoother of a layer with 4,480 inputs holds 7 GB",
+        title="paper form, digits, 1,000 rounds",
+        dataset="digits",
+        model="mlp",
+        options=(),
+        attack=_OFTEN,
+        schedule=Schedule(rounds=1000, batch_size=64, lr=0.1),
+        forms=("paper",),
+        left_out="not measured: with 120 rounds only",
+        parties=(*PARTIES, "eavesdropper"),
     ),
-    Case("UTKFace, narrow", "utkface", "cnn-lfw", _NARROW, (*_SPREAD, _WITHIN), _LFW),
     Case(
-        "UTKFace, the paper's network",
-        "utkface",
-        "cnn-lfw",
-        (),
-        _SPREAD,
-        _LFW,
-        ("paper",),
-        "not measured: the smoother of a layer with 2,048 inputs holds 1.5 GB",
+        title="LFW, narrow", dataset="lfw", model="cnn-lfw", options=_NARROW, attack=(*_SPREAD, _WITHIN), schedule=_LFW
+    ),
+    Case(
+        title="LFW, 3,000 rounds",
+        dataset="lfw",
+        model="cnn-lfw",
+        options=_NARROW,
+        attack=_LONGER,
+        schedule=replace(_LFW, rounds=3000),
+        forms=("paper",),
+        left_out="not measured: with 1,000 rounds only",
+    ),
+    Case(
+        title="LFW, the paper's network",
+        dataset="lfw",
+        model="cnn-lfw",
+        options=(),
+        attack=_SPREAD,
+        schedule=_LFW,
+        forms=("paper",),
+        left_out="not measured: the smoother of a layer with 4,480 inputs holds 7 GB",
+    ),
+    Case(
+        title="UTKFace, narrow",
+        dataset="utkface",
+        model="cnn-lfw",
+        options=_NARROW,
+        attack=(*_SPREAD, _WITHIN),
+        schedule=_LFW,
+    ),
+    Case(
+        title="UTKFace, the paper's network",
+        dataset="utkface",
+        model="cnn-lfw",
+        options=(),
+        attack=_SPREAD,
+        schedule=_LFW,
+        forms=("paper",),
+        left_out="not measured: the smoother of a layer with 2,048 inputs holds 1.5 GB",
     ),
 )
 DEFENSES = ("fedavg", "dbcl")
-PAPER: dict[tuple[str, Party], float] = {
+PAPER: dict[tuple[str, str], float] = {
     ("fedavg", "server"): 1.0,
     ("fedavg", "client"): 1.0,
     ("dbcl", "server"): 0.726,
@@ -129,7 +161,8 @@ FEATURES = ("code", "margins", "slopes")
 ADAPTIVE = "best"
 """And in the adaptive one: margins or slopes, whichever does better on samples held back."""
 
-PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in DEFENSES)
+PAIRINGS = {f"{case.title}: {defense}": (case, defense) for case in CASES for defense in DEFENSES}
+"""Piece → federation and defense."""
 MEASURED = ("auc", "low", "high", "cosine", "accuracy")
 
 _NARROWER = "a narrower network than the paper's"
@@ -147,9 +180,10 @@ OPTIONS = {("dbcl", "client"): (TRANSPOSE, PSEUDO_INVERSE)}
 """What a client of the paper estimates updates by."""
 PUBLISHED = tuple(
     Published(
-        *(f"{case.title}: {defense}", paper, "auc"),
-        # Readings of the layers in clear have no number of the paper's.
-        (("attacker", party), ("features", kind), ("paper", paper), *((("reading", o),) if o else ())),
+        piece=f"{case.title}: {defense}",
+        paper=paper,
+        column="auc",
+        row=(("attacker", party), ("features", kind), ("paper", paper), *((("reading", o),) if o else ())),
         decimals=3 if paper == 0.726 else 1,
         better="",
         apart=APART.get(case.title, ""),
@@ -161,43 +195,52 @@ PUBLISHED = tuple(
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One row for each reading of one federation."""
-    title, _, defense = piece.rpartition(": ")
-    (case,) = (case for case in CASES if case.title == title)
-    return measure(case, defense, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+    return measure(*PAIRINGS[piece], machine, seed, prefixed(progress, piece))
 
 
-def measure(
-    case: Case, defense: str, where: Where, seed: int, progress: Callable[[float, str], None]
-) -> list[dict[str, object]]:
+def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """Train one federation, then attack it."""
-    model, attack = registry.find("model", case.model), registry.find("attack", "property-inference")
-    problem = ProblemSpec(
-        *(case.dataset, model.name, "iid", 2, model.parse(dict(case.options))),
-        registry.find("partition", "iid").parse({}),
-        case.schedule,
-    )
+    attack = registry.find("attack", "property-inference")
     method = MethodSpec(attack.name, attack.parse(dict(case.attack)))
-    asked = threats(case.parties, case.forms)
-    group = GroupSpec(problem, parse_defense(defense, {}), method, asked, seed, where.device, where.data_dir)
-    cells = trial.prepare(group, lambda share, text: progress(0.3 * share, text))
-    todo = [(cell, kind) for cell in cells for kind in (FEATURES if cell.record["form"] == "paper" else (ADAPTIVE,))]
-    found = []
-    for i, (cell, kind) in enumerate(todo):
-
-        def tell(share: float, text: str, i: int = i) -> None:
-            progress(0.3 + 0.7 * (i + share) / len(todo), text)
-
+    group = GroupSpec(
+        problem=_problem(case),
+        defense=parse_defense(defense, {}),
+        attack=method,
+        threats=threats(case.parties, case.forms),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
+    trials = trial.prepare(group, between(progress, 0.0, 0.3))
+    attacks = [(one, kind) for one in trials for kind in (FEATURES if one.record["form"] == "paper" else (ADAPTIVE,))]
+    measured = []
+    for i, (one, kind) in enumerate(attacks):
         shown = MethodSpec(attack.name, replace(method.options, features=kind))
-        record = trial.attack(replace(cell, spec=replace(cell.spec, attack=shown)), tell)[0]
-        found.append(_row(case, kind, record))
-    blank = dict.fromkeys(found[0])
-    said = {"federation": case.title, "defense": defense, "form": "adaptive", "reading": case.left_out}
-    return [*found, {**blank, **said}] if case.left_out else found
+        variant = replace(one, spec=replace(one.spec, attack=shown))
+        record = trial.attack(variant, step(between(progress, 0.3, 1.0), i, len(attacks)))[0]
+        measured.append(_row(case, kind, record))
+    if not case.left_out:
+        return measured
+    blank = dict.fromkeys(measured[0])
+    reason = {"federation": case.title, "defense": defense, "form": "adaptive", "reading": case.left_out}
+    return [*measured, {**blank, **reason}]
 
 
-def _row(case: Case, kind: str, record: dict[str, Any]) -> dict[str, object]:
+def _problem(case: Case) -> ProblemSpec:
+    return ProblemSpec(
+        dataset=case.dataset,
+        model=case.model,
+        partition="iid",
+        clients=2,
+        model_options=registry.find("model", case.model).parse(dict(case.options)),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=case.schedule,
+    )
+
+
+def _row(case: Case, kind: str, record: Record) -> Row:
     metrics, clear = record["metrics"], record["reading"].endswith(IN_CLEAR)
     paper = PAPER.get((record["defense"], record["party"])) if record["form"] == "paper" and not clear else None
     trained = {0.0: "all rounds", 1.0: "each round"}
@@ -218,3 +261,6 @@ def _row(case: Case, kind: str, record: dict[str, Any]) -> dict[str, object]:
         "cosine": metrics.get("cosine"),
         "accuracy": record["utility"]["clean_accuracy"],
     }
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(PAIRINGS), rows=rows, measured=MEASURED, published=PUBLISHED)

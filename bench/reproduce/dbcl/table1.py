@@ -3,7 +3,7 @@
 Paper, c = participation of 1, 10, 20, 50, 100 %: MLP 222, 96, 84, 83, 82 rounds, MLP-Sketch 572, 322, 308,
 298, 287. The text gives the ratios as a range, 2.6 to 3.6; that at c = 10 % is derived here, 322/96. Setting (Section
 6.2): 784-200-200-10, 100 clients IID, one local epoch, batch 10, s = d_in/2; the learning rate was "tuned" and is not
-stated. Measured here at c = 10 %; `dbcl_table1_rest` holds the other participations and the CNN.
+stated. Measured here at c = 10 %; `dbcl/table1-rest` holds the other participations and the CNN.
 
 The paper describes a CountSketch, the authors' code draws a balanced hash. A coordinate shares its bucket
 with about (d − 1)/s = 2 others under the first and with exactly one under the second, so that the first
@@ -13,7 +13,6 @@ the plain network is run at a larger one, too, which suits it better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedarena.core import registry
@@ -23,8 +22,11 @@ from fedarena.federation.rounds import Point
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row as TableRow
+from fedarena.reproduce.table import Table
 
 TARGET, LIMIT, PARTICIPATION = 0.97, 1000, 0.1
 
@@ -59,27 +61,40 @@ class Row:
     network: Network = MLP
 
 
-PLAIN = Row("MLP", "fedavg", {}, 96)
+PLAIN = Row(title="MLP", defense="fedavg", options={}, paper=96)
 ROWS = (
     PLAIN,
-    Row("MLP, larger learning rate", "fedavg", {}, 96, lr=0.2),
-    Row("MLP-Sketch, balanced hash (authors' code)", "dbcl", {"hash": "balanced"}, 322),
-    Row("MLP-Sketch, CountSketch (paper's text)", "dbcl", {"hash": "countsketch"}, 322),
+    Row(title="MLP, larger learning rate", defense="fedavg", options={}, paper=96, lr=0.2),
+    Row(title="MLP-Sketch, balanced hash (authors' code)", defense="dbcl", options={"hash": "balanced"}, paper=322),
+    Row(title="MLP-Sketch, CountSketch (paper's text)", defense="dbcl", options={"hash": "countsketch"}, paper=322),
 )
 
 
 RATIO_DECIMALS = 3
 """Of the ratio to the plain network, which is derived from two printed numbers."""
 
-PIECES, MEASURED = ("all",), ()
+ALL = "all"
+"""The one piece."""
 PUBLISHED = (
     *(
-        Published("all", row.paper, "rounds", (("model", row.title),), decimals=0, share=False, better="lower")
+        Published(
+            piece=ALL,
+            paper=row.paper,
+            column="rounds",
+            row=(("model", row.title),),
+            decimals=0,
+            share=False,
+            better="lower",
+        )
         for row in ROWS
     ),
     *(
         Published(
-            *("all", round(row.paper / PLAIN.paper, RATIO_DECIMALS), "ratio", (("model", row.title),), RATIO_DECIMALS),
+            piece=ALL,
+            paper=round(row.paper / PLAIN.paper, RATIO_DECIMALS),
+            column="ratio",
+            row=(("model", row.title),),
+            decimals=RATIO_DECIMALS,
             share=False,
             better="lower",
             derived=f"{row.paper}/{PLAIN.paper}",
@@ -90,21 +105,17 @@ PUBLISHED = (
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, object]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[TableRow]:
     """The rows, with the ratio to the plain one."""
-    found: list[dict[str, object]] = []
+    measured: list[TableRow] = []
     plain: int | None = None
     for i, row in enumerate(ROWS):
-
-        def report(share: float, i: int = i, row: Row = row) -> None:
-            progress((i + share) / len(ROWS), row.title)
-
-        run = train(row, seed, where, report)
+        run = train(row, machine, seed, prefixed(step(progress, i, len(ROWS)), row.title))
         last = run.curve[-1]
         reached = last.rounds if last.accuracy >= TARGET else None
         plain = reached if row is PLAIN else plain
         sketched = row.defense == "dbcl"
-        found.append(
+        measured.append(
             {
                 "model": row.title,
                 "lr": row.lr,
@@ -118,30 +129,46 @@ def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], N
                 "cpu_seconds": run.seconds,
             }
         )
-    return found
+    return measured
 
 
 def train(
-    row: Row,
-    seed: int,
-    where: Where,
-    report: Callable[[float], None] = lambda share: None,
-    participation: float = PARTICIPATION,
+    row: Row, machine: Machine, seed: int, progress: Progress, participation: float = PARTICIPATION
 ) -> federation.Run:
     """Train until the target, or for `LIMIT` rounds."""
     network = row.network
     schedule = Schedule(
-        *(LIMIT, "cross-entropy", 10, network.local_epochs), participation=participation, lr=row.lr, eval_every=1
+        rounds=LIMIT,
+        loss="cross-entropy",
+        batch_size=10,
+        local_epochs=network.local_epochs,
+        participation=participation,
+        lr=row.lr,
+        eval_every=1,
     )
-    model = registry.find("model", network.model).parse(network.options)
-    partition = registry.find("partition", "iid").parse({})
-    problem = build(
-        ProblemSpec("mnist", network.model, "iid", 100, model, partition, schedule), seed, where.data_dir, where.device
+    spec = ProblemSpec(
+        dataset="mnist",
+        model=network.model,
+        partition="iid",
+        clients=100,
+        model_options=registry.find("model", network.model).parse(network.options),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
     )
+    problem = build(spec, seed, machine.data_dir, machine.device)
     card = registry.find("defense", row.defense)
     defense = card.load()(card.parse(row.options), problem.task)
 
     def reached(point: Point) -> bool:
         return point.accuracy >= network.target
 
-    return federation.run(defense, problem, Rng(seed).child("federation"), progress=report, stop=reached)
+    return federation.run(
+        defense,
+        problem,
+        Rng(seed).child("federation"),
+        progress=lambda share: progress(share, "training"),
+        stop=reached,
+    )
+
+
+TABLE = Table(setting=SETTING, pieces=(ALL,), rows=rows, published=PUBLISHED)

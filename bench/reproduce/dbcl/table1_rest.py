@@ -1,17 +1,18 @@
-"""DBCL, Table 1, what `dbcl_table1` does not hold: the MLP at the other participations, and the CNN at all of them.
+"""DBCL, Table 1, what `dbcl/table1` does not hold: the MLP at the other participations, and the CNN at all of them.
 
-Each cell is a federation of its own. The CNN is trained until 99 %, in five local epochs a round. The learning rate is
+Each entry is a federation of its own. The CNN is trained until 99 %, in five local epochs a round. The learning rate is
 0.1 everywhere; the paper's were "tuned" and are not stated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fedarena.reproduce.dbcl.table1 import LIMIT, MLP, PARTICIPATION, Network, Row, train
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row as TableRow
+from fedarena.reproduce.table import Table, measured_by_name
 
 CNN = Network("cnn-mnist", {}, 0.99, 5)
 
@@ -32,7 +33,7 @@ HASHES = {"balanced hash (authors' code)": "balanced", "CountSketch (paper's tex
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """One number of the table: a row, of which `paper` is the rounds at this share of clients."""
 
     row: Row
@@ -47,38 +48,46 @@ class Cell:
 def _rows(network: Network, name: str) -> list[Row]:
     """The plain row and the sketched ones; their `paper` is filled in for each share."""
     sketched = [
-        Row(f"{name}-Sketch, {hashed}", "dbcl", {"hash": option}, 0, network=network)
+        Row(title=f"{name}-Sketch, {hashed}", defense="dbcl", options={"hash": option}, paper=0, network=network)
         for hashed, option in HASHES.items()
     ]
-    return [Row(name, "fedavg", {}, 0, network=network), *sketched]
+    return [Row(title=name, defense="fedavg", options={}, paper=0, network=network), *sketched]
 
 
-CELLS = tuple(
-    Cell(replace(row, paper=PAPER[row.title.partition(",")[0]][SHARES.index(share)]), share)
+ENTRIES = tuple(
+    Entry(replace(row, paper=PAPER[row.title.partition(",")[0]][SHARES.index(share)]), share)
     for name, network in (("MLP", MLP), ("CNN", CNN))
     for row in _rows(network, name)
     for share in SHARES
     if network is CNN or share != PARTICIPATION
 )
-PIECES, MEASURED = tuple(cell.name for cell in CELLS), ("rounds", "accuracy", "cpu_seconds")
-PUBLISHED = tuple(
-    Published(cell.name, cell.row.paper, "rounds", decimals=0, share=False, better="lower") for cell in CELLS
-)
+BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
-    """One cell's row."""
-    (cell,) = (cell for cell in CELLS if cell.name == piece)
-    run = train(cell.row, seed, where, lambda share: progress(share, piece), cell.share)
+def measure(entry: Entry, machine: Machine, seed: int, progress: Progress) -> list[TableRow]:
+    """The row of an entry."""
+    run = train(entry.row, machine, seed, progress, entry.share)
     last = run.curve[-1]
     return [
         {
-            "model": cell.row.title,
-            "c": cell.share,
-            "lr": cell.row.lr,
-            "paper": cell.row.paper,
-            "rounds": last.rounds if last.accuracy >= cell.row.network.target else f"more than {LIMIT}",
+            "model": entry.row.title,
+            "c": entry.share,
+            "lr": entry.row.lr,
+            "paper": entry.row.paper,
+            "rounds": last.rounds if last.accuracy >= entry.row.network.target else f"more than {LIMIT}",
             "accuracy": last.accuracy,
             "cpu_seconds": run.seconds,
         }
     ]
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_NAME),
+    rows=measured_by_name(BY_NAME, measure),
+    measured=("rounds", "accuracy", "cpu_seconds"),
+    published=tuple(
+        Published(piece=name, paper=entry.row.paper, column="rounds", decimals=0, share=False, better="lower")
+        for name, entry in BY_NAME.items()
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from fedarena.core import registry
 from fedarena.core.threat import Threat
@@ -10,10 +10,10 @@ from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.defaults import usual_problem
 from fedarena.records.schema import Record
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, between, step
 from fedarena.runs import trial
 
-Progress = Callable[[float, str], None]
 Settings = Mapping[str, Mapping[str, str]]
 """Options as text, by group: attack, training, model and partition; as after `--set`."""
 
@@ -24,27 +24,27 @@ TRAINING = 0.3
 def pairing(
     attack: str,
     defense: MethodSpec,
-    whom: Sequence[Threat],
+    attackers: Sequence[Threat],
     settings: Settings,
-    where: Where,
+    machine: Machine,
     seed: int,
     progress: Progress,
 ) -> list[Record]:
-    """Train under the defense, attack as everybody; the records as `bench run` writes them, without FedAvg beside them.
+    """The records of a pairing as `bench run` writes them, without FedAvg beside them.
 
     Raises:
         UserError: the attack or the defense refuses the problem.
     """
     cards = registry.find("attack", attack), registry.find("defense", defense.name)
-    problem = usual_problem({"dataset": "digits"}, settings, cards)
-    made = compose.parse_attack(attack, settings.get("attack", {}))
-    spec = GroupSpec(problem, defense, made, tuple(whom), seed, where.device, where.data_dir)
-    cells = trial.prepare(spec, lambda share, text: progress(TRAINING * share, text))
-    done = []
-    for i, one in enumerate(cells):
-
-        def tell(share: float, text: str, i: int = i) -> None:
-            progress(TRAINING + (1 - TRAINING) * (i + share) / len(cells), text)
-
-        done.append(trial.attack(one, tell)[0])
-    return done
+    spec = GroupSpec(
+        problem=usual_problem({"dataset": "digits"}, settings, cards),
+        defense=defense,
+        attack=compose.parse_attack(attack, settings.get("attack", {})),
+        threats=tuple(attackers),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
+    trials = trial.prepare(spec, between(progress, 0.0, TRAINING))
+    attacking = between(progress, TRAINING, 1.0)
+    return [trial.attack(one, step(attacking, i, len(trials)))[0] for i, one in enumerate(trials)]

@@ -12,25 +12,27 @@ share ε and not σ. At ε = ∞ uploads are clipped and not noised. Bars are 95
 ε promises nothing of a property that many samples share, and the membership that it speaks of is that of one sample in
 the whole training: a line may fall slower or faster than another without contradicting it. Of an upload it is asked for
 the very batch, whose sampling by chance is part of what ε promises. Uploads are attacked from the first round on, and
-their trainings are too short for a good model: what ε costs is told by the other lines.
+their trainings are too short for a good model. The other lines show what ε costs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from fedarena.cli.output.pairing_table import cell
+from fedarena import goals
 from fedarena.core.text.figures import Line, Panel, panels
 from fedarena.core.text.mean import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
+from fedarena.goals.inference_table import cell_of
 from fedarena.records.schema import Record
-from fedarena.reproduce.inference.common import Progress, Settings, pairing
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.inference.common import Settings, pairing
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, prefixed
+from fedarena.reproduce.table import Row, Table
 
 EPSILONS = {"∞": "none", "8": "8", "2": "2", "0.5": "0.5"}
 """As shown, and as the option of dp-sgd is given."""
@@ -59,7 +61,8 @@ CASES = (
         {"attack": {"victims": "5", "iterations": "600", "restarts": "4"}, "training": {"rounds": "61"}},
     ),
 )
-PIECES = tuple(f"{case.title}, ε = {shown}" for case in CASES for shown in EPSILONS)
+POINTS = {f"{case.title}, ε = {shown}": (case, shown) for case in CASES for shown in EPSILONS}
+"""Piece → attack and ε."""
 METRICS = ("auc", "recovered", "ssim", "prior_mean_ssim", "psnr", "prior_mean_psnr")
 MEASURED = (*METRICS, "accuracy", "sigma", "cpu_seconds")
 SETTING = "dp-sgd on digits: what inference attacks reach as the server, adaptive form, against ε; 95 % intervals"
@@ -68,25 +71,23 @@ MEAN = "the mean training image"
 """What images are held beside in the picture: a guess that sees nothing."""
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One attack at one ε."""
-    title, _, shown = piece.partition(", ε = ")
-    (case,) = (case for case in CASES if case.title == title)
-    return [measure(case, shown, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))]
+    return [measure(*POINTS[piece], machine, seed, prefixed(progress, piece))]
 
 
-def measure(case: Case, shown: str, where: Where, seed: int, progress: Progress) -> dict[str, Any]:
+def measure(case: Case, shown: str, machine: Machine, seed: int, progress: Progress) -> Row:
     """One attack at one ε (a key of `EPSILONS`)."""
     began = time.process_time()
     defense = compose.parse_defense("dp-sgd", {"epsilon": EPSILONS[shown]})
     threat = Threat("server", "adaptive")
-    records = pairing(case.attack, defense, (threat,), case.settings, where, seed, progress)
+    records = pairing(case.attack, defense, (threat,), case.settings, machine, seed, progress)
     return row(case, shown, records, time.process_time() - began)
 
 
-def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> dict[str, Any]:
+def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> Row:
     """What the records of one pairing say, by the reading that leaks most."""
-    worst = cell(records)
+    worst = cell_of(records, goals.find(records[0]["goal"]).text)
     assert worst is not None
     return {
         "inference": case.title,
@@ -101,25 +102,26 @@ def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> di
     }
 
 
-def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A line an attack and ε: means over seeds with their intervals."""
-    lines, notes = [], []
+def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """A line for each attack and ε, with means over seeds and their intervals."""
+    lines: list[Row] = []
+    notes: list[str] = []
     for (title, shown), own in grouped(rows).items():
-        told = {name.replace("prior_mean_", "mean image, "): _text(over_seeds(own, name)) for name in MEASURED}
-        lines.append({"inference": title, "ε": shown, "seeds": len(own), **told})
+        means = {name.replace("prior_mean_", "mean image, "): _text(over_seeds(own, name)) for name in MEASURED}
+        lines.append({"inference": title, "ε": shown, "seeds": len(own), **means})
         notes += [f"{title}, ε = {shown}, seed {r['seed']}: {r['status']}, {r['reason']}" for r in own if r["reason"]]
     return lines, notes
 
 
-def grouped(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def grouped(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     """(inference, ε) → its rows, one a seed."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for one in rows:
-        found.setdefault((one["inference"], one["epsilon"]), []).append(one)
-    return found
+        groups.setdefault((one["inference"], one["epsilon"]), []).append(one)
+    return groups
 
 
-def over_seeds(rows: Sequence[Mapping[str, Any]], name: str) -> Mean | None:
+def over_seeds(rows: Sequence[Row], name: str) -> Mean | None:
     """Mean and 95 % half-width of a measurement, over the rows that have it."""
     values = [r[name] for r in rows if r[name] is not None]
     return mean(values) if values else None
@@ -131,16 +133,16 @@ def _text(m: Mean | None) -> str:
     return f"{m.value:.3g}" + (f" ± {m.half:.2g}" if m.half is not None else "")
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw(rows: Sequence[Row], path: Path) -> None:
     """AUC, images that came back, accuracy, and how like the images are, over ε from ∞ on the left."""
-    found, titles = grouped(rows), list(dict.fromkeys(r["inference"] for r in rows))
+    groups, titles = grouped(rows), list(dict.fromkeys(r["inference"] for r in rows))
     places = {float(i): shown for i, shown in enumerate(EPSILONS)}
 
     def lines(name: str, called: str = "") -> list[Line]:
-        """A measurement of every kind of inference that has it, under its own name unless told otherwise."""
+        """A measurement of every kind of inference that has it, under its own name or the one given."""
         drawn = []
         for title in titles:
-            means = [(i, over_seeds(found.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
+            means = [(i, over_seeds(groups.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
             points = [(float(i), m) for i, m in means if m is not None]
             bars = [m.half or 0.0 for _, m in points]
             if points:
@@ -158,3 +160,6 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     likeness += panel("images", "PSNR in dB", lines("psnr") + lines("prior_mean_psnr", MEAN), unit=False)
     heading = "dp-sgd on digits, server, adaptive form; bars: 95 % intervals over seeds"
     panels([row for row in (upper, likeness) if row], heading, path)
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(POINTS), rows=rows, measured=MEASURED, compact=compact, draw=draw)

@@ -14,7 +14,7 @@ beside FedAvg with the same loss and the same network, and a note says in words 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,13 @@ from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
+from fedarena.goals.trials import PreparedTrial
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, prefixed, step
+from fedarena.reproduce.table import Row, Table
 from fedarena.runs import trial
-
-Progress = Callable[[float, str], None]
 
 SETTING = (
     "model inversion of the released model; recognised: by a classifier trained apart, top-1; SSIM to the class's mean "
@@ -73,13 +74,13 @@ _DIGITS: tuple[tuple[str, tuple[tuple[str, str], ...], tuple[Party, ...]], ...] 
 
 CASES = (
     Case(
-        "faces, softmax",
-        "olivetti",
-        "",
-        2,
-        Schedule(rounds=500, batch_size=32, lr=0.03),
-        ("fedavg",),
-        (
+        title="faces, softmax",
+        dataset="olivetti",
+        widths="",
+        clients=2,
+        schedule=Schedule(rounds=500, batch_size=32, lr=0.03),
+        defenses=("fedavg",),
+        settings=(
             ("as published", _PAPER, ("client",)),
             ("lr 1", (("lr", "1"),), ("client",)),
             ("lr 10, smoothed", _SMOOTH, ("client",)),
@@ -87,100 +88,118 @@ CASES = (
         ),
     ),
     Case(
-        "faces, 64 units",
-        "olivetti",
-        "64",
-        2,
-        Schedule(rounds=500, batch_size=32, lr=0.05),
-        ("fedavg", "dbcl"),
-        (("lr 1", (("lr", "1"),), ("client",)), ("lr 10, smoothed", _SMOOTH, ("client",))),
+        title="faces, 64 units",
+        dataset="olivetti",
+        widths="64",
+        clients=2,
+        schedule=Schedule(rounds=500, batch_size=32, lr=0.05),
+        defenses=("fedavg", "dbcl"),
+        settings=(("lr 1", (("lr", "1"),), ("client",)), ("lr 10, smoothed", _SMOOTH, ("client",))),
     ),
     Case(
-        "faces, 64 units, squared error",
-        "olivetti",
-        "64",
-        2,
-        Schedule(rounds=2000, batch_size=32, lr=0.003, loss="mse"),
-        ("fedavg", "pbpfl"),
-        (("lr 1, smoothed", _SQUARED, ("server", "client")),),
+        title="faces, 64 units, squared error",
+        dataset="olivetti",
+        widths="64",
+        clients=2,
+        schedule=Schedule(rounds=2000, batch_size=32, lr=0.003, loss="mse"),
+        defenses=("fedavg", "pbpfl"),
+        settings=(("lr 1, smoothed", _SQUARED, ("server", "client")),),
     ),
     Case(
-        "digits, 32 units",
-        "digits",
-        "32",
-        20,
-        Schedule(rounds=200, batch_size=16, lr=0.2),
-        ("fedavg", "dbcl", "two-stage", "baffle"),
-        _DIGITS,
+        title="digits, 32 units",
+        dataset="digits",
+        widths="32",
+        clients=20,
+        schedule=Schedule(rounds=200, batch_size=16, lr=0.2),
+        defenses=("fedavg", "dbcl", "two-stage", "baffle"),
+        settings=_DIGITS,
     ),
     Case(
-        "digits, 32 units, squared error",
-        "digits",
-        "32",
-        20,
-        Schedule(rounds=500, batch_size=16, lr=0.2, loss="mse"),
-        ("fedavg", "pbpfl"),
-        _DIGITS,
+        title="digits, 32 units, squared error",
+        dataset="digits",
+        widths="32",
+        clients=20,
+        schedule=Schedule(rounds=500, batch_size=16, lr=0.2, loss="mse"),
+        defenses=("fedavg", "pbpfl"),
+        settings=_DIGITS,
     ),
 )
 
-PIECES = tuple(f"{case.title}: {defense}" for case in CASES for defense in case.defenses)
+PAIRINGS = {f"{case.title}: {defense}": (case, defense) for case in CASES for defense in case.defenses}
+"""Piece → federation and defense."""
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One row for each way in which a party attacks one federation."""
-    (case, defense), *_ = [(c, d) for c in CASES for d in c.defenses if piece == f"{c.title}: {d}"]
-    return measure(case, defense, where, seed, progress)
+    return measure(*PAIRINGS[piece], machine, seed, progress)
 
 
-def measure(case: Case, defense: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One row for each way in which a party attacks the model of one federation. It is trained for each anew."""
-    model = registry.find("model", "mlp").parse({"widths": case.widths})
-    partition = registry.find("partition", "iid").parse({})
-    problem = ProblemSpec(case.dataset, "mlp", "iid", case.clients, model, partition, case.schedule)
-    found = []
+def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """One row for each way in which a party attacks the model of one federation. It is trained again for each."""
+    problem = ProblemSpec(
+        dataset=case.dataset,
+        model="mlp",
+        partition="iid",
+        clients=case.clients,
+        model_options=registry.find("model", "mlp").parse({"widths": case.widths}),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=case.schedule,
+    )
+    named = prefixed(progress, f"{case.title}, {defense}")
+    rows = []
     for i, (name, options, parties) in enumerate(case.settings):
-
-        def tell(share: float, text: str, i: int = i) -> None:
-            progress((i + share) / len(case.settings), f"{case.title}, {defense}: {text}")
-
-        whom = tuple(Threat(party, "paper") for party in parties)
-        attack = compose.parse_attack("model-inversion", dict(options))
-        spec = GroupSpec(problem, compose.parse_defense(defense), attack, whom, seed, where.device, where.data_dir)
-        for cell in trial.prepare(spec, tell):
-            record, pictures = trial.attack(cell, tell)
-            m = record["metrics"]
-            row = {
-                "federation": case.title,
-                "defense": defense,
-                "attack": name,
-                "party": record["party"],
-                "accuracy": record["utility"]["clean_accuracy"],
-                "recognised": m.get("top1"),
-                "among_five": m.get("top5"),
-                "ssim": m.get("ssim"),
-                "nearest_ssim": m.get("nearest_ssim"),
-                "confidence": m.get("confidence"),
-                "steps": m.get("steps"),
-                "queries": m.get("queries"),
-                "reason": record["reason"],
-                "known": {key: m[key] for key in m if key.startswith(("prior_", "evaluator_", "ceiling_", "classes"))},
-            }
-            if pictures is not None:
-                row |= {"originals": packed(pictures.originals), "portraits": packed(pictures.guesses)}
-            found.append(row)
-    return found
+        spec = GroupSpec(
+            problem=problem,
+            defense=compose.parse_defense(defense),
+            attack=compose.parse_attack("model-inversion", dict(options)),
+            threats=tuple(Threat(party, "paper") for party in parties),
+            seed=seed,
+            device=machine.device,
+            data_dir=machine.data_dir,
+        )
+        own = step(named, i, len(case.settings))
+        for prepared in trial.prepare(spec, own):
+            rows.append({"federation": case.title, "defense": defense, "attack": name} | _row(prepared, own))
+    return rows
 
 
-def compact(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+def _row(prepared: PreparedTrial, progress: Progress) -> Row:
+    """The columns of one party's attack."""
+    record, pictures = trial.attack(prepared, progress)
+    m = record["metrics"]
+    row = {
+        "party": record["party"],
+        "accuracy": record["utility"]["clean_accuracy"],
+        "recognised": m.get("top1"),
+        "among_five": m.get("top5"),
+        "ssim": m.get("ssim"),
+        "nearest_ssim": m.get("nearest_ssim"),
+        "confidence": m.get("confidence"),
+        "steps": m.get("steps"),
+        "queries": m.get("queries"),
+        "reason": record["reason"],
+        "known": {key: m[key] for key in m if key.startswith(("prior_", "evaluator_", "ceiling_", "classes"))},
+    }
+    if pictures is not None:
+        row |= {"originals": packed(pictures.originals), "portraits": packed(pictures.guesses)}
+    return row
+
+
+def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """The rows without pictures, and what they say."""
     hidden = ("known", "originals", "portraits", "seed", "reason")
     shown = [{k: v for k, v in row.items() if k not in hidden} for row in rows]
-    several = len({row["seed"] for row in rows}) > 1
-    shown = [({"seed": row["seed"]} if several else {}) | one for row, one in zip(rows, shown, strict=True)]
-    notes = [
+    if len({row["seed"] for row in rows}) > 1:
+        shown = [{"seed": row["seed"]} | columns for row, columns in zip(rows, shown, strict=True)]
+    failures = [
         f"{row['defense']} on {row['federation']}, {row['party']}: {row['reason']}" for row in rows if row["reason"]
     ]
+    return shown, failures + references(rows) + masked(rows)
+
+
+def references(rows: Sequence[Row]) -> list[str]:
+    """In words, what the classifier says of held-out images, and of guesses that see no model, by data set."""
+    notes = []
     for dataset in dict.fromkeys(row["federation"].partition(",")[0] for row in rows):
         known = next((r["known"] for r in rows if r["federation"].startswith(dataset) and r["known"]), None)
         if known is not None:
@@ -190,24 +209,26 @@ def compact(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
                 f"{known['prior_top1']:.1%}; SSIM to the class mean of grey {known['prior_grey_ssim']:.2f}, of the "
                 f"mean training image {known['prior_mean_ssim']:.2f}."
             )
-    return shown, notes + [same for same in masked(rows) if same]
+    return notes
 
 
-def masked(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def masked(rows: Sequence[Row]) -> list[str]:
     """In words, how what clients are given under PBPFL compares with its server's own model, and with FedAvg's."""
-    told = []
+    notes = []
     for row in rows:
         if row["defense"] != "pbpfl" or row["party"] != "client" or row["recognised"] is None:
             continue
-        like = [r for r in rows if all(r[k] == row[k] for k in ("seed", "federation", "attack")) and r["recognised"]]
-        own = [r for r in like if (r["defense"], r["party"]) == ("pbpfl", "server")]
-        plain = [r for r in like if (r["defense"], r["party"]) == ("fedavg", "client")]
-        told.append(f"{row['federation']}, seed {row['seed']}: {against(row, own, 'the server has without masks')}")
-        told[-1] += f"; {against(row, plain, 'FedAvg trains')}."
-    return told
+        alike = [r for r in rows if all(r[k] == row[k] for k in ("seed", "federation", "attack")) and r["recognised"]]
+        own = [r for r in alike if (r["defense"], r["party"]) == ("pbpfl", "server")]
+        plain = [r for r in alike if (r["defense"], r["party"]) == ("fedavg", "client")]
+        notes.append(
+            f"{row['federation']}, seed {row['seed']}: {against(row, own, 'the server has without masks')}; "
+            f"{against(row, plain, 'FedAvg trains')}."
+        )
+    return notes
 
 
-def against(row: Mapping[str, Any], others: Sequence[Mapping[str, Any]], whose: str) -> str:
+def against(row: Row, others: Sequence[Row], whose: str) -> str:
     """The model that PBPFL's clients are given beside another, in words."""
     if not others:
         return f"nothing to set beside it of the model that {whose}"
@@ -232,7 +253,7 @@ def unpacked(text: Mapping[str, Any]) -> Tensor:
     return torch.from_numpy(flat.copy()).float() / 255
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw(rows: Sequence[Row], path: Path) -> None:
     """Rows of pictures, of the first seed's clients and outsiders, below the mean images of the classes."""
     strips: list[Strip] = []
     before = ""
@@ -245,3 +266,6 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         title = f"{row['defense']}, {row['party']}\n{row['attack']}: {row['recognised']:.0%} recognised"
         strips.append(Strip(title, unpacked(row["portraits"])))
     gallery(strips, f"model inversion, seed {rows[0]['seed']}", path, SHOWN)
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(PAIRINGS), rows=rows, measured=MEASURED, compact=compact, draw=draw)

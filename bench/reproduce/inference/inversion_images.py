@@ -9,7 +9,7 @@ Beside the attack stands the training image nearest to each victim, an upper bou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from fedarena.core.threat import Threat
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
+from fedarena.reproduce.table import Row, Table, measured_by_name
 from fedarena.runs import trial
 
 SETTING = "inverting-gradients as the server of an undefended federation, initial parameters, labels inferred"
@@ -66,45 +68,133 @@ POLISHED = Options(iterations=400, polish=2000)
 images of seeds 2 and 3."""
 
 CASES = (
-    Case("MNIST, lenet-dlg, single images, one gradient", "mnist", "lenet-dlg", 6, QUICK),
-    Case("MNIST, lenet-dlg, L-BFGS at the end, single images, one gradient", "mnist", "lenet-dlg", 6, POLISHED),
-    Case("CIFAR-10, cnn-cifar10, single images, one gradient", "cifar10", "cnn-cifar10", 4, Options()),
-    Case("CIFAR-10, cnn-cifar10, kinks rounded off, single images, one gradient", "cifar10", "cnn-cifar10", 4, ROUNDED),
-    Case("CIFAR-10, lenet-dlg, single images, one gradient", "cifar10", "lenet-dlg", 4, Options()),
-    Case("CIFAR-10, lenet-dlg, L-BFGS at the end, single images, one gradient", "cifar10", "lenet-dlg", 4, POLISHED),
     Case(
-        "MNIST, lenet-dlg, L-BFGS at the end, single images, 5 local steps", "mnist", "lenet-dlg", 3, POLISHED, epochs=5
+        title="MNIST, lenet-dlg, single images, one gradient",
+        dataset="mnist",
+        model="lenet-dlg",
+        victims=6,
+        attack=QUICK,
+    ),
+    Case(
+        title="MNIST, lenet-dlg, L-BFGS at the end, single images, one gradient",
+        dataset="mnist",
+        model="lenet-dlg",
+        victims=6,
+        attack=POLISHED,
+    ),
+    Case(
+        title="CIFAR-10, cnn-cifar10, single images, one gradient",
+        dataset="cifar10",
+        model="cnn-cifar10",
+        victims=4,
+        attack=Options(),
+    ),
+    Case(
+        title="CIFAR-10, cnn-cifar10, kinks rounded off, single images, one gradient",
+        dataset="cifar10",
+        model="cnn-cifar10",
+        victims=4,
+        attack=ROUNDED,
+    ),
+    Case(
+        title="CIFAR-10, lenet-dlg, single images, one gradient",
+        dataset="cifar10",
+        model="lenet-dlg",
+        victims=4,
+        attack=Options(),
+    ),
+    Case(
+        title="CIFAR-10, lenet-dlg, L-BFGS at the end, single images, one gradient",
+        dataset="cifar10",
+        model="lenet-dlg",
+        victims=4,
+        attack=POLISHED,
+    ),
+    Case(
+        title="MNIST, lenet-dlg, L-BFGS at the end, single images, 5 local steps",
+        dataset="mnist",
+        model="lenet-dlg",
+        victims=3,
+        attack=POLISHED,
+        epochs=5,
     ),
     *(
         Case(
-            f"MNIST, lenet-dlg, L-BFGS at the end, 5 local steps on an image each, rate {rate}",
-            *("mnist", "lenet-dlg", 2, POLISHED),
+            title=f"MNIST, lenet-dlg, L-BFGS at the end, 5 local steps on an image each, rate {rate}",
+            dataset="mnist",
+            model="lenet-dlg",
+            victims=2,
+            attack=POLISHED,
             epochs=1,
             samples=5,
             lr=rate,
         )
         for rate in (0.1, 0.001)
     ),
-    Case("MNIST, lenet-dlg, batches of 4, one gradient", "mnist", "lenet-dlg", 2, QUICK, batch=4),
-    Case("MNIST, lenet-dlg, L-BFGS at the end, batches of 4, one gradient", "mnist", "lenet-dlg", 2, POLISHED, batch=4),
-    Case("CIFAR-10, cnn-cifar10, batches of 4, one gradient", "cifar10", "cnn-cifar10", 1, Options(), batch=4),
     Case(
-        *("CIFAR-10, lenet-dlg, L-BFGS at the end, batches of 4, one gradient", "cifar10", "lenet-dlg", 2, POLISHED),
+        title="MNIST, lenet-dlg, batches of 4, one gradient",
+        dataset="mnist",
+        model="lenet-dlg",
+        victims=2,
+        attack=QUICK,
+        batch=4,
+    ),
+    Case(
+        title="MNIST, lenet-dlg, L-BFGS at the end, batches of 4, one gradient",
+        dataset="mnist",
+        model="lenet-dlg",
+        victims=2,
+        attack=POLISHED,
+        batch=4,
+    ),
+    Case(
+        title="CIFAR-10, cnn-cifar10, batches of 4, one gradient",
+        dataset="cifar10",
+        model="cnn-cifar10",
+        victims=1,
+        attack=Options(),
+        batch=4,
+    ),
+    Case(
+        title="CIFAR-10, lenet-dlg, L-BFGS at the end, batches of 4, one gradient",
+        dataset="cifar10",
+        model="lenet-dlg",
+        victims=2,
+        attack=POLISHED,
         batch=4,
     ),
 )
-PIECES = tuple(case.title for case in CASES)
+BY_TITLE = {case.title: case for case in CASES}
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
-    """One row."""
-    (case,) = (case for case in CASES if case.title == piece)
-    return [measure(case, where, seed, lambda share, text: progress(share, f"{case.title}: {text}"))]
+def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """One row: how much comes back of one case's uploads, and the pictures as bytes."""
+    (prepared,) = trial.prepare(group(case, machine, seed))
+    began = time.process_time()
+    record, pictures = trial.attack(prepared, progress)
+    if pictures is None:
+        raise RuntimeError(record["reason"])
+    m = record["metrics"]
+    return [
+        {
+            "images": case.title,
+            "iterations": case.attack.iterations,
+            "starts": case.attack.restarts,
+            "count": int(m["images"]),
+            "recovered": m["recovered"],
+            "ssim": m["ssim"],
+            "psnr": m["psnr"],
+            "label_accuracy": m["label_accuracy"],
+            "nearest_ssim": m["prior_nearest_ssim"],
+            "cpu_seconds": time.process_time() - began,
+            "originals": as_bytes(pictures.originals),
+            "guesses": as_bytes(pictures.guesses),
+        }
+    ]
 
 
-def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    """How much comes back of one case's uploads, and the pictures as bytes."""
-    o = {**vars(case.attack), "victims": case.victims, "window": case.victims + 1}
+def group(case: Case, machine: Machine, seed: int) -> GroupSpec:
+    """The run behind a case, with one upload more than is attacked."""
     schedule = Schedule(
         rounds=case.victims + 1,
         batch_size=case.batch,
@@ -113,40 +203,33 @@ def measure(case: Case, where: Where, seed: int, progress: Callable[[float, str]
         lr=case.lr,
         server_lr=STILL,
     )
-    model, iid = registry.find("model", case.model).parse({}), registry.find("partition", "iid").parse({})
-    problem = ProblemSpec(case.dataset, case.model, "iid", 1, model, iid, schedule)
-    attack = MethodSpec("inverting-gradients", Options(**o))
-    spec = GroupSpec(
-        problem, MethodSpec("fedavg"), attack, (Threat("server", "adaptive"),), seed, where.device, where.data_dir
+    problem = ProblemSpec(
+        dataset=case.dataset,
+        model=case.model,
+        partition="iid",
+        clients=1,
+        model_options=registry.find("model", case.model).parse({}),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
     )
-    (cell,) = trial.prepare(spec)
-    began = time.process_time()
-    record, pictures = trial.attack(cell, progress)
-    if pictures is None:
-        raise RuntimeError(record["reason"])
-    m = record["metrics"]
-    return {
-        "images": case.title,
-        "iterations": case.attack.iterations,
-        "starts": case.attack.restarts,
-        "count": int(m["images"]),
-        "recovered": m["recovered"],
-        "ssim": m["ssim"],
-        "psnr": m["psnr"],
-        "label_accuracy": m["label_accuracy"],
-        "nearest_ssim": m["prior_nearest_ssim"],
-        "cpu_seconds": time.process_time() - began,
-        "originals": as_bytes(pictures.originals),
-        "guesses": as_bytes(pictures.guesses),
-    }
+    options = Options(**{**vars(case.attack), "victims": case.victims, "window": case.victims + 1})
+    return GroupSpec(
+        problem=problem,
+        defense=MethodSpec("fedavg"),
+        attack=MethodSpec("inverting-gradients", options),
+        threats=(Threat("server", "adaptive"),),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
 
 
-def compact(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """All but the pictures."""
     return [{name: value for name, value in row.items() if name not in PICTURES} for row in rows], []
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw(rows: Sequence[Row], path: Path) -> None:
     """Originals above guesses, case by case; of the first seed."""
     strips = []
     for row in (r for r in rows if r["seed"] == rows[0]["seed"]):
@@ -157,10 +240,20 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 def as_bytes(images: Tensor) -> list[Any]:
     """Images [n, channels, height, width] in [0, 1] → nested lists of 0 to 255."""
-    found: list[Any] = (255 * images.clamp(0, 1)).round().to(torch.uint8).tolist()
-    return found
+    stored: list[Any] = (255 * images.clamp(0, 1)).round().to(torch.uint8).tolist()
+    return stored
 
 
 def as_images(stored: Sequence[Any]) -> Tensor:
     """Undoes `as_bytes`."""
     return torch.tensor(stored, dtype=torch.uint8).float() / 255
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_TITLE),
+    rows=measured_by_name(BY_TITLE, measure),
+    measured=MEASURED,
+    compact=compact,
+    draw=draw,
+)

@@ -22,7 +22,7 @@ being given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -40,16 +40,17 @@ from fedarena.federation import compose
 from fedarena.federation.population import halves
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals import training_membership
-from fedarena.goals.goal import Challenge
+from fedarena.goals.challenge import Challenge
 from fedarena.goals.metrics.membership import RATES as JUDGED
+from fedarena.goals.prepared import OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.inference.membership_picture import Line, Panel, draw_panels
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.inference.membership_picture import Panel, RocCurve, draw_panels
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, prefixed, step
+from fedarena.reproduce.table import Row, Table
 from fedarena.runs import trial
-
-Progress = Callable[[float, str], None]
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """False positive rates."""
@@ -87,73 +88,91 @@ DEFENSES: dict[str, tuple[str, dict[str, str]]] = {
 }
 ROUNDS = 200
 
-_CASES = {f"{data.name}, {title}": (data, title) for data in DATA for title in DEFENSES}
-PIECES = tuple(_CASES)
+FEDERATIONS = {f"{data.name}, {title}": (data, title) for data in DATA for title in DEFENSES}
+"""Piece → data and protocol."""
 
 PARTIES: tuple[Party, ...] = ("outsider", "client")
 MEMBERS, NOBODYS = "members", "trained on by nobody"
 LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Question:
+    """What one attack is asked: who it is, and which samples it is to tell apart.
+
+    Attributes:
+        asked: who stands where members stand: `MEMBERS` or `NOBODYS`.
+    """
+
+    method: MethodSpec
+    threat: Threat
+    asked: str
+    challenge: Challenge
+
+
+def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """Train one federation, and attack its model in every way."""
-    data, title = _CASES[piece]
-    return measure(data, title, where, seed, lambda share, text: progress(share, f"{piece}: {text}"))
+    return measure(*FEDERATIONS[piece], machine, seed, prefixed(progress, piece))
 
 
 def measure(
-    data: Data, title: str, where: Where, seed: int, progress: Progress, shadows: int = SHADOWS
-) -> list[dict[str, Any]]:
+    data: Data, title: str, machine: Machine, seed: int, progress: Progress, shadows: int = SHADOWS
+) -> list[Row]:
     """One row for every attack and form."""
     lira = compose.parse_attack("membership-inference", {"shadows": str(shadows)})
-    threats = tuple(Threat(party, form) for party in PARTIES for form in FORMS)
-    spec = GroupSpec(problem_of(data), defense_of(title), lira, threats, seed, where.device, where.data_dir)
-    cells = trial.prepare(spec)
-    first, *others = [_challenge(cell) for cell in cells]
-    null = among_nobodys(build(spec.problem, seed, where.data_dir, where.device), seed, first)
-    cases = [
+    spec = GroupSpec(
+        problem=problem_of(data),
+        defense=defense_of(title),
+        attack=lira,
+        threats=tuple(Threat(party, form) for party in PARTIES for form in FORMS),
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
+    )
+    first, *others = [_challenge(prepared) for prepared in trial.prepare(spec)]
+    null = among_nobodys(build(spec.problem, seed, machine.data_dir, machine.device), seed, first)
+    questions = [
         *(
-            (method, threats[0], asked, challenge)
+            Question(method, spec.threats[0], asked, challenge)
             for asked, challenge in ((MEMBERS, first), (NOBODYS, null))
             for method in (LOSS, lira)
         ),
-        *((lira, threat, MEMBERS, challenge) for threat, challenge in zip(threats[1:], others, strict=True)),
+        *(
+            Question(lira, threat, MEMBERS, challenge)
+            for threat, challenge in zip(spec.threats[1:], others, strict=True)
+        ),
     ]
-    found = []
-    for i, (method, threat, asked, challenge) in enumerate(cases):
-
-        def tell(share: float, text: str, i: int = i) -> None:
-            progress((i + share) / len(cases), text)
-
-        assert challenge.view is not None
-        answer: Any = trial.load_attack(method)(challenge.view, Rng(seed).child("attack"), tell)
-        assert not isinstance(answer, NotApplicable), answer.reason
-        metrics = goals.find("training-membership").judge(answer, challenge) | challenge.metrics
-        found.append(
-            {
-                "data": data.name,
-                "defense": title,
-                "party": threat.party,
-                "form": "-" if method is LOSS else threat.form,
-                "statistic": method.options.statistic,
-                "asked": asked,
-                "auc": metrics["auc"],
-                "auc_low": metrics["auc_low"],
-                "auc_high": metrics["auc_high"],
-                "strangers": float((~challenge.answers).sum()),
-                **dict(zip(COLUMNS, roc(answer[0], challenge.answers), strict=True)),
-                **{column: metrics.get(name) for column, name in ENDS.items()},
-                "on_members": metrics.get("member_accuracy"),
-                "on_strangers": metrics.get("stranger_accuracy"),
-            }
-        )
-    return found
+    return [
+        {"data": data.name, "defense": title} | answer(question, seed, step(progress, i, len(questions)))
+        for i, question in enumerate(questions)
+    ]
 
 
-def _challenge(cell: trial.Prepared) -> Challenge:
-    assert cell.challenge is not None, cell.record["reason"]
-    assert cell.challenge.view is not None
-    return cell.challenge
+def answer(question: Question, seed: int, progress: Progress) -> Row:
+    """The columns of one attack: who it was, and how well it tells members."""
+    method, challenge = question.method, question.challenge
+    scores: Any = compose.make_inference(method)(challenge.view, Rng(seed).child("attack"), progress)
+    assert not isinstance(scores, NotApplicable), scores.reason
+    metrics = goals.find("training-membership").judge(scores, challenge) | challenge.metrics
+    return {
+        "party": question.threat.party,
+        "form": "-" if method is LOSS else question.threat.form,
+        "statistic": method.options.statistic,
+        "asked": question.asked,
+        "auc": metrics["auc"],
+        "auc_low": metrics["auc_low"],
+        "auc_high": metrics["auc_high"],
+        "strangers": float((~challenge.answers).sum()),
+        **dict(zip(COLUMNS, roc(scores[0], challenge.answers), strict=True)),
+        **{column: metrics.get(name) for column, name in ENDS.items()},
+        "on_members": metrics.get("member_accuracy"),
+        "on_strangers": metrics.get("stranger_accuracy"),
+    }
+
+
+def _challenge(prepared: PreparedRecord) -> Challenge:
+    assert isinstance(prepared, OpenRecord), prepared.record["reason"]
+    return prepared.challenge
 
 
 def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
@@ -162,7 +181,6 @@ def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
     held[torch.cat(problem.shards)] = True
     nobodys = (~held).nonzero().flatten()
     question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
-    assert real.view is not None
     return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 
@@ -171,7 +189,15 @@ def problem_of(data: Data) -> ProblemSpec:
     model = registry.find("model", "mlp").parse({})
     partition = registry.find("partition", "few").parse({"samples": str(data.samples)})
     schedule = Schedule(rounds=ROUNDS, batch_size=data.batch)
-    return ProblemSpec(data.name, "mlp", "few", data.clients, model, partition, schedule)
+    return ProblemSpec(
+        dataset=data.name,
+        model="mlp",
+        partition="few",
+        clients=data.clients,
+        model_options=model,
+        partition_options=partition,
+        schedule=schedule,
+    )
 
 
 def defense_of(title: str) -> MethodSpec:
@@ -187,15 +213,26 @@ def roc(answer: Scores, members: Tensor) -> list[float | None]:
     return [float((inside > outside[k]).double().mean()) if k else None for k in allowed]
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw(rows: Sequence[Row], path: Path) -> None:
     """A panel for data and defense: means over seeds of the members found, on logarithmic axes."""
-    panels: dict[str, dict[str, Line]] = {}
+    panels: dict[str, dict[str, RocCurve]] = {}
     for row in rows:
-        title = f"{row['data']}, {row['defense']}"
-        name = f"{row['statistic']}, {row['party']}" + ("" if row["form"] == "-" else f", {row['form']} form")
-        name += "" if row["asked"] == MEMBERS else f", {row['asked']}"
-        same = [r for r in rows if all(r[k] == row[k] for k in TOLD_APART)]
-        points = [(x, [r[c] for r in same if r[c] is not None]) for x, c in zip(RATES, COLUMNS, strict=True)]
-        line = Line([x for x, v in points if v], [fmean(v) for _, v in points if v])
-        panels.setdefault(title, {})[name] = line
+        panel = panels.setdefault(f"{row['data']}, {row['defense']}", {})
+        panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in TOLD_APART)])
     draw_panels([Panel(title, lines) for title, lines in panels.items()], path)
+
+
+def _name(row: Row) -> str:
+    """A curve's name in its panel."""
+    form = "" if row["form"] == "-" else f", {row['form']} form"
+    asked = "" if row["asked"] == MEMBERS else f", {row['asked']}"
+    return f"{row['statistic']}, {row['party']}{form}{asked}"
+
+
+def _curve(rows: Sequence[Row]) -> RocCurve:
+    """The mean over seeds at each rate at which a seed has a share."""
+    shares = [(rate, [r[c] for r in rows if r[c] is not None]) for rate, c in zip(RATES, COLUMNS, strict=True)]
+    return RocCurve([rate for rate, own in shares if own], [fmean(own) for _, own in shares if own])
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(FEDERATIONS), rows=rows, measured=MEASURED, draw=draw)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedarena.core.files import write_atomically
-from fedarena.core.text.figures import SHADES, STYLES
+from fedarena.core.text.figures import SHADES, STYLES, save_png
 
 
 @dataclass(frozen=True)
-class Line:
+class RocCurve:
     """Shares of members found over false positive rates."""
 
     x: Sequence[float]
@@ -24,7 +22,7 @@ class Panel:
     """One model's ROC curves, by name."""
 
     title: str
-    lines: Mapping[str, Line]
+    lines: Mapping[str, RocCurve]
 
 
 def draw_panels(panels: Sequence[Panel], path: Path) -> None:
@@ -46,6 +44,4 @@ def draw_panels(panels: Sequence[Panel], path: Path) -> None:
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(3, wide), fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
-from importlib import import_module
-from typing import Any
 
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.core.text.plural import plural
-from fedarena.reproduce import TABLES
-from fedarena.reproduce.page.parts import Asked, Part
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.page.parts import MeasuredPart, PartKey
+from fedarena.reproduce.progress import Progress, step
+from fedarena.reproduce.tables import TABLES, table_in
 
-Report = Callable[[float, str], None]
-Done = tuple[int, Part | str | float | None]
-"""(place among those asked, the part; or what went wrong; or where time was over how many CPU seconds it would have
-taken, by its progress, None where it was not begun)."""
+Outcome = MeasuredPart | str | float | None
+"""The part; or what went wrong; or, if time was over, how many CPU seconds it would have taken by its progress, None
+if it was not begun."""
 
 
 LEAST = 0.01
@@ -29,54 +27,48 @@ class OutOfTime(BaseException):
 
 
 def measure(
-    asked: Sequence[Asked],
-    where: Where,
-    jobs: int,
-    report: Report,
-    *,
-    until: float | None = None,
-) -> Iterator[Done]:
-    """Parts as they are done, with one job in the order of `asked`; what goes wrong takes the place of its part.
+    keys: Sequence[PartKey], machine: Machine, jobs: int, progress: Progress, *, until: float | None = None
+) -> Iterator[tuple[int, Outcome]]:
+    """Parts as they are done, each with its place among the keys. With one job they are done in the order of the keys.
 
     Args:
-        where: data files are found, and what a table trains or attacks is computed.
-        jobs: processes.
+        jobs: how many processes there are.
         until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
     """
-    if jobs == 1 or len(asked) == 1:
-        for i, one in enumerate(asked):
+    if jobs == 1 or len(keys) == 1:
+        for i, key in enumerate(keys):
+            yield i, _measure_one(key, TABLES[key.table], machine, until, step(progress, i, len(keys)))
+    else:
+        yield from _measure_in_workers(keys, machine, jobs, progress, until)
 
-            def tell(share: float, text: str, i: int = i) -> None:
-                report((i + share) / len(asked), text)
 
-            yield _one(i, one, TABLES[one.table], where, until, tell)
-        return
+def _measure_in_workers(
+    keys: Sequence[PartKey], machine: Machine, jobs: int, progress: Progress, until: float | None
+) -> Iterator[tuple[int, Outcome]]:
     from fedarena.runs.executors import executor
 
-    with executor("local", min(jobs, len(asked))) as place:
-        calls = {place.submit(_one, i, one, TABLES[one.table], where, until, _silent): i for i, one in enumerate(asked)}
-        report(0.0, plural(len(asked), "part"))
+    with executor("local", min(jobs, len(keys))) as workers:
+        calls = {
+            # The module, since workers do not see what was added to the tables in this process.
+            workers.submit(_measure_one, key, TABLES[key.table], machine, until, _silent): i
+            for i, key in enumerate(keys)
+        }
+        progress(0.0, plural(len(keys), "part"))
         for done, call in enumerate(as_completed(calls), 1):
+            outcome: Outcome
             try:
-                found = call.result()
+                outcome = call.result()
             except WorkerDied:
-                found = calls[call], "its worker process died (out of memory?)"
-            report(done / len(asked), asked[found[0]].piece)
-            yield found
+                outcome = "its worker process died (out of memory?)"
+            progress(done / len(keys), keys[calls[call]].piece)
+            yield calls[call], outcome
 
 
 def _silent(share: float, text: str) -> None:
     pass
 
 
-def _one(
-    place: int,
-    asked: Asked,
-    module: str,
-    where: Where,
-    until: float | None,
-    tell: Report,
-) -> Done:
+def _measure_one(key: PartKey, module: str, machine: Machine, until: float | None, progress: Progress) -> Outcome:
     from fedarena.core.errors import describe
     from fedarena.records.environment import environment
     from fedarena.runs.executors import arithmetic
@@ -88,20 +80,25 @@ def _one(
         reached = max(reached, share)
         if until is not None and time.time() > until:
             raise OutOfTime
-        tell(share, text)
+        progress(share, text)
 
     began = time.process_time()
     if until is not None and time.time() > until:
-        return place, None
+        return None
     try:
-        report(0.0, asked.piece)
-        table: Any = import_module(module)
+        report(0.0, key.piece)
+        table = table_in(module)
         with arithmetic():
-            rows = table.rows(asked.piece, where, asked.seed, report)
+            rows = table.rows(key.piece, machine, key.seed, report)
     except OutOfTime:
-        return place, (time.process_time() - began) / max(reached, LEAST)
+        return (time.process_time() - began) / max(reached, LEAST)
     except Exception as error:
-        return place, str(error) if isinstance(error, UserError) else describe(error)
-    # What counts bytes or CPU time computes nothing anywhere else.
-    device = "cpu" if hasattr(table, "CPU_ALONE") else where.device
-    return place, Part(asked, table.SETTING, rows, time.process_time() - began, {**environment(), "device": device})
+        return str(error) if isinstance(error, UserError) else describe(error)
+    return MeasuredPart(
+        key=key,
+        setting=table.setting,
+        rows=rows,
+        cpu_seconds=time.process_time() - began,
+        # What counts bytes or CPU time computes nothing on another device.
+        environment={**environment(), "device": "cpu" if table.cpu_only else machine.device},
+    )

@@ -6,38 +6,39 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from fedarena.reproduce.page.parts import Asked
+from fedarena.reproduce.page.parts import PartKey
 
 
-def expected(asked: Asked, times: Mapping[Asked, float]) -> float | None:
-    """CPU seconds: the median of the parts of the same paper whose names begin most alike; None where none does.
+def expected(key: PartKey, times: Mapping[PartKey, float]) -> float | None:
+    """The CPU seconds that a part is expected to take; None if no part is like it.
 
-    Names are told apart word by word, as in "usps, ε = 2, RA": the whole name is the same part with another seed.
+    It is the median of those parts of the same paper whose names have most first words in common with the part's name,
+    as in "usps, ε = 2, RA". The same part with another seed has the whole name in common.
     """
     alike: dict[int, list[float]] = defaultdict(list)
     for other, seconds in times.items():
-        if _paper(other) == _paper(asked):
-            alike[_common(other, asked)].append(seconds)
+        if _paper(other) == _paper(key):
+            alike[_common(other, key)].append(seconds)
     most = max(alike, default=0)
     return median(alike[most]) if most else None
 
 
-def cheapest_first(asked: Sequence[Asked], times: Mapping[Asked, float]) -> list[Asked]:
-    """Those with a known time, the shortest first; then the others, one of each table in turn."""
+def cheapest_first(keys: Sequence[PartKey], times: Mapping[PartKey, float]) -> list[PartKey]:
+    """The parts with a known time, the shortest first, and then the others, one of each table in turn."""
     turns: dict[str, int] = defaultdict(int)
-    keys: dict[Asked, tuple[float, int]] = {}
-    for one in asked:
-        known = expected(one, times)
-        keys[one] = (known, 0) if known is not None else (float("inf"), turns[one.table])
-        turns[one.table] += known is None
-    return sorted(asked, key=lambda one: keys[one])
+    ranks: dict[PartKey, tuple[float, int]] = {}
+    for key in keys:
+        known = expected(key, times)
+        ranks[key] = (known, 0) if known is not None else (float("inf"), turns[key.table])
+        turns[key.table] += known is None
+    return sorted(keys, key=lambda key: ranks[key])
 
 
-def _paper(asked: Asked) -> str:
-    return asked.table.partition("/")[0]
+def _paper(key: PartKey) -> str:
+    return key.table.partition("/")[0]
 
 
-def _common(a: Asked, b: Asked) -> int:
+def _common(a: PartKey, b: PartKey) -> int:
     """Leading words in common; a name that is wholly the same, in the same table, counts most."""
     if (a.table, a.piece) == (b.table, b.piece):
         return 1000

@@ -11,9 +11,9 @@ from fedarena.core.text.markdown import table as table_of
 from fedarena.core.text.plural import plural
 from fedarena.reproduce.left_out import PAPERS, Printed, counted
 from fedarena.reproduce.page import words
-from fedarena.reproduce.page.gather import Gathered, Line
+from fedarena.reproduce.page.gather import Comparison, Gathered
 from fedarena.reproduce.page.order import expected
-from fedarena.reproduce.page.parts import Asked
+from fedarena.reproduce.page.parts import PartKey
 from fedarena.reproduce.page.verdict import VERDICTS, WIDE
 
 LEFT_OUT = "What the papers print and this page does not have"
@@ -37,65 +37,65 @@ prints, is marked as derived. Time is CPU time of the part that holds the number
 several numbers. A command measures its line, and whatever else of that table has a name that begins so."""
 
 
-def page(found: Gathered, picture: tuple[str, str] | None, only: str) -> str:
+def page(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> str:
     """The whole page.
 
     Args:
         picture: its file and its alt text; None where there is nothing to draw.
         only: how the names begin to which the page is confined; "" where it is not.
     """
-    lines = found.all
-    there = [line for line in lines if line.verdict != "not measured"]
+    every = gathered.all
+    measured = [one for one in every if one.verdict != "not measured"]
     confined = f" Only what begins with `{only}`: `bench reproduce --all` gathers all." if only else ""
     parts = [
         "# The papers' numbers, and ours",
-        f"{len(lines)} lines, each a number that a paper or its authors' logs print, or one derived from printed "
-        f"numbers, beside what is measured here: {len(there)} are measured, {len(lines) - len(there)} are not. A "
+        f"{len(every)} lines, each a number that a paper or its authors' logs print, or one derived from printed "
+        f"numbers, beside what is measured here: {len(measured)} are measured, {len(every) - len(measured)} are not. A "
         f"number that several variants of ours stand beside has a line for each.{confined}",
-        *([] if only else [_share(found)]),
+        *([] if only else [_share(gathered)]),
         "Written by",
         _block("bench reproduce --all" + (f' --only "{only}"' if only else "")),
         "from what is there; `--measure` measures what is not, and `--within MINUTES` as much of it as fits.",
-        _overview(found),
+        _overview(gathered),
         "## How verdicts come about",
         RULE,
     ]
     if picture is not None:
         parts.append(f"![{picture[1]}]({picture[0]})")
     paper = ""
-    for table in found.lines:
+    for table in gathered.comparisons:
         if table.partition("/")[0] != paper:
             paper = table.partition("/")[0]
             parts.append(f"## {_citation(paper)}")
-        parts += _table(table, found)
+        parts += _table(table, gathered)
     if not only:
-        parts += _left_out(found)
-    parts += _rest(found)
+        parts += _left_out(gathered)
+    parts += _rest(gathered)
     return "\n\n".join(parts) + "\n"
 
 
-def counts(lines: Iterable[Line]) -> dict[str, int]:
-    """Verdict → how many lines have it, all verdicts in their order."""
-    tally = Counter(line.verdict for line in lines)
+def counts(comparisons: Iterable[Comparison]) -> dict[str, int]:
+    """Verdict → how many comparisons have it, all verdicts in their order."""
+    tally = Counter(one.verdict for one in comparisons)
     return {verdict: tally[verdict] for verdict in VERDICTS}
 
 
-def _overview(found: Gathered) -> str:
+def _overview(gathered: Gathered) -> str:
     rows = []
-    for paper in dict.fromkeys(table.partition("/")[0] for table in found.lines):
-        own = [line for table, lines in found.lines.items() if table.startswith(f"{paper}/") for line in lines]
+    for paper in dict.fromkeys(table.partition("/")[0] for table in gathered.comparisons):
+        own = [one for one in gathered.all if one.table.startswith(f"{paper}/")]
         rows.append([paper, str(len(own)), *(str(n or "") for n in counts(own).values())])
-    rows.append(["all", str(len(found.all)), *(str(n or "") for n in counts(found.all).values())])
+    rows.append(["all", str(len(gathered.all)), *(str(n or "") for n in counts(gathered.all).values())])
     return markdown(["paper", "lines", *VERDICTS], rows)
 
 
-def _papers(found: Gathered) -> list[str]:
-    return [paper for paper in PAPERS if any(table.startswith(f"{paper}/") for table in found.lines)]
+def _papers(gathered: Gathered) -> list[str]:
+    return [paper for paper in PAPERS if any(table.startswith(f"{paper}/") for table in gathered.comparisons)]
 
 
-def _share(found: Gathered) -> str:
+def _share(gathered: Gathered) -> str:
     """How many of the papers' numbers are on the page."""
-    printed, here = counted(_papers(found))
+    printed, here = counted(_papers(gathered))
     anchor = LEFT_OUT.lower().replace(" ", "-")
     return (
         f"Lines are not the papers' numbers: the papers print {printed} results, of which {here} are on this page and "
@@ -104,11 +104,11 @@ def _share(found: Gathered) -> str:
     )
 
 
-def _left_out(found: Gathered) -> list[str]:
+def _left_out(gathered: Gathered) -> list[str]:
     """What the papers print, how much of it is on the page, and why the rest is not."""
     rows = [
         [paper, one.where, *_amounts(one), one.what, one.why, ", ".join(f"`{table}`" for table in one.tables)]
-        for paper in _papers(found)
+        for paper in _papers(gathered)
         for one in PAPERS[paper]
     ]
     head = ["paper", "where", "printed", "on this page", "not here", "what is not here", "why", "lines under"]
@@ -124,70 +124,100 @@ def _citation(name: str) -> str:
     return f"`{name}`: {card.authors}, {card.year}, {card.paper}"
 
 
-def _table(table: str, found: Gathered) -> list[str]:
-    lines = found.lines[table]
-    there = [line for line in lines if line.verdict != "not measured"]
-    lacking = [line for line in lines if line.verdict == "not measured"]
-    parts = [f"### {table}", found.settings[table]]
-    if there:
-        head = ["setting", "number", "paper", "ours", "95 % interval", "difference", "verdict", "seeds", "CPU time"]
-        rows = [
-            [
-                *(words.setting(line), line.published.column, line.published.shown, words.number(line)),
-                *(words.interval(line), words.difference(line), line.verdict, words.seeds(line)),
-                *(words.duration(line.cpu_seconds), f"`{line.command}`"),
-            ]
-            for line in there
-        ]
-        parts.append(markdown([*head, "command"], rows))
-    if lacking:
-        rows = [
-            [
-                *(words.setting(line), line.published.column, line.published.shown),
-                words.duration(expected(Asked(table, line.published.piece, 0), found.times)),
-                f"`{line.command}`",
-            ]
-            for line in lacking
-        ]
-        listed = markdown(["setting", "number", "paper", "expected CPU time", "command"], rows)
-        many = f"{len(lacking)} line{'s' if len(lacking) > 1 else ''} not measured"
-        parts.append(f"<details><summary>{many}</summary>\n\n{listed}\n\n</details>")
-    return parts
+def _table(table: str, gathered: Gathered) -> list[str]:
+    comparisons = gathered.comparisons[table]
+    measured = [one for one in comparisons if one.verdict != "not measured"]
+    absent = [one for one in comparisons if one.verdict == "not measured"]
+    return [f"### {table}", gathered.settings[table], *_measured(measured), *_absent(absent, gathered)]
 
 
-def _rest(found: Gathered) -> list[str]:
-    parts = []
-    if found.missing:
-        times = [expected(one, found.times) for one in found.missing]
-        known = [t for t in times if t is not None]
-        parts += [
-            "## What is missing",
-            f"{missing(len(times), known)} Expected times are those of parts of the same paper whose names begin most "
-            "alike; a guess, no more.",
+def _measured(comparisons: Sequence[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    head = ["setting", "number", "paper", "ours", "95 % interval", "difference", "verdict", "seeds", "CPU time"]
+    rows = [
+        [
+            words.setting(one),
+            one.published.column,
+            one.published.shown,
+            words.number(one),
+            words.interval(one),
+            words.difference(one),
+            one.verdict,
+            words.seeds(one),
+            words.duration(one.cpu_seconds),
+            f"`{one.command}`",
         ]
-    if found.without:
-        listed = ", ".join(f"`{name}`" for name in found.without)
-        parts += [
-            "## Tables without a paper's number",
-            f"{listed}: what they measure no paper has printed a number of, or not on anything that is at hand here.",
+        for one in comparisons
+    ]
+    return [markdown([*head, "command"], rows)]
+
+
+def _absent(comparisons: Sequence[Comparison], gathered: Gathered) -> list[str]:
+    if not comparisons:
+        return []
+    rows = [
+        [
+            words.setting(one),
+            one.published.column,
+            one.published.shown,
+            words.duration(expected(PartKey(one.table, one.published.piece, 0), gathered.times)),
+            f"`{one.command}`",
         ]
-    if found.complaints:
-        parts += ["## Files that were not used", "\n".join(f"- {one}" for one in found.complaints)]
-    if found.parts:
-        seconds = sum(part.cpu_seconds for part in found.parts)
-        made = {
-            f"{p.environment['fedarena']} at {p.environment.get('commit') or 'no commit'}"
-            + (f" on {p.device}" if p.device != "cpu" else "")
-            for p in found.parts
-        }
-        parts += [
-            "## Where it was measured",
-            f"fedarena {', '.join(sorted(made))}; {plural(len(found.parts), 'part')}, "
-            f"{words.duration(seconds)} of CPU time. A run that stands in several tables is measured once.",
-        ]
-    else:
-        parts += ["## Where it was measured", f"Nothing was measured yet; fedarena {__version__}."]
-    return parts
+        for one in comparisons
+    ]
+    listed = markdown(["setting", "number", "paper", "expected CPU time", "command"], rows)
+    many = f"{len(rows)} line{'s' if len(rows) > 1 else ''} not measured"
+    return [f"<details><summary>{many}</summary>\n\n{listed}\n\n</details>"]
+
+
+def _rest(gathered: Gathered) -> list[str]:
+    return [*_missing(gathered), *_without(gathered), *_complaints(gathered), *_measured_where(gathered)]
+
+
+def _missing(gathered: Gathered) -> list[str]:
+    if not gathered.missing:
+        return []
+    times = [expected(key, gathered.times) for key in gathered.missing]
+    known = [t for t in times if t is not None]
+    return [
+        "## What is missing",
+        f"{missing(len(times), known)} Expected times are those of parts of the same paper whose names begin most "
+        "alike; a guess, no more.",
+    ]
+
+
+def _without(gathered: Gathered) -> list[str]:
+    if not gathered.without:
+        return []
+    listed = ", ".join(f"`{name}`" for name in gathered.without)
+    return [
+        "## Tables without a paper's number",
+        f"{listed}: what they measure no paper has printed a number of, or not on anything that is at hand here.",
+    ]
+
+
+def _complaints(gathered: Gathered) -> list[str]:
+    if not gathered.complaints:
+        return []
+    return ["## Files that were not used", "\n".join(f"- {complaint}" for complaint in gathered.complaints)]
+
+
+def _measured_where(gathered: Gathered) -> list[str]:
+    title = "## Where it was measured"
+    if not gathered.parts:
+        return [title, f"Nothing was measured yet; fedarena {__version__}."]
+    seconds = sum(part.cpu_seconds for part in gathered.parts)
+    versions = {
+        f"{part.environment['fedarena']} at {part.environment.get('commit') or 'no commit'}"
+        + (f" on {part.device}" if part.device != "cpu" else "")
+        for part in gathered.parts
+    }
+    return [
+        title,
+        f"fedarena {', '.join(sorted(versions))}; {plural(len(gathered.parts), 'part')}, "
+        f"{words.duration(seconds)} of CPU time. A run that stands in several tables is measured once.",
+    ]
 
 
 def missing(parts: int, known: Sequence[float]) -> str:

@@ -1,11 +1,11 @@
-"""What was measured of a table, kept part by part: one file a (piece, seed), written when it is done.
+"""What was measured of a table is kept part by part: one file for each piece and seed, written when it is done.
 
     OUT/parts/<table>/<piece>-<hash>-seed<N>.json
     OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
     REPORT/parts.jsonl                                 those that a page was made of, a line each, published beside it
 
 A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
-measured anew. The code of an unreleased version may change below it: its commit is kept beside it.
+measured again. The code may change while its version stays the same, so that the commit is kept, too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PUBLISHED = "parts.jsonl"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A part that somebody wants."""
+class PartKey:
+    """What identifies a part of a table."""
 
     table: str
     piece: str
@@ -37,24 +37,24 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """In one line."""
+        """The key in one line."""
         return f"{self.table}: {self.piece}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part that is done.
+class MeasuredPart:
+    """A part that was measured.
 
     Attributes:
-        setting: the table's.
-        rows: as the table's module gives them.
-        cpu_seconds: of the process that measured it.
-        environment: of the machine and the package, as in records.
-        run_of: name of the part of another table whose run it is (`fedarena.reproduce.page.shared`), "" where it is its
-        own.
+        setting: the setting of the table.
+        rows: the rows as the table gives them.
+        cpu_seconds: the CPU time of the process that measured it.
+        environment: the machine and the package, as in records.
+        run_of: the name of the part of another table whose run it is (`fedarena.reproduce.page.shared`); "" if the run
+            is its own.
     """
 
-    asked: Asked
+    key: PartKey
     setting: str
     rows: Sequence[dict[str, Any]]
     cpu_seconds: float
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def device(self) -> str:
-        """Where it was computed."""
+        """The device on which it was computed."""
         return str(self.environment.get("device", "cpu"))
 
     def holds(self, setting: str) -> bool:
@@ -71,26 +71,26 @@ class Part:
         return self.environment["fedarena"] == __version__ and self.setting == setting
 
 
-def path_of(out: Path, asked: Asked) -> Path:
-    """Where a part is kept."""
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", asked.piece).strip("-")[:60]
-    mark = hashlib.sha256(asked.piece.encode()).hexdigest()[:8]
-    return folder_of(out, asked.table) / f"{name}-{mark}-seed{asked.seed}.json"
+def path_of(out: Path, key: PartKey) -> Path:
+    """The file in which a part is kept."""
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", key.piece).strip("-")[:60]
+    mark = hashlib.sha256(key.piece.encode()).hexdigest()[:8]
+    return folder_of(out, key.table) / f"{name}-{mark}-seed{key.seed}.json"
 
 
 def folder_of(out: Path, table: str) -> Path:
-    """Where a table's parts are kept."""
+    """The folder in which a table's parts are kept."""
     return out / "parts" / table.replace("/", "-")
 
 
-def save(out: Path, part: Part) -> None:
+def save(out: Path, part: MeasuredPart) -> None:
     """Write a part, atomically. Raises UserError for a folder that cannot be written, ValueError for NaN."""
-    path = path_of(out, part.asked)
+    path = path_of(out, part.key)
     write_atomically(path, json.dumps(_content(part), indent=2, allow_nan=False) + "\n")
     path.with_suffix(GUESS).unlink(missing_ok=True)
 
 
-def publish(report: Path, parts: Iterable[Part]) -> None:
+def publish(report: Path, parts: Iterable[MeasuredPart]) -> None:
     """Put parts among those beside a page, in place of former ones of the same names.
 
     Raises:
@@ -98,14 +98,14 @@ def publish(report: Path, parts: Iterable[Part]) -> None:
             holds would be lost.
     """
     former = _published(report / PUBLISHED)[0]
-    every = {part.asked: part for part in (*former, *parts)}
+    every = {part.key: part for part in (*former, *parts)}
     if every:
-        in_order = sorted(every.values(), key=lambda p: (p.asked.table, p.asked.piece, p.asked.seed))
+        in_order = sorted(every.values(), key=lambda p: (p.key.table, p.key.piece, p.key.seed))
         lines = [json.dumps(_content(part), ensure_ascii=False, allow_nan=False) + "\n" for part in in_order]
         write_atomically(report / PUBLISHED, "".join(lines))
 
 
-def published(report: Path) -> tuple[list[Part], list[str]]:
+def published(report: Path) -> tuple[list[MeasuredPart], list[str]]:
     """The parts beside a page, and one line for each that is damaged."""
     try:
         return _published(report / PUBLISHED)
@@ -113,56 +113,56 @@ def published(report: Path) -> tuple[list[Part], list[str]]:
         return [], [str(error)]
 
 
-def _published(path: Path) -> tuple[list[Part], list[str]]:
+def _published(path: Path) -> tuple[list[MeasuredPart], list[str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}); what it holds counts as not measured") from None
-    found, complaints = [], []
+    parts, complaints = [], []
     for i, line in enumerate(lines):
         try:
-            found.append(_parse(line, f"{path}, line {i + 1},"))
+            parts.append(_parse(line, f"{path}, line {i + 1},"))
         except UserError as error:
             complaints.append(str(error))
-    return found, complaints
+    return parts, complaints
 
 
-def save_guess(out: Path, asked: Asked, cpu_seconds: float) -> None:
+def save_guess(out: Path, key: PartKey, cpu_seconds: float) -> None:
     """Keep how long a part that was given up is expected to take. Raises UserError."""
-    content = {"table": asked.table, "piece": asked.piece, "seed": asked.seed, "cpu_seconds": cpu_seconds}
-    write_atomically(path_of(out, asked).with_suffix(GUESS), json.dumps(content, indent=2) + "\n")
+    content = {"table": key.table, "piece": key.piece, "seed": key.seed, "cpu_seconds": cpu_seconds}
+    write_atomically(path_of(out, key).with_suffix(GUESS), json.dumps(content, indent=2) + "\n")
 
 
-def guesses(out: Path, table: str) -> dict[Asked, float]:
+def guesses(out: Path, table: str) -> dict[PartKey, float]:
     """Expected CPU seconds of a table's parts that were given up; a guess that cannot be read is none."""
-    found = {}
+    seconds = {}
     for path in sorted(folder_of(out, table).glob(f"*{GUESS}")):
         try:
             content = json.loads(path.read_text())
-            asked = Asked(content["table"], content["piece"], int(content["seed"]))
-            found[asked] = float(content["cpu_seconds"])
+            key = PartKey(content["table"], content["piece"], int(content["seed"]))
+            seconds[key] = float(content["cpu_seconds"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return found
+    return seconds
 
 
-def load(out: Path, table: str) -> tuple[list[Part], list[str]]:
+def load(out: Path, table: str) -> tuple[list[MeasuredPart], list[str]]:
     """A table's parts that are whole, by name of the file, and one line for each file that is not."""
-    found, complaints = [], []
+    parts, complaints = [], []
     for path in sorted(folder_of(out, table).glob("*.json")):
         try:
-            found.append(_read(path))
+            parts.append(_read(path))
         except UserError as error:
             complaints.append(str(error))
-    return found, complaints
+    return parts, complaints
 
 
-def _content(part: Part) -> dict[str, Any]:
+def _content(part: MeasuredPart) -> dict[str, Any]:
     return {
         "part": SCHEMA,
-        "table": part.asked.table,
-        "piece": part.asked.piece,
-        "seed": part.asked.seed,
+        "table": part.key.table,
+        "piece": part.key.piece,
+        "seed": part.key.seed,
         "setting": part.setting,
         "cpu_seconds": part.cpu_seconds,
         "rows": list(part.rows),
@@ -170,39 +170,39 @@ def _content(part: Part) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> Part:
+def _read(path: Path) -> MeasuredPart:
     try:
         text = path.read_text()
     except (OSError, ValueError) as error:
         raise _damaged(str(path), error) from None
     part = _parse(text, str(path))
-    if path_of(path.parent.parent.parent, part.asked) != path:
-        raise UserError(f"{path} holds another part ({part.asked.name}); it counts as not measured")
+    if path_of(path.parent.parent.parent, part.key) != path:
+        raise UserError(f"{path} holds another part ({part.key.name}); it counts as not measured")
     return part
 
 
-def _parse(text: str, where: str) -> Part:
+def _parse(text: str, source: str) -> MeasuredPart:
     try:
         content = json.loads(text, parse_constant=_no_number)
         if content["part"] != SCHEMA:
-            raise UserError(f"{where} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+            raise UserError(f"{source} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
         if not content["rows"] or not all(content["rows"]):
             raise ValueError("rows without a column")
-        return Part(
-            Asked(content["table"], content["piece"], int(content["seed"])),
-            content["setting"],
-            [dict(row) for row in content["rows"]],
-            float(content["cpu_seconds"]),
-            {"fedarena": content["environment"]["fedarena"], **content["environment"]},
+        return MeasuredPart(
+            key=PartKey(content["table"], content["piece"], int(content["seed"])),
+            setting=content["setting"],
+            rows=[dict(row) for row in content["rows"]],
+            cpu_seconds=float(content["cpu_seconds"]),
+            environment={"fedarena": content["environment"]["fedarena"], **content["environment"]},
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(where, error) from None
+        raise _damaged(source, error) from None
 
 
 def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number")
 
 
-def _damaged(where: str, error: Exception) -> UserError:
+def _damaged(source: str, error: Exception) -> UserError:
     reason = " ".join(str(error).split())
-    return UserError(f"{where} is damaged ({type(error).__name__}: {reason}); it counts as not measured")
+    return UserError(f"{source} is damaged ({type(error).__name__}: {reason}); it counts as not measured")

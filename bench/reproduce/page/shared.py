@@ -5,55 +5,57 @@ What is made of another table's part is never kept in a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
 
-from fedarena.reproduce import TABLES
-from fedarena.reproduce.page.parts import Asked, Part
-from fedarena.reproduce.same_run import Run
+from fedarena.reproduce.page.parts import MeasuredPart, PartKey
+from fedarena.reproduce.tables import TABLES, table_of
 
 
-def elsewhere(asked: Sequence[Asked], holding: Callable[[str], Iterable[Part]]) -> dict[Asked, Part]:
+def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[MeasuredPart]]) -> dict[PartKey, MeasuredPart]:
     """Parts made of those of other tables that are the same run with the same seed.
 
     Args:
-        asked: parts that are not there.
-        holding: a table's parts that are there and hold.
+        keys: the parts that are not there.
+        holding: gives the parts of a table that are there and hold.
     """
-    wanted: dict[tuple[Hashable, int], list[Asked]] = {}
-    for one in asked:
-        run = _runs(one.table).get(one.piece)
-        if run is not None:
-            wanted.setdefault((run.trained, one.seed), []).append(one)
-    made: dict[Asked, Part] = {}
-    for table in TABLES if wanted else ():
-        known = _runs(table)
-        if not {trained for trained, _ in wanted} & {run.trained for run in known.values()}:
-            continue
+    wanted: dict[tuple[Hashable, int], list[PartKey]] = {}
+    for key in keys:
+        trained = _trained(key)
+        if trained is not None:
+            wanted.setdefault((trained, key.seed), []).append(key)
+    lent: dict[PartKey, MeasuredPart] = {}
+    for table in _tables_that_train({trained for trained, _ in wanted}):
         for part in holding(table):
-            run = known.get(part.asked.piece)
-            for one in wanted.get((run.trained, part.asked.seed), ()) if run else ():
-                if one.table != table and one not in made:
-                    made[one] = _as(one, part)
-    return made
+            for key in wanted.get((_trained(part.key), part.key.seed), ()):
+                if key.table != table:
+                    lent.setdefault(key, _made_of(part, key))
+    return lent
 
 
-def once(asked: Sequence[Asked]) -> list[Asked]:
+def once(keys: Sequence[PartKey]) -> list[PartKey]:
     """The first of those that are one run."""
-    first: dict[Hashable, Asked] = {}
-    for one in asked:
-        run = _runs(one.table).get(one.piece)
-        first.setdefault(one if run is None else (run.trained, one.seed), one)
+    first: dict[Hashable, PartKey] = {}
+    for key in keys:
+        trained = _trained(key)
+        first.setdefault(key if trained is None else (trained, key.seed), key)
     return list(first.values())
 
 
-def _as(asked: Asked, part: Part) -> Part:
-    rows = [{**row, **_runs(asked.table)[asked.piece].heading} for row in part.rows]
-    setting = import_module(TABLES[asked.table]).SETTING
-    return replace(part, asked=asked, setting=setting, rows=rows, run_of=part.asked.name)
+def _trained(key: PartKey) -> Hashable | None:
+    """What is trained for a part; None where it is a run of no other table."""
+    run = table_of(key.table).runs.get(key.piece)
+    return None if run is None else run.trained
 
 
-def _runs(table: str) -> Mapping[str, Run]:
-    found: Mapping[str, Run] = getattr(import_module(TABLES[table]), "RUNS", {})
-    return found
+def _tables_that_train(wanted: set[Hashable]) -> list[str]:
+    """The tables that have one of these runs."""
+    if not wanted:
+        return []
+    return [table for table in TABLES if wanted & {run.trained for run in table_of(table).runs.values()}]
+
+
+def _made_of(part: MeasuredPart, key: PartKey) -> MeasuredPart:
+    table = table_of(key.table)
+    rows = [{**row, **table.runs[key.piece].heading} for row in part.rows]
+    return replace(part, key=key, setting=table.setting, rows=rows, run_of=part.key.name)

@@ -32,15 +32,15 @@ ROUNDING = 1e-9
 
 
 def tolerance(published: Published) -> float:
-    """By how much ours may differ from a paper's number in figures."""
+    """How much ours may differ from a number of a paper."""
     assert not isinstance(published.paper, str)
     return POINT if published.share else TENTH * abs(published.paper)
 
 
-def ours(values: Sequence[object]) -> Mean | str | None:
-    """One value a seed → their mean, or what is there in words; None where there is nothing.
+def ours_of(values: Sequence[object]) -> Mean | str | None:
+    """The mean of the values of all seeds, or what some of them say in words; None if a seed has nothing.
 
-    Words win: a seed at which a run did not get there says more than the mean of those that did.
+    Words win: a seed with which a run did not reach its target says more than the mean of the others.
     """
     words = list(dict.fromkeys(v for v in values if isinstance(v, str)))
     numbers = [float(v) for v in values if isinstance(v, int | float)]
@@ -49,27 +49,27 @@ def ours(values: Sequence[object]) -> Mean | str | None:
     return mean(numbers) if numbers and len(numbers) == len(values) else None
 
 
-def verdict(published: Published, found: Mean | str | None) -> Verdict:
-    """What a number that was measured says of the paper's."""
-    if found is None:
+def verdict(published: Published, ours: Mean | str | None) -> Verdict:
+    """The verdict on a number that was measured."""
+    if ours is None:
         return "no result"
     if published.apart:
         return "not comparable"
     if published.within is not None:
         low, high = published.within
-        return "held" if isinstance(found, Mean) and low <= found.value <= high else "differs"
-    if isinstance(found, str) or isinstance(published.paper, str):
+        return "held" if isinstance(ours, Mean) and low <= ours.value <= high else "differs"
+    if isinstance(ours, str) or isinstance(published.paper, str):
         return "differs"
-    apart, allowed = found.value - published.paper, tolerance(published) + ROUNDING
+    apart, allowed = ours.value - published.paper, tolerance(published) + ROUNDING
     if abs(apart) <= allowed:
         return "held"
-    if found.half is not None and abs(apart) <= found.half + 0.5 * 10.0**-published.decimals + ROUNDING:
-        return "held" if found.half <= WIDE * allowed else "open"
+    if ours.half is not None and abs(apart) <= ours.half + 0.5 * 10.0**-published.decimals + ROUNDING:
+        return "held" if ours.half <= WIDE * allowed else "open"
     return "better" if published.better == ("higher" if apart > 0 else "lower") else "differs"
 
 
-def difference(published: Published, found: Mean | str | None) -> float | None:
+def difference(published: Published, ours: Mean | str | None) -> float | None:
     """Ours less the paper's, where both are numbers that can be compared."""
-    if isinstance(published.paper, str) or not isinstance(found, Mean) or published.apart:
+    if isinstance(published.paper, str) or not isinstance(ours, Mean) or published.apart:
         return None
-    return found.value - published.paper
+    return ours.value - published.paper

@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 from fedarena.core.text.mean import Mean
-from fedarena.reproduce.page.gather import Line
+from fedarena.reproduce.page.gather import Comparison
 
 
-def places(line: Line) -> int:
-    """Digits after the point: one more than the paper prints, and of shares enough to see which side of a point."""
-    more = line.published.decimals + 1
-    return max(more, 4) if line.published.share else more
+def places(comparison: Comparison) -> int:
+    """How many digits after the point are shown: one more than the paper prints, and of a share at least four."""
+    more = comparison.published.decimals + 1
+    return max(more, 4) if comparison.published.share else more
 
 
-def number(line: Line) -> str:
-    """Ours."""
-    found = line.found
-    if isinstance(found, Mean):
-        return f"{found.value:.{places(line)}f}"
-    return found or "-"
+def number(comparison: Comparison) -> str:
+    """Ours, as a number or in words."""
+    ours = comparison.ours
+    if isinstance(ours, Mean):
+        return f"{ours.value:.{places(comparison)}f}"
+    return ours or "-"
 
 
-def interval(line: Line) -> str:
-    """The 95 % interval over seeds, where there are several; of a share what of it lies in [0, 1]."""
-    found, decimals = line.found, places(line)
-    if not isinstance(found, Mean):
+def interval(comparison: Comparison) -> str:
+    """The 95 % interval over several seeds. Of the interval of a share, the part in [0, 1] is shown."""
+    ours, decimals = comparison.ours, places(comparison)
+    if not isinstance(ours, Mean):
         return "-"
-    if found.half is None:
+    if ours.half is None:
         return "one seed"
-    low, high = found.value - found.half, found.value + found.half
-    if line.published.share:
+    low, high = ours.value - ours.half, ours.value + ours.half
+    if comparison.published.share:
         low, high = max(low, 0.0), min(high, 1.0)
     return f"{low:.{decimals}f} to {high:.{decimals}f}"
 
 
-def difference(line: Line) -> str:
+def difference(comparison: Comparison) -> str:
     """Ours less the paper's, with its sign."""
-    return "-" if line.difference is None else f"{line.difference:+.{places(line)}f}"
+    return "-" if comparison.difference is None else f"{comparison.difference:+.{places(comparison)}f}"
 
 
-def setting(line: Line) -> str:
-    """What was measured, and what is to be known of it."""
-    published = line.published
+def setting(comparison: Comparison) -> str:
+    """What was measured, with the remarks on it."""
+    published = comparison.published
     bounds = ""
     if published.within is not None:
         low, high = published.within
         bounds = f"taken as {low:g} or more" if high == float("inf") else f"taken as {low:g} to {high:g}"
     return "; ".join(
-        part for part in (published.setting, published.remark, bounds, published.apart, line.reason) if part
+        part for part in (published.setting, published.remark, bounds, published.apart, comparison.reason) if part
     )
 
 
-def seeds(line: Line) -> str:
+def seeds(comparison: Comparison) -> str:
     """The seeds by number."""
-    return ", ".join(map(str, line.seeds))
+    return ", ".join(map(str, comparison.seeds))
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, minutes or hours, whichever is read most easily."""
+    """The time in seconds, minutes or hours, whichever is read most easily."""
     if seconds is None:
         return "unknown"
     if seconds < 99.5:

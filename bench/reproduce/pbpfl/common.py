@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -22,9 +23,9 @@ from fedarena.federation.rounds import Point, Run
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
-
-Progress = Callable[[float, str], None]
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress, step
+from fedarena.reproduce.table import Row
 
 FEDAVG, MASKED, TRIVIAL = "fedavg", "pbpfl", "trivial"
 """The methods; `trivial` is the best constant prediction."""
@@ -40,16 +41,19 @@ def spec(data: str, model: str, options: Mapping[str, str], shards: str, k: int,
     """A federation of `k` clients; `shards` is a key of `PARTITIONS`, `options` are the model's."""
     partition = PARTITIONS[shards]
     return ProblemSpec(
-        *(data, model, partition, k),
+        dataset=data,
+        model=model,
+        partition=partition,
+        clients=k,
         model_options=registry.find("model", model).parse(options),
         partition_options=registry.find("partition", partition).parse({}),
         schedule=schedule,
     )
 
 
-def in_epochs(of: ProblemSpec, epochs: int, seed: int, where: Where) -> Problem:
+def in_epochs(of: ProblemSpec, epochs: int, seed: int, machine: Machine) -> Problem:
     """The problem with as many rounds as `epochs` passes over a shard take, evaluated after each pass."""
-    problem = build(of, seed, where.data_dir, where.device)
+    problem = build(of, seed, machine.data_dir, machine.device)
     steps = steps_of(len(problem.y), of.clients, of.schedule.batch_size)
     schedule = replace(of.schedule, rounds=epochs * steps, eval_every=steps)
     return replace(problem, task=replace(problem.task, schedule=schedule))
@@ -64,6 +68,19 @@ def train(method: str, problem: Problem, seed: int, report: Callable[[float], No
     """A whole federation under `fedavg` or `pbpfl` with its usual options."""
     defense = make_defense(parse_defense(method), problem.task)
     return federation.run(defense, problem, Rng(seed).child("federation"), progress=report)
+
+
+def train_each(starts: Mapping[str, tuple[str, Problem]], seed: int, progress: Progress) -> dict[str, Run]:
+    """The run of each protocol from its own problem, by name."""
+    runs: dict[str, Run] = {}
+    for i, (name, (protocol, problem)) in enumerate(starts.items()):
+        own = step(progress, i, len(starts))
+        runs[name] = train(protocol, problem, seed, partial(_report, own, name))
+    return runs
+
+
+def _report(progress: Progress, name: str, share: float) -> None:
+    progress(share, name)
 
 
 def nudge(problem: Problem) -> Problem:
@@ -83,5 +100,20 @@ def apart(a: Run, b: Run, value: Callable[[Point], float]) -> float:
 
 def digits_lost(run: Run) -> float | None:
     """The most decimal digits that any recovered gradient lost to cancellation; None where nothing is recovered."""
-    found = [max(v.values[LOST]) for v in run.verdicts if LOST in v.values]
-    return max(found, default=None)
+    lost = [max(v.values[LOST]) for v in run.verdicts if LOST in v.values]
+    return max(lost, default=None)
+
+
+def precision_and_cost(run: Run | None, *, double: bool) -> Row:
+    """The last columns of a row; without a run, those of a prediction that takes no training.
+
+    Args:
+        double: whether the run is in double precision. Its warnings, which count the digits of single precision, are
+            then left out.
+    """
+    return {
+        "apart": None,
+        "digits_lost": digits_lost(run) if run else None,
+        "cpu_seconds": run.seconds if run else None,
+        "note": "; ".join(run.warnings) if run and not double else "",
+    }

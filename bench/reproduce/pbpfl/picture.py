@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedarena.core.files import write_atomically
-from fedarena.core.text.figures import SHADES
+from fedarena.core.text.figures import SHADES, save_png
 
 
 @dataclass(frozen=True)
-class Line:
+class ErrorCurve:
     """Errors over powers of ten: measured, and as predicted from the digits lost."""
 
     x: Sequence[float]
@@ -25,7 +23,7 @@ class Panel:
     """One network's lines, by name."""
 
     title: str
-    lines: Mapping[str, Line]
+    lines: Mapping[str, ErrorCurve]
 
 
 def draw_panels(panels: Sequence[Panel], guard: float, path: Path) -> None:
@@ -55,6 +53,4 @@ def draw_panels(panels: Sequence[Panel], guard: float, path: Path) -> None:
     names = grid[0].get_legend_handles_labels()
     title = "measured; dotted: predicted from the digits lost"
     figure.legend(*names, loc="outside lower center", ncols=3, fontsize=8, title=title, title_fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomically(path, buffer.getvalue())
+    save_png(figure, path)

@@ -12,7 +12,7 @@ and three more go through the laws of r, of r_a and of γ, each with the others 
 
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
-(`predicted`) and end at 7.2, where nothing is left to lose. At `digits` lost, 5 unless told otherwise, a run is marked.
+(`predicted`) and end at 7.2, where nothing is left to lose. A run is marked from `digits` lost on, by default 5.
 
 Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
 but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
@@ -39,9 +39,11 @@ from fedarena.problem.batch import Batch
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from fedarena.reproduce.pbpfl.common import FEDAVG, Progress, spec, train
-from fedarena.reproduce.pbpfl.picture import Line, Panel, draw_panels
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.pbpfl.common import FEDAVG, spec, train
+from fedarena.reproduce.pbpfl.picture import ErrorCurve, Panel, draw_panels
+from fedarena.reproduce.progress import Progress
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 ROUNDING = 2.0**-24
 """Largest relative error of one float32 rounding."""
@@ -57,7 +59,7 @@ MEASURED = ("error", "worst_layer", "plain", "digits_lost", "predicted", "marked
 
 
 @dataclass(frozen=True)
-class Cell:
+class Network:
     """A network whose gradient is recovered.
 
     Attributes:
@@ -82,13 +84,13 @@ class Series:
 
 
 _MLP = (("widths", "50,50"), ("bias", "false"))
-CELLS = (
-    Cell("mlp 64-50-50-10, at the start", "mlp", _MLP),
-    Cell("mlp 64-50-50-10, after 1000 rounds", "mlp", _MLP, 1000),
-    Cell("ResNet-20, at the start", "resnet", ()),
-    Cell("ResNet-20, after 200 rounds", "resnet", (), 200, 0.02),
+NETWORKS = (
+    Network("mlp 64-50-50-10, at the start", "mlp", _MLP),
+    Network("mlp 64-50-50-10, after 1000 rounds", "mlp", _MLP, 1000),
+    Network("ResNet-20, at the start", "resnet", ()),
+    Network("ResNet-20, after 200 rounds", "resnet", (), 200, 0.02),
 )
-PIECES = tuple(cell.title for cell in CELLS)
+BY_TITLE = {network.title: network for network in NETWORKS}
 
 SERIES = (
     Series("spread of r, γ ≈ 0", "decades", tuple(float(d) for d in range(13)), (("gamma_scale", "1e-12"),)),
@@ -103,37 +105,30 @@ LAWS = (
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One network's rows."""
-    (cell,) = (cell for cell in CELLS if cell.title == piece)
-    return measure(cell, where, seed, progress, SERIES + LAWS)
-
-
 def measure(
-    cell: Cell, where: Where, seed: int, progress: Progress, series: Sequence[Series] = SERIES
-) -> list[dict[str, Any]]:
+    network: Network, machine: Machine, seed: int, progress: Progress, series: Sequence[Series] = SERIES + LAWS
+) -> list[Row]:
     """One row for every value of every series."""
-    schedule = Schedule(rounds=max(1, cell.rounds), batch_size=64, loss="mse", lr=cell.lr)
-    problem = build(
-        spec("digits", cell.model, dict(cell.options), "whole", 1, schedule), seed, where.data_dir, where.device
-    )
+    schedule = Schedule(rounds=max(1, network.rounds), batch_size=64, loss="mse", lr=network.lr)
+    federation = spec("digits", network.model, dict(network.options), "whole", 1, schedule)
+    problem = build(federation, seed, machine.data_dir, machine.device)
     params = problem.init
-    if cell.rounds:
-        params = train(FEDAVG, problem, seed, lambda share: progress(0.5 * share, f"{cell.title}: training")).params
+    if network.rounds:
+        params = train(FEDAVG, problem, seed, lambda share: progress(0.5 * share, "training")).params
     batch = problem.batch(0, Rng(seed).child("precision"))
     precise = Batch(batch.x.double(), batch.y)
     exact = plain_gradient(problem.task, {n: p.double() for n, p in params.items()}, precise)
     own = relative(plain_gradient(problem.task, params, batch), exact)
     steps = [(s, value) for s in series for value in s.values]
-    found = []
+    rows = []
     for i, (s, value) in enumerate(steps):
-        progress(0.5 + 0.5 * i / len(steps), f"{cell.title}: {s.title}")
+        progress(0.5 + 0.5 * i / len(steps), s.title)
         options = dict(s.fixed) | {s.knob: value if isinstance(value, str) else f"{value:g}"}
         draws = list(recoveries(problem.task, params, batch, exact, options, seed))
         errors, worst, lost = (median(column) for column in zip(*draws, strict=True))
-        found.append(
+        rows.append(
             {
-                "network": cell.title,
+                "network": network.title,
                 "series": s.title,
                 "value": value,
                 "error": errors,
@@ -144,19 +139,19 @@ def measure(
                 "marked": sum(not draw[2] <= GUARD for draw in draws) / len(draws),
             }
         )
-    return found
+    return rows
 
 
 def plain_gradient(task: Task, params: Tensors, batch: Batch) -> Tensors:
     """∂L/∂W without masks, in the number format of the parameters."""
-    found: Tensors = grad(task.loss)(params, *batch.images())
-    return found
+    gradient: Tensors = grad(task.loss)(params, *batch.images())
+    return gradient
 
 
-def relative(found: Tensors, exact: Tensors) -> float:
-    """‖found − exact‖/‖exact‖ over all tensors as one vector."""
+def relative(recovered: Tensors, exact: Tensors) -> float:
+    """‖recovered − exact‖/‖exact‖ over all tensors as one vector."""
     truth = flatten(exact)
-    return float((flatten(found).double() - truth).norm() / truth.norm())
+    return float((flatten(recovered).double() - truth).norm() / truth.norm())
 
 
 def recoveries(
@@ -169,8 +164,9 @@ def recoveries(
         sent = defense.broadcast(State(params), Rng(seed).child("masks", draw))
         ups, _ = defense.clients(sent.down, [batch], [{}], [{}])
         gradients, lost = defense.wire.recover(sent, ups)
-        found = row(gradients, 0)
-        yield relative(found, exact), max(relative({n: found[n]}, {n: exact[n]}) for n in exact), float(lost)
+        recovered = row(gradients, 0)
+        worst = max(relative({n: recovered[n]}, {n: exact[n]}) for n in exact)
+        yield relative(recovered, exact), worst, float(lost)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -183,6 +179,15 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             own = [r for r in rows if (r["network"], r["series"], r["seed"]) == (network, s.title, seed)]
             # Both knobs on one axis: the power of ten by which they spread or scale.
             powers = [r["value"] if s.knob == "decades" else log10(r["value"]) for r in own]
-            lines[s.title] = Line(powers, [r["error"] for r in own], [r["predicted"] for r in own])
+            lines[s.title] = ErrorCurve(powers, [r["error"] for r in own], [r["predicted"] for r in own])
         panels.append(Panel(network, lines))
     draw_panels(panels, ROUNDING * 10**GUARD, path)
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_TITLE),
+    rows=measured_by_name(BY_TITLE, measure),
+    measured=MEASURED,
+    draw=draw,
+)

@@ -18,28 +18,16 @@ APTOS, the table's other data set, is not among those here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fedarena.federation.rounds import Point, Run
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
-from fedarena.reproduce.pbpfl.common import (
-    DOUBLE,
-    FEDAVG,
-    LAST_BITS,
-    MASKED,
-    TRIVIAL,
-    Progress,
-    apart,
-    digits_lost,
-    in_double,
-    in_epochs,
-    nudge,
-    spec,
-    train,
-)
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.pbpfl import common
+from fedarena.reproduce.pbpfl.common import DOUBLE, FEDAVG, LAST_BITS, MASKED, TRIVIAL
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 SETTING = (
     "MSE, mean (y − ȳ)² and not half of it, on the test part; FedSGD, server Adam 0.001, 100 epochs of a client's own "
@@ -64,7 +52,7 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class Federation:
     """One federation, trained by FedAvg and by PBPFL.
 
     Attributes:
@@ -89,59 +77,58 @@ class Cell:
 
     def paper(self, method: str) -> float | None:
         """The paper's MSE."""
-        found = PAPER.get((self.model.removesuffix(" (code)"), method))
-        return found[CLIENTS.index(self.k)] if found else None
+        by_clients = PAPER.get((self.model.removesuffix(" (code)"), method))
+        return by_clients[CLIENTS.index(self.k)] if by_clients else None
 
 
-CELLS = tuple(
-    Cell(model, k, shards, double=double)
+FEDERATIONS = tuple(
+    Federation(model=model, k=k, shards=shards, double=double)
     for double in (False, True)
     for model in HIDDEN
     for k in CLIENTS
     for shards in (("whole",) if k == 1 else ("disjoint", "copies"))
 )
-PIECES = tuple(cell.name for cell in CELLS)
+BY_NAME = {federation.name: federation for federation in FEDERATIONS}
 PUBLISHED = tuple(
     Published(
-        *(c.name, paper, "best", (("method", method),), 3),
+        piece=name,
+        paper=paper,
+        column="best",
+        row=(("method", method),),
+        decimals=3,
         share=False,
         better="lower",
         remark="MSE of the epoch that is best on the test part, which is what the released code reports",
     )
-    for c in CELLS
-    if not c.double
+    for name, federation in BY_NAME.items()
+    if not federation.double
     for method in (FEDAVG, MASKED)
-    if (paper := c.paper(method)) is not None
+    if (paper := federation.paper(method)) is not None
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One federation's rows."""
-    (cell,) = (cell for cell in CELLS if cell.name == piece)
-    return measure(cell, where, seed, progress)
-
-
-def measure(cell: Cell, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def measure(federation: Federation, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """FedAvg, PBPFL and FedAvg nudged, with how far their curves are from FedAvg's, and the constant prediction."""
-    schedule = Schedule(batch_size=cell.batch, loss="regression", lr=0.001, server_optimizer="adam")
-    model = {"widths": ",".join([str(WIDTH)] * HIDDEN[cell.model]), "bias": "false"}
-    problem = in_epochs(spec(cell.data, "mlp", model, cell.shards, cell.k, schedule), cell.epochs, seed, where)
-
-    if cell.double:
-        problem = in_double(problem)
-    starts = {FEDAVG: problem, MASKED: problem, NUDGED: nudge(problem)}
-    runs: dict[str, Run] = {}
-    for i, (method, start) in enumerate(starts.items()):
-
-        def report(share: float, done: int = i, method: str = method) -> None:
-            progress((done + share) / len(starts), f"{cell.name}: {method}")
-
-        runs[method] = train(MASKED if method == MASKED else FEDAVG, start, seed, report)
-    found = [_row(cell, problem, method, run) for method, run in runs.items()]
-    for row in found[1:]:
-        row["apart"] = apart(runs[FEDAVG], runs[row["method"]], mse)
+    problem = _problem(federation, machine, seed)
+    starts = {
+        FEDAVG: (FEDAVG, problem),
+        MASKED: (MASKED, problem),
+        NUDGED: (FEDAVG, common.nudge(problem)),
+    }
+    runs = common.train_each(starts, seed, progress)
+    rows = [_row(federation, problem, method, run) for method, run in runs.items()]
+    for row in rows[1:]:
+        row["apart"] = common.apart(runs[FEDAVG], runs[row["method"]], mse)
     constant = trivial(problem)
-    return [*found, _row(cell, problem, TRIVIAL, None) | {"mse": constant, "best": constant}]
+    return [*rows, _row(federation, problem, TRIVIAL, None) | {"mse": constant, "best": constant}]
+
+
+def _problem(federation: Federation, machine: Machine, seed: int) -> Problem:
+    schedule = Schedule(batch_size=federation.batch, loss="regression", lr=0.001, server_optimizer="adam")
+    options = {"widths": ",".join([str(WIDTH)] * HIDDEN[federation.model]), "bias": "false"}
+    spec = common.spec(federation.data, "mlp", options, federation.shards, federation.k, schedule)
+    problem = common.in_epochs(spec, federation.epochs, seed, machine)
+    return common.in_double(problem) if federation.double else problem
 
 
 def mse(point: Point) -> float:
@@ -156,23 +143,27 @@ def trivial(problem: Problem) -> float:
     return float((criterion.target(problem.y_test, like).double() - mean).square().mean())
 
 
-def _row(cell: Cell, problem: Problem, method: str, run: Run | None) -> dict[str, Any]:
+def _row(federation: Federation, problem: Problem, method: str, run: Run | None) -> Row:
     curve = [mse(point) for point in run.curve] if run else []
     return {
-        "data": cell.data,
-        "model": cell.model,
-        "weight_layers": HIDDEN[cell.model] + 1,
-        "k": cell.k,
-        "shards": cell.shards,
-        "precision": "double" if cell.double else "single",
+        "data": federation.data,
+        "model": federation.model,
+        "weight_layers": HIDDEN[federation.model] + 1,
+        "k": federation.k,
+        "shards": federation.shards,
+        "precision": "double" if federation.double else "single",
         "rounds": problem.task.schedule.rounds,
         "method": method,
-        "paper": cell.paper(method),
+        "paper": federation.paper(method),
         "mse": curve[-1] if curve else None,
         "best": min(curve, default=None),
-        "apart": None,
-        "digits_lost": digits_lost(run) if run else None,
-        "cpu_seconds": run.seconds if run else None,
-        # The mark counts the digits of single precision.
-        "note": "; ".join(run.warnings) if run and not cell.double else "",
-    }
+    } | common.precision_and_cost(run, double=federation.double)
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_NAME),
+    rows=measured_by_name(BY_NAME, measure),
+    measured=MEASURED,
+    published=PUBLISHED,
+)

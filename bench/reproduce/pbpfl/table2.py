@@ -18,28 +18,16 @@ Of the paper's table only the numbers at k = 5 can be told apart with certainty,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fedarena.federation.rounds import Point, Run
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
-from fedarena.reproduce.pbpfl.common import (
-    DOUBLE,
-    FEDAVG,
-    LAST_BITS,
-    MASKED,
-    TRIVIAL,
-    Progress,
-    apart,
-    digits_lost,
-    in_double,
-    in_epochs,
-    nudge,
-    spec,
-    train,
-)
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.pbpfl import common
+from fedarena.reproduce.pbpfl.common import DOUBLE, FEDAVG, LAST_BITS, MASKED, TRIVIAL
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 SETTING = (
     "test accuracy of ResNet-20 or ResNet-32 on nevi and melanomas of HAM10000 (the paper: 7 classes), 64×64, batch "
@@ -65,7 +53,7 @@ RATES = {5: 1e-3, 200: 1e-4}
 
 
 @dataclass(frozen=True)
-class Cell:
+class Federation:
     """One federation, trained by all methods.
 
     Attributes:
@@ -92,49 +80,54 @@ class Cell:
         return f"{head}{self.data}, {self.epochs} epochs, k = {self.k}{joined}{deeper}"
 
 
-FEDERATIONS = ((1, "add"), (1, "concat"), (5, "add"), (10, "add"))
+CLIENTS_AND_SKIPS = ((1, "add"), (1, "concat"), (5, "add"), (10, "add"))
 """k, skip."""
-CELLS = (
-    *(Cell(k, epochs, skip) for epochs in RATES for k, skip in FEDERATIONS),
-    *(Cell(k, min(RATES), skip, double=True) for k, skip in FEDERATIONS),
-    *(Cell(k, epochs, depth=32) for epochs in RATES for k in (1, 5, 10)),
+FEDERATIONS = (
+    *(Federation(k=k, epochs=epochs, skip=skip) for epochs in RATES for k, skip in CLIENTS_AND_SKIPS),
+    *(Federation(k=k, epochs=min(RATES), skip=skip, double=True) for k, skip in CLIENTS_AND_SKIPS),
+    *(Federation(k=k, epochs=epochs, depth=32) for epochs in RATES for k in (1, 5, 10)),
 )
-PIECES = tuple(cell.name for cell in CELLS)
+BY_NAME = {federation.name: federation for federation in FEDERATIONS}
 PUBLISHED = tuple(
-    Published(c.name, paper, "accuracy", (("method", method),), decimals=4, apart="2 classes here, 7 in the paper")
-    for c in CELLS
+    Published(
+        piece=name,
+        paper=paper,
+        column="accuracy",
+        row=(("method", method),),
+        decimals=4,
+        apart="2 classes here, 7 in the paper",
+    )
+    for name, federation in BY_NAME.items()
     for method, paper in PAPER.items()
-    if c.k == 5 and not c.double and c.depth == 20
+    if federation.k == 5 and not federation.double and federation.depth == 20
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """One federation's rows."""
-    (cell,) = (cell for cell in CELLS if cell.name == piece)
-    return measure(cell, where, seed, progress)
-
-
-def measure(cell: Cell, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def measure(federation: Federation, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One row a method, and the constant prediction; `apart` is the largest difference from FedAvg-MSE's curve."""
-    rate = cell.rate or RATES[cell.epochs]
-    methods = {name: METHODS[name] for name in (EXACT if cell.double else METHODS)}
-    runs: dict[str, Run] = {}
-    for i, (name, (method, loss)) in enumerate(methods.items()):
-        schedule = Schedule(batch_size=cell.batch, loss=loss, lr=rate, server_optimizer="adam")
-        model = {"depth": str(cell.depth), "skip": cell.skip}
-        problem = in_epochs(spec(cell.data, "resnet", model, "disjoint", cell.k, schedule), cell.epochs, seed, where)
-        if cell.double:
-            problem = in_double(problem)
-
-        def part(share: float, i: int = i, name: str = name) -> None:
-            progress((i + share) / len(methods), f"{cell.name}: {name}")
-
-        runs[name] = train(method, nudge(problem) if name == NUDGED else problem, seed, part)
-    found = [_row(cell, problem, name, run) for name, run in runs.items()]
-    for row in found:
+    problems, starts = {}, {}
+    for name in EXACT if federation.double else METHODS:
+        protocol, loss = METHODS[name]
+        problems[name] = _problem(federation, loss, machine, seed)
+        starts[name] = protocol, common.nudge(problems[name]) if name == NUDGED else problems[name]
+    runs = common.train_each(starts, seed, progress)
+    # The rows take from their problem what all problems of the federation have in common.
+    problem = problems[NUDGED]
+    rows = [_row(federation, problem, name, run) for name, run in runs.items()]
+    for row in rows:
         if row["method"] in (OURS, NUDGED):
-            row["apart"] = apart(runs[PLAIN], runs[row["method"]], accuracy)
-    return [*found, _row(cell, problem, TRIVIAL, None) | {"accuracy": problem.chance, "best": problem.chance}]
+            row["apart"] = common.apart(runs[PLAIN], runs[row["method"]], accuracy)
+    constant = {"accuracy": problem.chance, "best": problem.chance}
+    return [*rows, _row(federation, problem, TRIVIAL, None) | constant]
+
+
+def _problem(federation: Federation, loss: str, machine: Machine, seed: int) -> Problem:
+    rate = federation.rate or RATES[federation.epochs]
+    schedule = Schedule(batch_size=federation.batch, loss=loss, lr=rate, server_optimizer="adam")
+    options = {"depth": str(federation.depth), "skip": federation.skip}
+    spec = common.spec(federation.data, "resnet", options, "disjoint", federation.k, schedule)
+    problem = common.in_epochs(spec, federation.epochs, seed, machine)
+    return common.in_double(problem) if federation.double else problem
 
 
 def accuracy(point: Point) -> float:
@@ -142,24 +135,28 @@ def accuracy(point: Point) -> float:
     return point.accuracy
 
 
-def _row(cell: Cell, problem: Problem, name: str, run: Run | None) -> dict[str, Any]:
+def _row(federation: Federation, problem: Problem, name: str, run: Run | None) -> Row:
     curve = [point.accuracy for point in run.curve] if run else []
     return {
-        "data": cell.data,
-        "model": f"ResNet-{cell.depth}",
-        "skip": cell.skip,
-        "k": cell.k,
-        "epochs": cell.epochs,
-        "precision": "double" if cell.double else "single",
+        "data": federation.data,
+        "model": f"ResNet-{federation.depth}",
+        "skip": federation.skip,
+        "k": federation.k,
+        "epochs": federation.epochs,
+        "precision": "double" if federation.double else "single",
         "rounds": problem.task.schedule.rounds,
         "rate": problem.task.schedule.lr,
         "method": name,
-        "paper": PAPER.get(name) if cell.k == 5 and cell.depth == 20 else None,
+        "paper": PAPER.get(name) if federation.k == 5 and federation.depth == 20 else None,
         "accuracy": curve[-1] if curve else None,
         "best": max(curve, default=None),
-        "apart": None,
-        "digits_lost": digits_lost(run) if run else None,
-        "cpu_seconds": run.seconds if run else None,
-        # The mark counts the digits of single precision.
-        "note": "; ".join(run.warnings) if run and not cell.double else "",
-    }
+    } | common.precision_and_cost(run, double=federation.double)
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_NAME),
+    rows=measured_by_name(BY_NAME, measure),
+    measured=MEASURED,
+    published=PUBLISHED,
+)

@@ -35,20 +35,21 @@ from fedarena.problem.batch import Batch
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED, Progress
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
+from fedarena.reproduce.table import Row, Table
 
 SETTING = (
     "one client's round: CPU ms on one thread, medians, and bytes on the wire; ratios are PBPFL's to FedAvg's. "
     "The paper: 224×224, batch 32, a GPU; its client's ratio is of forward and backward together"
 )
 MEASURED = ("fedavg", "pbpfl", "ratio")
-CPU_ALONE = "it counts CPU time"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Network:
     """A network on inputs of some shape.
 
     Attributes:
@@ -66,14 +67,22 @@ class Cell:
 
 
 _MLP = (("widths", "50,50"), ("bias", "false"))
-CELLS = (
-    Cell("mlp 51-50-50-1, batch 512", "mlp", _MLP, (51,), 0, 512, 101),
-    Cell("ResNet-20, 32×32", "resnet", (("depth", "20"),), (3, 32, 32)),
-    Cell("ResNet-56, 32×32", "resnet", (("depth", "56"),), (3, 32, 32)),
-    Cell("ResNet-56, 64×64", "resnet", (("depth", "56"),), (3, 64, 64), repetitions=5),
-    Cell("ResNet-56, 224×224 (the paper's)", "resnet", (("depth", "56"),), (3, 224, 224), repetitions=3),
+NETWORKS = (
+    Network(
+        title="mlp 51-50-50-1, batch 512", model="mlp", options=_MLP, shape=(51,), classes=0, batch=512, repetitions=101
+    ),
+    Network(title="ResNet-20, 32×32", model="resnet", options=(("depth", "20"),), shape=(3, 32, 32)),
+    Network(title="ResNet-56, 32×32", model="resnet", options=(("depth", "56"),), shape=(3, 32, 32)),
+    Network(title="ResNet-56, 64×64", model="resnet", options=(("depth", "56"),), shape=(3, 64, 64), repetitions=5),
+    Network(
+        title="ResNet-56, 224×224 (the paper's)",
+        model="resnet",
+        options=(("depth", "56"),),
+        shape=(3, 224, 224),
+        repetitions=3,
+    ),
 )
-PIECES = tuple(cell.title for cell in CELLS)
+BY_TITLE = {network.title: network for network in NETWORKS}
 
 FORWARD, STEP, PLAIN = "client: forward", "client: forward, backward", "the same, FedAvg in plain PyTorch"
 MASKS, UPDATE, SERVER = "server: masks", "server: recovery, update", "server: both"
@@ -89,36 +98,42 @@ PRINTED = {
 DECIMALS = {FORWARD: 3, STEP: 3, SERVER: 3, DOWN: 2, UP: 2}
 PAPER = {what: round(float(ours) / float(plain), DECIMALS[what]) for what, (ours, plain) in PRINTED.items()}
 """Their ratios, which the paper does not print."""
+SMALLER = "another network or smaller images than the paper's"
 PUBLISHED = tuple(
     Published(
-        *(cell.title, ratio, "ratio", (("what", what),), DECIMALS[what]),
+        piece=title,
+        paper=ratio,
+        column="ratio",
+        row=(("what", what),),
+        decimals=DECIMALS[what],
         share=False,
         better="lower",
         # Bytes do not depend on the network; what is computed does.
-        apart="" if what in (DOWN, UP) or cell is CELLS[-1] else "another network or smaller images than the paper's",
+        apart=""
+        if what in (DOWN, UP) or network is NETWORKS[-1]
+        else "another network or smaller images than the paper's",
         derived="/".join(PRINTED[what]),
     )
-    for cell in CELLS
+    for title, network in BY_TITLE.items()
     for what, ratio in PAPER.items()
 )
 
 
-def rows(piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
+def rows(title: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """One network's rows."""
-    (cell,) = (cell for cell in CELLS if cell.title == piece)
-    return measure(cell, seed, lambda share: progress(share, cell.title))
+    return measure(BY_TITLE[title], seed, lambda share: progress(share, title))
 
 
-def measure(cell: Cell, seed: int, report: Callable[[float], None] = lambda share: None) -> list[dict[str, Any]]:
+def measure(network: Network, seed: int, report: Callable[[float], None] = lambda share: None) -> list[Row]:
     """One row a part: FedAvg, PBPFL, and their ratio."""
-    step = Round(cell, seed)
-    spent = in_turn(step.parts(), cell.repetitions, report)
-    spent[SERVER] = {name: spent[MASKS][name] + spent[UPDATE][name] for name in (FEDAVG, MASKED)}
-    found = spent | step.wire()
+    client_round = Round(network, seed)
+    measured = in_turn(client_round.parts(), network.repetitions, report)
+    measured[SERVER] = {name: measured[MASKS][name] + measured[UPDATE][name] for name in (FEDAVG, MASKED)}
+    measured |= client_round.wire()
     return [
         {
-            "network": cell.title,
-            "batch": cell.batch,
+            "network": network.title,
+            "batch": network.batch,
             "what": what,
             "unit": "bytes" if what in (DOWN, UP) else "CPU ms",
             "fedavg": values[FEDAVG],
@@ -127,24 +142,24 @@ def measure(cell: Cell, seed: int, report: Callable[[float], None] = lambda shar
             "ratio": None if what == MASKS else values[MASKED] / values[FEDAVG],  # FedAvg has none to draw
         }
         for what in (FORWARD, STEP, PLAIN, MASKS, UPDATE, SERVER, DOWN, UP)
-        for values in (found[what],)
+        for values in (measured[what],)
     ]
 
 
 class Round:
     """One client's round under both protocols, from the same parameters and on the same samples."""
 
-    def __init__(self, cell: Cell, seed: int) -> None:
-        card, g = registry.find("model", cell.model), Rng(seed).torch()
-        architecture = card.load()(card.parse(dict(cell.options)))
-        loss = "mse" if cell.classes else "regression"
-        module = architecture.module(cell.shape, Criterion(loss, cell.classes).outputs)
-        n = cell.batch
+    def __init__(self, network: Network, seed: int) -> None:
+        card, g = registry.find("model", network.model), Rng(seed).torch()
+        architecture = card.load()(card.parse(dict(network.options)))
+        loss = "mse" if network.classes else "regression"
+        module = architecture.module(network.shape, Criterion(loss, network.classes).outputs)
+        n = network.batch
         self.state = State(architecture.init(module, g))
-        x = torch.rand(1, n, *cell.shape, generator=g)
-        y = torch.randint(0, cell.classes, (1, n), generator=g) if cell.classes else torch.rand(1, n, generator=g)
+        x = torch.rand(1, n, *network.shape, generator=g)
+        y = torch.randint(0, network.classes, (1, n), generator=g) if network.classes else torch.rand(1, n, generator=g)
         self.batch = Batch(x, y)
-        self.task = Task(module, cell.shape, cell.classes, (n,), Schedule(batch_size=n, loss=loss))
+        self.task = Task(module, network.shape, network.classes, (n,), Schedule(batch_size=n, loss=loss))
         self.defenses: dict[str, Defense] = {
             name: make_defense(parse_defense(name), self.task) for name in (FEDAVG, MASKED)
         }
@@ -181,10 +196,10 @@ class Round:
     def parts(self) -> dict[str, dict[str, Callable[[], Any]]]:
         """What is timed, by part and method."""
         each = {FORWARD: self.forward, STEP: self.client, MASKS: self.masks, UPDATE: self.server}
-        found: dict[str, dict[str, Callable[[], Any]]] = {
+        of_both: dict[str, dict[str, Callable[[], Any]]] = {
             what: {name: partial(run, name) for name in self.defenses} for what, run in each.items()
         }
-        return found | {PLAIN: {FEDAVG: self.plain, MASKED: partial(self.client, MASKED)}}
+        return of_both | {PLAIN: {FEDAVG: self.plain, MASKED: partial(self.client, MASKED)}}
 
     def wire(self) -> dict[str, dict[str, float]]:
         """Bytes that cross, by direction and method."""
@@ -195,7 +210,7 @@ class Round:
 
 
 def leaves(params: Tensors, last: bool = False) -> Tensors:
-    """Copies that gradients can be taken by, with channels last if told so."""
+    """Copies that gradients can be taken by, with channels last if `last` says so."""
     own = {name: p.detach().clone() for name, p in params.items()}
     return {name: (channels_last(p) if last else p).requires_grad_() for name, p in own.items()}
 
@@ -212,3 +227,13 @@ def in_turn(
             spent[what, name].append(time.process_time() - began)
         report((turn + 1) / (repetitions + 1))
     return {what: {name: 1e3 * median(spent[what, name][1:]) for name in group} for what, group in parts.items()}
+
+
+TABLE = Table(
+    setting=SETTING,
+    pieces=tuple(BY_TITLE),
+    rows=rows,
+    measured=MEASURED,
+    published=PUBLISHED,
+    cpu_only="it counts CPU time",
+)

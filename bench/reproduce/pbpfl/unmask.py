@@ -10,9 +10,8 @@ which the code has for Bank Marketing, the broadcasts of the last hundred rounds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,14 +26,16 @@ from fedarena.defenses.pbpfl.gamma import gamma_from_columns, gamma_from_labels
 from fedarena.defenses.pbpfl.gamma_estimate import NEAREST, estimate_gamma
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.defenses.pbpfl.wire import GAMMA
-from fedarena.federation import rounds as federation
+from fedarena.federation import rounds
 from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.goals.metrics.extraction import agreement
 from fedarena.models.scaling.positive_scaling import canonical
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
+from fedarena.reproduce.table import Row, Table, measured_by_name
 
 SETTING = (
     "2 clients, FedSGD: |γ̂ − γ| by own labels and by columns of one broadcast, and by broadcasts without data; "
@@ -44,7 +45,7 @@ SETTING = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class Federation:
     """One federation.
 
     Attributes:
@@ -70,21 +71,28 @@ class Cell:
 
 
 CONSTANT = {"r": "constant"}
-CELLS = (
-    Cell("digits", "mlp", 0.3),
-    Cell("digits", "lenet-baffle", 0.1, {"activation": "relu", "norm": "none"}),
-    Cell("mnist", "mlp", 0.1),
-    Cell("mnist", "cnn-mnist", 0.05),
-    Cell("breast-cancer", "mlp", 0.1),
-    Cell("breast-cancer", "mlp", 0.1, defense=CONSTANT, setting="r constant"),
-    Cell("diabetes", "mlp", 0.1, loss="regression"),
-    Cell("diabetes", "mlp", 0.1, loss="regression", defense=CONSTANT, setting="r constant"),
-    Cell(
-        *("bank-marketing", "mlp", 0.001, {"widths": "50,50", "bias": "false"}, "regression", 512, "adam", CONSTANT),
+FEDERATIONS = (
+    Federation(data="digits", model="mlp", lr=0.3),
+    Federation(data="digits", model="lenet-baffle", lr=0.1, options={"activation": "relu", "norm": "none"}),
+    Federation(data="mnist", model="mlp", lr=0.1),
+    Federation(data="mnist", model="cnn-mnist", lr=0.05),
+    Federation(data="breast-cancer", model="mlp", lr=0.1),
+    Federation(data="breast-cancer", model="mlp", lr=0.1, defense=CONSTANT, setting="r constant"),
+    Federation(data="diabetes", model="mlp", lr=0.1, loss="regression"),
+    Federation(data="diabetes", model="mlp", lr=0.1, loss="regression", defense=CONSTANT, setting="r constant"),
+    Federation(
+        data="bank-marketing",
+        model="mlp",
+        lr=0.001,
+        options={"widths": "50,50", "bias": "false"},
+        loss="regression",
+        batch=512,
+        optimizer="adam",
+        defense=CONSTANT,
         setting="r constant",
     ),
 )
-PIECES = tuple(cell.title for cell in CELLS)
+BY_TITLE = {federation.title: federation for federation in FEDERATIONS}
 MEASURED = (
     *("accuracy", "by labels", "by columns", "by broadcasts", "masked agrees", "projected agrees", "unmasked agrees"),
     *("update", "update as sent", "release", "release as sent"),
@@ -93,29 +101,39 @@ ROUNDS, LOOKS = 1000, (0, 100, 300, 997)
 """Rounds in all, and those that are looked at, with the one after each."""
 
 
-def rows(piece: str, where: Where, seed: int, progress: Callable[[float, str], None]) -> list[dict[str, Any]]:
-    """One row for every round looked at."""
-    (cell,) = (cell for cell in CELLS if cell.title == piece)
-    model = registry.find("model", cell.model)
-    times = Schedule(ROUNDS, batch_size=cell.batch, lr=cell.lr, loss=cell.loss, server_optimizer=cell.optimizer)
-    spec = ProblemSpec(cell.data, model.name, "iid", 2, model.parse(cell.options), schedule=times)
-    return measure(cell, build(spec, seed, where.data_dir, where.device), seed, lambda share: progress(share, piece))
-
-
-def measure(cell: Cell, problem: Problem, seed: int, report: Callable[[float], None]) -> list[dict[str, Any]]:
-    """Train, and look at the rounds of `LOOKS` that there are."""
-    defense = make_defense(parse_defense("pbpfl", cell.defense), problem.task)
+def measure(federation: Federation, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """Train, and give one row for each of the rounds `LOOKS` that there are."""
+    problem = _problem(federation, machine, seed)
+    defense = make_defense(parse_defense("pbpfl", federation.defense), problem.task)
     assert isinstance(defense, PBPFL)
-    before = NEAREST if cell.optimizer == "adam" else 0
+    before = NEAREST if federation.optimizer == "adam" else 0
     watch = {s for t in LOOKS for s in range(max(0, t - before), t + 2)}
-    run = federation.run(defense, problem, Rng(seed).child("federation"), watch, report)
+    run = rounds.run(defense, problem, Rng(seed).child("federation"), watch, lambda share: progress(share, "training"))
     by_round = {r.index: r for r in run.rounds}
-    found = []
+    rows = []
     for t in (t for t in LOOKS if t + 1 in by_round):
-        row: dict[str, Any] = {"federation": cell.title, "round": t}
+        row: Row = {"federation": federation.title, "round": t}
         near = [by_round[s] for s in range(max(0, t - before), t + 2)]
-        found.append(row | _look(defense, problem, near))
-    return found
+        rows.append(row | _look(defense, problem, near))
+    return rows
+
+
+def _problem(federation: Federation, machine: Machine, seed: int) -> Problem:
+    spec = ProblemSpec(
+        dataset=federation.data,
+        model=federation.model,
+        partition="iid",
+        clients=2,
+        model_options=registry.find("model", federation.model).parse(federation.options),
+        schedule=Schedule(
+            rounds=ROUNDS,
+            batch_size=federation.batch,
+            lr=federation.lr,
+            loss=federation.loss,
+            server_optimizer=federation.optimizer,
+        ),
+    )
+    return build(spec, seed, machine.data_dir, machine.device)
 
 
 def _look(defense: PBPFL, problem: Problem, near: Sequence[Round]) -> dict[str, float]:
@@ -156,3 +174,6 @@ def _look(defense: PBPFL, problem: Problem, near: Sequence[Round]) -> dict[str, 
 
 def _cosine(a: Tensor, b: Tensor) -> float:
     return float(torch.nn.functional.cosine_similarity(a.double(), b.double(), dim=0))
+
+
+TABLE = Table(setting=SETTING, pieces=tuple(BY_TITLE), rows=measured_by_name(BY_TITLE, measure), measured=MEASURED)

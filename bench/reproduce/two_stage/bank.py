@@ -6,9 +6,7 @@ of the same samples with wrong labels. The other rules run on the same DP upload
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, reference, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table, reference
 
 SETTING = "test accuracy at ε = 2 under banked reputation, own data only; no paper tried it"
 
@@ -37,21 +35,56 @@ ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
     ("delayed label flip, turning at 0.9 T", "delayed+label-flip", (("start", "0.9"),)),
 )
 
-CELLS = [
+EXPERIMENTS = [
     reference("fashion-mnist", "RA: DP alone", 0.80),
     *(
-        Cell("fashion-mnist", f"two-stage, {title}", None, share, 2.0, attack, options)
+        Experiment(
+            data="fashion-mnist",
+            title=f"two-stage, {title}",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack=attack,
+            options=options,
+        )
         for share in (0.2, 0.6)
         for title, attack, options in ATTACKS
     ),
-    Cell("fashion-mnist", "two-stage, bank with one attacker", None, 0.05, 2.0, "bank"),
+    Experiment(
+        data="fashion-mnist",
+        title="two-stage, bank with one attacker",
+        paper=None,
+        byzantine=0.05,
+        epsilon=2.0,
+        attack="bank",
+    ),
     *(
-        Cell("fashion-mnist", f"two-stage-hardened, {title}", None, share, 2.0, attack, options, defense=HARDENED)
+        Experiment(
+            data="fashion-mnist",
+            title=f"two-stage-hardened, {title}",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack=attack,
+            options=options,
+            defense=HARDENED,
+        )
         for share in (0.2, 0.6)
         for title, attack, options in (*ATTACKS[:2], ("bank, sideways", "bank", SIDEWAYS))
     ),
     *(
-        Cell("fashion-mnist", f"{HARDENED}, {title}", None, 0.6, 2.0, "bank", options, "own", HARDENED, settings)
+        Experiment(
+            data="fashion-mnist",
+            title=f"{HARDENED}, {title}",
+            paper=None,
+            byzantine=0.6,
+            epsilon=2.0,
+            attack="bank",
+            options=options,
+            knows="own",
+            defense=HARDENED,
+            settings=settings,
+        )
         for title, options, settings in (
             ("score_decay=1, bank, sideways", SIDEWAYS, (("score_decay", "1"),)),
             ("bank, sideways, noise that cancels", CANCELS, NOTHING),
@@ -59,24 +92,67 @@ CELLS = [
         )
     ),
     *(
-        Cell("fashion-mnist", f"{HARDENED}, {LATE}", None, share, 2.0, "delayed+bank", LAST, defense=HARDENED)
+        Experiment(
+            data="fashion-mnist",
+            title=f"{HARDENED}, {LATE}",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack="delayed+bank",
+            options=LAST,
+            defense=HARDENED,
+        )
         for share in (0.2, 0.4)
     ),
-    Cell("fashion-mnist", "two-stage, variant=code, bank", None, 0.2, 2.0, "bank", settings=CODE),
+    Experiment(
+        data="fashion-mnist",
+        title="two-stage, variant=code, bank",
+        paper=None,
+        byzantine=0.2,
+        epsilon=2.0,
+        attack="bank",
+        settings=CODE,
+    ),
     *(
-        Cell("fashion-mnist", f"dp-sgd+{rule}, {title}", None, 0.2, 2.0, attack, (), "own", f"dp-sgd+{rule}", DP)
+        Experiment(
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, {title}",
+            paper=None,
+            byzantine=0.2,
+            epsilon=2.0,
+            attack=attack,
+            options=(),
+            knows="own",
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
+        )
         for rule in RULES
         for title, attack in (("nobody attacks", None), ("bank", "bank"))
     ),
-    Cell("fashion-mnist", "dp-sgd+dnc, bank behind a decoy", None, 0.2, 2.0, "bank", DECOY, "own", "dp-sgd+dnc", DP),
+    Experiment(
+        data="fashion-mnist",
+        title="dp-sgd+dnc, bank behind a decoy",
+        paper=None,
+        byzantine=0.2,
+        epsilon=2.0,
+        attack="bank",
+        options=DECOY,
+        knows="own",
+        defense="dp-sgd+dnc",
+        settings=DP,
+    ),
     *(
-        Cell("fashion-mnist", f"fltrust without noise, {title}", None, 0.2, None, attack, defense="fedavg+fltrust")
+        Experiment(
+            data="fashion-mnist",
+            title=f"fltrust without noise, {title}",
+            paper=None,
+            byzantine=0.2,
+            epsilon=None,
+            attack=attack,
+            defense="fedavg+fltrust",
+        )
         for title, attack in (("nobody attacks", None), ("bank", "bank"))
     ),
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS, published=False)

@@ -8,22 +8,22 @@ at ε = 2, carried over to another ε as 0.2·σ₂/σ. Colorectal is not among 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
-from fedarena.federation.spec import GroupSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published
-from fedarena.reproduce.same_run import Run
+from fedarena.reproduce.same_run import TrainedRun
+from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
 
 
 @dataclass(frozen=True)
-class Cell:
+class Experiment:
     """One number of a table.
 
     Attributes:
@@ -117,27 +117,39 @@ LOGGED_BY_CODE = "ours by the paper's rule, the logs by the code's, which has a 
 """Remark on an accuracy of the authors' logs that stands beside a run by the paper's rule."""
 
 
-def published(cells: Sequence[Cell]) -> tuple[Published, ...]:
+def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]:
     """The paper's accuracies."""
     return tuple(
-        Published(c.name, c.paper, "accuracy", decimals=c.decimals, source=c.source, apart=c.apart, remark=c.remark)
-        for c in cells
+        Published(
+            piece=c.name,
+            paper=c.paper,
+            column="accuracy",
+            decimals=c.decimals,
+            source=c.source,
+            apart=c.apart,
+            remark=c.remark,
+        )
+        for c in experiments
         if c.paper is not None
     )
 
 
-def runs(cells: Sequence[Cell]) -> dict[str, Run]:
-    """By name, what is trained for a cell, with all options in full."""
-    return {cell.name: Run(group(cell, 0, Where()), cell.heading) for cell in cells}
-
-
-def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Cell:
-    """A cell without Byzantine workers and without a Byzantine defense."""
+def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Experiment:
+    """An experiment without Byzantine workers and without a Byzantine defense."""
     name, options = REFERENCE
-    return Cell(data, title, paper, 0.0, epsilon, defense=name, settings=tuple(options.items()), **more)
+    return Experiment(
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.0,
+        epsilon=epsilon,
+        defense=name,
+        settings=tuple(options.items()),
+        **more,
+    )
 
 
-def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any) -> list[Cell]:
+def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any) -> list[Experiment]:
     """References for data set → ε → the paper's accuracy, where ε = None is no noise."""
     return [
         reference(data, "RA" if epsilon else "Non-DP", paper, epsilon, **more)
@@ -146,45 +158,63 @@ def noise_alone(papers: Mapping[str, Mapping[float | None, float]], **more: Any)
     ]
 
 
-def group(cell: Cell, seed: int, where: Where) -> GroupSpec:
-    """The training run behind a cell."""
-    federation = FEDERATIONS[cell.data]
-    corrupted = int(federation.honest * cell.byzantine / (1 - cell.byzantine) + 1e-9)
+def group(experiment: Experiment, machine: Machine, seed: int) -> GroupSpec:
+    """The training run behind an experiment."""
+    federation = FEDERATIONS[experiment.data]
+    corrupted = int(federation.honest * experiment.byzantine / (1 - experiment.byzantine) + 1e-9)
     clients = federation.honest + corrupted
-    rounds = cell.rounds or math.ceil(federation.epochs * (federation.samples // federation.honest) / 16)
+    rounds = experiment.rounds or math.ceil(federation.epochs * (federation.samples // federation.honest) / 16)
     schedule = Schedule(
         rounds=rounds,
         batch_size=16,
         lr=0.2,
-        participation=cell.participation,
+        participation=experiment.participation,
         eval_every=max(1, rounds // EVALUATIONS),
     )
-    dp = {"epsilon": "none" if cell.epsilon is None else f"{cell.epsilon:g}", "base_epsilon": "2"}
-    if cell.epsilon is None:
-        dp = {"epsilon": "none"}
-    protocol = cell.defense.partition("+")[0]
-    settings = (dp if protocol != "fedavg" else {}) | dict(cell.settings)
-    model = registry.find("model", federation.model).parse(federation.options | dict(cell.model))
-    partition = registry.find("partition", cell.partition).parse({})
+    model = registry.find("model", federation.model).parse(federation.options | dict(experiment.model))
+    partition = registry.find("partition", experiment.partition).parse({})
     problem = ProblemSpec(
-        cell.data, federation.model, cell.partition, clients, model, partition, schedule, corrupted, "resampled"
+        dataset=experiment.data,
+        model=federation.model,
+        partition=experiment.partition,
+        clients=clients,
+        model_options=model,
+        partition_options=partition,
+        schedule=schedule,
+        corrupted=corrupted,
+        corrupted_data="resampled",
     )
-    attack = None if cell.attack is None else compose.parse_attack(cell.attack, dict(cell.options))
-    cards = () if cell.attack is None else compose.attack_cards(cell.attack)
+    attack = None if experiment.attack is None else compose.parse_attack(experiment.attack, dict(experiment.options))
+    cards = () if experiment.attack is None else compose.attack_cards(experiment.attack)
     form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
-    threats = () if attack is None else (Threat("client", form, knows=cell.knows),)  # type: ignore[arg-type]
+    threats = () if attack is None else (Threat("client", form, knows=experiment.knows),)  # type: ignore[arg-type]
     return GroupSpec(
-        problem, compose.parse_defense(cell.defense, settings), attack, threats, seed, where.device, where.data_dir
+        problem=problem,
+        defense=_defense(experiment),
+        attack=attack,
+        threats=threats,
+        seed=seed,
+        device=machine.device,
+        data_dir=machine.data_dir,
     )
 
 
-def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str, Any]:
-    """The cell's row for one seed: the paper's accuracy beside ours, and what became of the uploads."""
-    record = prepare(group(cell, seed, where), progress)[0].record
+def _defense(experiment: Experiment) -> MethodSpec:
+    if experiment.epsilon is None:
+        noise = {"epsilon": "none"}
+    else:
+        noise = {"epsilon": f"{experiment.epsilon:g}", "base_epsilon": "2"}
+    undefended = experiment.defense.partition("+")[0] == "fedavg"
+    return compose.parse_defense(experiment.defense, ({} if undefended else noise) | dict(experiment.settings))
+
+
+def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progress) -> list[Row]:
+    """The row of an experiment for one seed: the paper's accuracy beside ours, and what became of the uploads."""
+    record = prepare(group(experiment, machine, seed), progress)[0].record
     metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
     if record["status"] != "ok":
-        return cell.heading | dict.fromkeys(MEASURED) | {"note": f"{record['status']}: {record['reason']}"}
-    return cell.heading | {
+        return [without_result(experiment.heading, MEASURED, record)]
+    own = {
         "accuracy": curve[-1][1],
         # Over the last three quarters, when every one of these federations has learned.
         "lowest": min(accuracy for rounds, accuracy, _ in curve if rounds >= curve[-1][0] / 4),
@@ -195,9 +225,24 @@ def measure(cell: Cell, seed: int, where: Where, progress: Progress) -> dict[str
         "epsilon_replace_one": record["guarantees"].get("epsilon_replace_one"),
         "cpu_seconds": record["cost"]["seconds"],
     }
+    return [experiment.heading | own]
 
 
-def one(cells: Sequence[Cell], piece: str, where: Where, seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """The row of the cell with that name."""
-    (cell,) = (cell for cell in cells if cell.name == piece)
-    return [measure(cell, seed, where, lambda share, text: progress(share, f"{cell.name}: {text}"))]
+def accuracy_table(setting: str, experiments: Sequence[Experiment], *, published: bool = True) -> Table:
+    """The table of these experiments.
+
+    Args:
+        published: whether their accuracies of the paper are held against ours.
+    """
+    by_name = {experiment.name: experiment for experiment in experiments}
+    return Table(
+        setting=setting,
+        pieces=tuple(by_name),
+        rows=measured_by_name(by_name, measure),
+        measured=MEASURED,
+        published=paper_accuracies(experiments) if published else (),
+        runs={
+            name: TrainedRun(group(experiment, Machine(), 0), experiment.heading)
+            for name, experiment in by_name.items()
+        },
+    )

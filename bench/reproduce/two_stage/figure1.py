@@ -9,20 +9,8 @@ sample, and under Eq. 10 nobody has momentum, as in the code, which keeps it onl
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from fedarena.reproduce.two_stage.common import (
-    AUTHORS,
-    BLUR,
-    LOGGED_BY_CODE,
-    MEASURED,
-    RELU,
-    WEIGHTS,
-    Cell,
-    one,
-    published,
-    runs,
-)
+from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, LOGGED_BY_CODE, RELU, WEIGHTS, Experiment, accuracy_table
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -49,22 +37,33 @@ CODE = (("variant", "code"),)
 RELEASED = ", released code"
 
 
-def attacked(data: str, epsilon: float, share: float, attack: str) -> Cell:
-    """One cell of a figure."""
+def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment:
+    """One experiment of a figure."""
     code, kind = attack.endswith(RELEASED), attack.removesuffix(RELEASED)
     logged = LOGS[data].get(kind.removesuffix(", whole protocol"))
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
-    cell = Cell(data, attack, paper, share, epsilon, "label-flip", source="authors' logs", decimals=4)
-    cell = replace(cell, settings=CODE) if code else replace(cell, remark=LOGGED_BY_CODE)
+    experiment = Experiment(
+        data=data,
+        title=attack,
+        paper=paper,
+        byzantine=share,
+        epsilon=epsilon,
+        attack="label-flip",
+        source="authors' logs",
+        decimals=4,
+    )
+    experiment = replace(experiment, settings=CODE) if code else replace(experiment, remark=LOGGED_BY_CODE)
     if kind == "gaussian":
-        return replace(cell, attack="gaussian")
+        return replace(experiment, attack="gaussian")
     if kind == "eq10":
-        still = (*cell.settings, ("momentum", "0")) if code else ()
-        return replace(cell, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still)
-    return replace(cell, options=(("samples", "one"),)) if code else cell
+        still = (*experiment.settings, ("momentum", "0")) if code else ()
+        return replace(
+            experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still
+        )
+    return replace(experiment, options=(("samples", "one"),)) if code else experiment
 
 
-CELLS = (
+EXPERIMENTS = (
     [
         attacked(data, epsilon, share, attack)
         for data in LOGS
@@ -101,9 +100,4 @@ CELLS = (
     ]
 )
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -4,9 +4,7 @@ The figure prints no numbers; the paper's column holds the means of its authors'
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import LOGGED_BY_CODE, MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import LOGGED_BY_CODE, Experiment, accuracy_table
 
 SETTING = "test accuracy under 90 % label flippers, by ε"
 
@@ -17,9 +15,15 @@ LOGS: dict[str, dict[float, float | None]] = {
 }
 """Data set → ε → accuracy."""
 
-CELLS = [
-    Cell(
-        *(data, f"label flip, {form}", logged, 0.9, epsilon, "label-flip", (("samples", samples),)),
+EXPERIMENTS = [
+    Experiment(
+        data=data,
+        title=f"label flip, {form}",
+        paper=logged,
+        byzantine=0.9,
+        epsilon=epsilon,
+        attack="label-flip",
+        options=(("samples", samples),),
         settings=settings,
         source="authors' logs",
         remark="" if settings else LOGGED_BY_CODE,
@@ -33,9 +37,4 @@ CELLS = [
     )
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import MEASURED, noise_alone, one, published, runs
+from fedarena.reproduce.two_stage.common import accuracy_table, noise_alone
 
 SETTING = "test accuracy of DP alone, honest workers alone, by ε"
 
@@ -17,10 +15,6 @@ PAPER = {
 }
 """Data set → ε → accuracy; None: no noise."""
 
-CELLS = noise_alone(PAPER)
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
+EXPERIMENTS = noise_alone(PAPER)
 
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

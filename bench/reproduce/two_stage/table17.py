@@ -5,9 +5,7 @@ rows of its own: Fashion-MNIST for the digits, MNIST for Fashion-MNIST. The pape
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = "test accuracy at ε = 2, auxiliary data from a foreign data set (paper: KMNIST)"
 
@@ -24,12 +22,12 @@ PAPER = {
 }
 """(attack, Byzantine share) → data set → accuracy."""
 
-CELLS = [
-    Cell(
-        data,
-        f"{attack}, auxiliary data from {foreign}{', variant=code' if code else ''}",
-        papers[data],
-        share,
+EXPERIMENTS = [
+    Experiment(
+        data=data,
+        title=f"{attack}, auxiliary data from {foreign}{', variant=code' if code else ''}",
+        paper=papers[data],
+        byzantine=share,
         attack=attack,
         knows="omniscient" if attack == "optimized" else "own",
         settings=(("aux_dataset", foreign), *((("variant", "code"),) if code else ())),
@@ -41,9 +39,4 @@ CELLS = [
     for code in (False, True)
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -6,10 +6,8 @@ attackers of Table 2 know all honest uploads; `rank-map` puts the same attack in
 
 from __future__ import annotations
 
-from functools import partial
-
 from fedarena.core.threat import Knowledge
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = "test accuracy at ε = 2: rules under the same DP noise against ALIE and inner-product manipulation"
 
@@ -30,39 +28,79 @@ Z = "1.5"
 """Where ALIE's own z is not defined, for a majority: the default of its authors' code."""
 
 
-def attacked(name: str, knows: Knowledge, share: float) -> Cell:
+def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
     """Two-stage under an attack."""
     paper = PAPER.get((name, share))
     if name == "alie" and share > 0.5:
-        return Cell("fashion-mnist", f"two-stage, alie, z = {Z}", paper, share, 2.0, name, (("z", Z),), knows)
-    return Cell("fashion-mnist", f"two-stage, {name}", paper, share, 2.0, name, (), knows)
+        return Experiment(
+            data="fashion-mnist",
+            title=f"two-stage, alie, z = {Z}",
+            paper=paper,
+            byzantine=share,
+            epsilon=2.0,
+            attack=name,
+            options=(("z", Z),),
+            knows=knows,
+        )
+    return Experiment(
+        data="fashion-mnist",
+        title=f"two-stage, {name}",
+        paper=paper,
+        byzantine=share,
+        epsilon=2.0,
+        attack=name,
+        options=(),
+        knows=knows,
+    )
 
 
-CELLS = [
+EXPERIMENTS = [
     *(attacked(name, knows, share) for name, knows in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
     *(
-        Cell("fashion-mnist", f"dp-sgd+{rule}, {name}", None, share, 2.0, name, (), knows, f"dp-sgd+{rule}", DP)
+        Experiment(
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, {name}",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack=name,
+            options=(),
+            knows=knows,
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
+        )
         for rule in RULES
         for name, knows in ATTACKS
         for share in (0.2, 0.4)
     ),
     *(
-        Cell(
-            *("fashion-mnist", f"dp-sgd+{rule}, ipm, tuned", None, share, 2.0),
-            *("ipm", TUNED, "omniscient", f"dp-sgd+{rule}", DP),
+        Experiment(
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, ipm, tuned",
+            paper=None,
+            byzantine=share,
+            epsilon=2.0,
+            attack="ipm",
+            options=TUNED,
+            knows="omniscient",
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
         )
         for rule in RULES
         for share in (0.2, 0.4)
     ),
     *(
-        Cell("fashion-mnist", f"dp-sgd+{rule}, nobody attacks", None, 0.2, 2.0, defense=f"dp-sgd+{rule}", settings=DP)
+        Experiment(
+            data="fashion-mnist",
+            title=f"dp-sgd+{rule}, nobody attacks",
+            paper=None,
+            byzantine=0.2,
+            epsilon=2.0,
+            defense=f"dp-sgd+{rule}",
+            settings=DP,
+        )
         for rule in RULES
     ),
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

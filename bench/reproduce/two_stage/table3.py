@@ -4,20 +4,16 @@ The table's other rows are those of an earlier paper (Zhu & Ling 2022), which ra
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = "test accuracy on MNIST at ε = 0.125 under Gaussian attackers, by their share"
 
 PAPER = {0.6: 0.86, 0.4: 0.86}
 """Byzantine share → accuracy."""
 
-CELLS = [Cell("mnist", "gaussian", paper, share, 0.125, "gaussian") for share, paper in PAPER.items()]
+EXPERIMENTS = [
+    Experiment(data="mnist", title="gaussian", paper=paper, byzantine=share, epsilon=0.125, attack="gaussian")
+    for share, paper in PAPER.items()
+]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

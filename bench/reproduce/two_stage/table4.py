@@ -8,9 +8,7 @@ uploads by the number selected."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import BLUR, MEASURED, RELU, WEIGHTS, Cell, one, published, reference, runs
+from fedarena.reproduce.two_stage.common import BLUR, RELU, WEIGHTS, Experiment, accuracy_table, reference
 
 SETTING = "test accuracy without attackers; RA = DP only, zero = both stages with 60 % of the workers suspected"
 
@@ -22,13 +20,20 @@ PAPER = {
 """Data set → ε → (RA, zero)."""
 
 PRINTED = [
-    cell
+    experiment
     for data, by_epsilon in PAPER.items()
     for epsilon, (alone, zero) in by_epsilon.items()
-    for cell in (
+    for experiment in (
         reference(data, "RA", alone, epsilon),
-        Cell(data, "zero attackers", zero, 0.6, epsilon),
-        Cell(data, "zero attackers, variant=code", zero, 0.6, epsilon, settings=(("variant", "code"),)),
+        Experiment(data=data, title="zero attackers", paper=zero, byzantine=0.6, epsilon=epsilon),
+        Experiment(
+            data=data,
+            title="zero attackers, variant=code",
+            paper=zero,
+            byzantine=0.6,
+            epsilon=epsilon,
+            settings=(("variant", "code"),),
+        ),
     )
 ]
 
@@ -39,23 +44,25 @@ MODELS: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 """Data set → title → what the model is in the authors' code."""
 
 TOWARDS_THE_CODE = [
-    cell
+    experiment
     for data, models in MODELS.items()
     for epsilon, (alone, zero) in PAPER[data].items()
-    for cell in (
+    for experiment in (
         *(reference(data, title, alone, epsilon, model=options) for title, options in models.items()),
-        Cell(data, "zero attackers, divisor=selected", zero, 0.6, epsilon, settings=(("divisor", "selected"),)),
+        Experiment(
+            data=data,
+            title="zero attackers, divisor=selected",
+            paper=zero,
+            byzantine=0.6,
+            epsilon=epsilon,
+            settings=(("divisor", "selected"),),
+        ),
     )
 ] + [
     reference("mnist", "RA, weights_seed=1234", alone, epsilon, model=(WEIGHTS,))
     for epsilon, (alone, _) in PAPER["mnist"].items()
 ]
 
-CELLS = PRINTED + TOWARDS_THE_CODE
+EXPERIMENTS = PRINTED + TOWARDS_THE_CODE
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

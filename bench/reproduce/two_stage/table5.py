@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = "test accuracy, 60 % label flippers, honest until TTBB x T"
 
@@ -24,18 +22,38 @@ FORMS = {
 }
 
 
-def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -> Cell:
-    """One cell; the attacker knows all uploads, since before its time it copies honest ones."""
+def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -> Experiment:
+    """One experiment. Late attackers know all uploads, since they copy honest ones before their time."""
     options, settings = FORMS[form]
     title = f"label flip, {form}, TTBB {share:g}"
     if share == 0:
-        return Cell(data, title, paper, 0.6, epsilon, "label-flip", options, "own", settings=settings)
+        return Experiment(
+            data=data,
+            title=title,
+            paper=paper,
+            byzantine=0.6,
+            epsilon=epsilon,
+            attack="label-flip",
+            options=options,
+            knows="own",
+            settings=settings,
+        )
     start = ("start", f"{share:g}")
     attack = "delayed+label-flip"
-    return Cell(data, title, paper, 0.6, epsilon, attack, (*options, start), "omniscient", settings=settings)
+    return Experiment(
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.6,
+        epsilon=epsilon,
+        attack=attack,
+        options=(*options, start),
+        knows="omniscient",
+        settings=settings,
+    )
 
 
-CELLS = [
+EXPERIMENTS = [
     attacked(data, epsilon, share, paper, form)
     for data, by_epsilon in PAPER.items()
     for epsilon, papers in by_epsilon.items()
@@ -43,9 +61,4 @@ CELLS = [
     for share, paper in zip(TTBB, papers, strict=True)
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

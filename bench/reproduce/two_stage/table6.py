@@ -9,10 +9,9 @@ and of the h honest workers (half of all) as many as γ selects, 2γh, are drawn
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, MEASURED, RELU, Cell, one, published, reference, runs
+from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, RELU, Experiment, accuracy_table, reference
 
 SETTING = "test accuracy, 50 % label flippers, by the share of workers that the server takes for honest"
 
@@ -25,11 +24,20 @@ PAPER = {
 GAMMAS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
-def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str = "", **more: Any) -> Cell:
-    """One cell; `title` says what is not the paper's, `more` is what a cell has beside."""
+def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str = "", **more: Any) -> Experiment:
+    """One experiment. `title` names what is not the paper's, and `more` are further fields."""
     settings = (("gamma", f"{gamma:g}"), *more.pop("settings", ()))
     name = f"label flip, γ = {gamma:.0%}{title}"
-    return Cell(data, name, paper, 0.5, epsilon, "label-flip", settings=settings, **more)
+    return Experiment(
+        data=data,
+        title=name,
+        paper=paper,
+        byzantine=0.5,
+        epsilon=epsilon,
+        attack="label-flip",
+        settings=settings,
+        **more,
+    )
 
 
 EACH = [
@@ -41,15 +49,19 @@ EACH = [
 CODE: dict[str, Any] = {"settings": (("variant", "code"),), "options": (("samples", "one"),)}
 ALONE = "as many honest uploads alone"
 
-CELLS = [
-    *(attacked(*cell) for cell in EACH),
+EXPERIMENTS = [
+    *(attacked(*setting) for setting in EACH),
     *(
-        attacked(*cell, ", divisor=selected", settings=(("divisor", "selected"),))
-        for cell in EACH
-        if cell[2] == GAMMAS[0]
+        attacked(*setting, ", divisor=selected", settings=(("divisor", "selected"),))
+        for setting in EACH
+        if setting[2] == GAMMAS[0]
     ),
-    *(attacked(*cell, ", released code", **CODE) for cell in EACH),
-    *(attacked(*cell, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE) for cell in EACH if cell[0] == "usps"),
+    *(attacked(*setting, ", released code", **CODE) for setting in EACH),
+    *(
+        attacked(*setting, f", released code{AUTHORS}", model=(BLUR, RELU), **CODE)
+        for setting in EACH
+        if setting[0] == "usps"
+    ),
     *(
         reference(data, f"γ = {gamma:.0%}, {ALONE}{title}", None, epsilon, participation=2 * gamma, model=model)
         for data, epsilon, gamma, _ in EACH
@@ -58,9 +70,4 @@ CELLS = [
     ),
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

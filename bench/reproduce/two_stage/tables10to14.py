@@ -5,9 +5,8 @@ Rows are the share γ that the server takes for honest; columns are ε = 1/8 and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
-from fedarena.reproduce.two_stage.common import MEASURED, Cell, one, published, runs
+from fedarena.reproduce.two_stage.common import Experiment, accuracy_table
 
 SETTING = (
     "test accuracy by the share of workers that the server takes for honest, half of all are Byzantine; Tables 10 and "
@@ -80,20 +79,25 @@ PAPER = (
 )
 
 
-def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: float) -> Cell:
-    """One cell of a table."""
+def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: float) -> Experiment:
+    """One experiment of a table."""
     title = f"Table {table.number}, {table.attack}, γ = {gamma:.0%}"
-    cell = Cell(
-        *(data, title, paper, 0.5, epsilon, table.attack),
+    experiment = Experiment(
+        data=data,
+        title=title,
+        paper=paper,
+        byzantine=0.5,
+        epsilon=epsilon,
+        attack=table.attack,
         settings=(("gamma", f"{gamma:g}"),),
         partition=table.partition,
     )
     if table.attack == "eq10":
-        return replace(cell, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
-    return replace(cell, attack="label-flip") if table.attack == "label flip" else cell
+        return replace(experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
+    return replace(experiment, attack="label-flip") if table.attack == "label flip" else experiment
 
 
-CELLS = [
+EXPERIMENTS = [
     attacked(table, data, epsilon, gamma, paper)
     for table in PAPER
     for data, by_epsilon in table.paper.items()
@@ -101,9 +105,4 @@ CELLS = [
     for gamma, paper in zip(GAMMAS, papers, strict=True)
 ]
 
-PIECES = tuple(cell.name for cell in CELLS)
-PUBLISHED = published(CELLS)
-RUNS = runs(CELLS)
-rows = partial(one, CELLS)
-
-__all__ = ["MEASURED", "PIECES", "PUBLISHED", "RUNS", "SETTING", "rows"]
+TABLE = accuracy_table(SETTING, EXPERIMENTS)

@@ -1,5 +1,6 @@
-"""Which trials will most likely be n/a, found out before anything is measured: two rounds are really played, and every
-attack is asked whether it could start from what its party saw of them.
+"""Which trials will most likely be n/a, before anything is measured.
+
+Two rounds are really played, and for every attack it is checked whether it could start from what its party saw.
 
 It is an expectation: what a whole run shows may differ, and what a method only finds out when it is at work (that a
 batch is too large for it, say) is not seen here.
@@ -12,16 +13,12 @@ from dataclasses import replace
 
 from fedarena import goals
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.poisoning import Poisoning
-from fedarena.contracts.transcript import cut
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.federation.adversary import knowledge_of, why_not
 from fedarena.federation.rounds import Run
 from fedarena.federation.spec import MethodSpec
-from fedarena.goals.goal import PartyTranscript
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs.suite.trials import Trial
@@ -38,11 +35,11 @@ def expected(
     attacked: dict[tuple[ProblemSpec, MethodSpec], dict[Name, Trial]] = {}
     for trial in trials:
         if trial.spec.attack is not None:
-            found = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
-            found.setdefault(trial.name[:-1], trial)
+            of_defense = attacked.setdefault((trial.spec.problem, trial.spec.defense), {})
+            of_defense.setdefault(trial.name[:-1], trial)
     reasons: dict[Name, str] = {}
-    for i, ((_, defense), asked) in enumerate(attacked.items()):
-        reasons |= _of_defense(list(asked.values()))
+    for i, ((_, defense), by_name) in enumerate(attacked.items()):
+        reasons |= _of_defense(list(by_name.values()))
         progress((i + 1) / len(attacked), defense.label)
     return {trial.name: reasons[trial.name[:-1]] for trial in trials if trial.name[:-1] in reasons}
 
@@ -55,12 +52,12 @@ def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
         problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
         protocol = compose.make_defense(spec.defense, problem.task)  # planned for the whole schedule
         run = _played(problem, protocol, spec.seed)
-    except UserError:  # refused, and told of as that
+    except UserError:  # it is listed as refused
         return {}
     for trial in trials:
         try:
-            why = _why(trial, problem, protocol, run)
-        except Exception:  # a method that cannot be asked in advance: nothing is expected of it
+            why = _why_not(trial, problem, protocol, run)
+        except Exception:  # a method that cannot be checked in advance: nothing is expected of it
             continue
         if why:
             reasons[trial.name[:-1]] = why
@@ -73,18 +70,8 @@ def _played(problem: Problem, protocol: Defense, seed: int) -> Run:
     return federation.run(protocol, brief, Rng(seed).child("federation"), watch=range(ROUNDS))
 
 
-def _why(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
+def _why_not(trial: Trial, problem: Problem, protocol: Defense, run: Run) -> str:
     threat, attack = trial.threat, trial.spec.attack
     assert threat is not None
     assert attack is not None
-    made = compose.attack_class(attack)
-    if issubclass(made, Poisoning):
-        reason = why_not(compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own")))
-        return reason.reason if reason else ""
-    if not run.rounds:  # too few clients were left in both
-        return ""
-    if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
-        return ""
-    sights = PartyTranscript(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
-    given = goals.find(made.goal).given(problem, protocol, sights, made(attack.options))
-    return given.removeprefix("n/a: ") if given.startswith("n/a: ") else ""
+    return goals.of_attack(attack).why_not(threat, attack, problem, protocol, run)

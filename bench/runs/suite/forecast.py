@@ -19,7 +19,7 @@ class Forecast:
     Attributes:
         seconds: None where nothing is known.
         missing: trials. measured: how many of them are judged by others of their kind in the folder.
-        source: in words, where it is from. own: whether that is the records, which do not tell of shared work.
+        source: where the number is from, in words. own: whether it is from the records, which do not count shared work.
     """
 
     seconds: float | None
@@ -30,7 +30,7 @@ class Forecast:
 
 
 class Costs:
-    """What trials have cost, and by that what others may.
+    """What trials have cost, and from that what other trials may cost.
 
     A trial costs what the same attack on the same defense has cost on the same problem. Failing that, a poisoned run
     costs what the same federation costs with nobody corrupted, times what the attack has added to others; and any
@@ -97,9 +97,9 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
     if not missing:
         return Forecast(0.0, 0, 0, "everything is there")
     if len(missing) == len(wanted):
-        told = "the suite's own figure" if suite.minutes else "nothing measured here yet"
+        source = "the suite's own figure" if suite.minutes else "nothing measured here yet"
         whole = suite.minutes * 120 * len(plan.seeds) / len(suite.seeds) if suite.minutes else None
-        return Forecast(whole, len(missing), 0, told)
+        return Forecast(whole, len(missing), 0, source)
     costs = Costs()
     for t in wanted:
         if records := store.trial(t.key):

@@ -1,8 +1,8 @@
 """A suite's plan: its trials with their keys, and why some cannot be run; kept in the folder as plan.json.
 
 By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing.
-It holds for the very suite, package, method cards and data files that it was made from; anything else, and it is made
-anew.
+It is valid for the very suite, package, method cards and data files that it was made from; if any of these changes, it
+is made again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.plural import plural
-from fedarena.records.schema import SCHEMA
+from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -105,20 +105,20 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
     files = []
     for folder in (data_dir, os.environ.get("FEDARENA_DATA")):
         if folder is not None and Path(folder).is_dir():
-            found = sorted(p for p in Path(folder).iterdir() if p.is_file())
-            files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in found]])
-    source = [LAYOUT, SCHEMA, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
+            paths = sorted(p for p in Path(folder).iterdir() if p.is_file())
+            files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in paths]])
+    source = [LAYOUT, KEY_LAYOUT, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
     return digest(source)
 
 
 def read_plan(folder: Path) -> Plan | None:
     """The plan of a folder; None where there is none that can be read."""
     try:
-        found: Any = read_json((folder / "plan.json").read_bytes())
-        if found.pop("plan") != LAYOUT:
+        content: Any = read_json((folder / "plan.json").read_bytes())
+        if content.pop("plan") != LAYOUT:
             return None
-        trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in found.pop("trials"))
-        return Plan(**{**found, "seeds": tuple(found["seeds"]), "aside": tuple(found["aside"])}, trials=trials)
+        trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in content.pop("trials"))
+        return Plan(**{**content, "seeds": tuple(content["seeds"]), "aside": tuple(content["aside"])}, trials=trials)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -140,36 +140,44 @@ def make_plan(
     Raises:
         UserError: a data set that is not there.
     """
-    from fedarena.records.record_of import goal_of
-
     keys = _keys(trials)
     refused = _refusals(trials, progress)
-    planned = []
-    for trial in trials:
-        t, spec = trial.threat, trial.spec
-        who = (t.party, t.form, t.knows or "") if t else ("", "", "")
-        label = spec.attack.label if spec.attack else "none"
-        why = refused.get(trial.name, "")
-        where = (
-            trial.problem,
-            spec.defense.label,
-            label,
-            *who,
-            goal_of(spec.attack),
-            spec.seed,
-            trial.shown,
-            trial.counts,
-            why,
-        )
-        planned.append(Planned(trial.name, "" if why else keys[trial.name], *where))
-    problems = {name: {**table.said, **table.settings} for name, table in suite.problems.items()}
-    digest = digest_of(suite, seeds, data_dir)
-    aside = tuple(name for name, table in suite.problems.items() if not table.utility)
-    return Plan(suite.name, suite.title, suite.about, digest, tuple(seeds), problems, aside, tuple(planned))
+    return Plan(
+        suite=suite.name,
+        title=suite.title,
+        about=suite.about,
+        digest=digest_of(suite, seeds, data_dir),
+        seeds=tuple(seeds),
+        problems={name: {**table.named, **table.settings} for name, table in suite.problems.items()},
+        aside=tuple(name for name, table in suite.problems.items() if not table.utility),
+        trials=tuple(_planned(trial, keys[trial.name], refused.get(trial.name, "")) for trial in trials),
+    )
+
+
+def _planned(trial: Trial, key: str, refused: str) -> Planned:
+    """A trial as it stands in the plan."""
+    from fedarena.records.record_of import goal_of
+
+    threat, spec = trial.threat, trial.spec
+    return Planned(
+        name=trial.name,
+        key="" if refused else key,
+        problem=trial.problem,
+        defense=spec.defense.label,
+        attack=spec.attack.label if spec.attack else "none",
+        party=threat.party if threat else "",
+        form=threat.form if threat else "",
+        knows=(threat.knows or "") if threat else "",
+        goal=goal_of(spec.attack),
+        seed=spec.seed,
+        shown=trial.shown,
+        counts=trial.counts,
+        refused=refused,
+    )
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.identity import identity
+    from fedarena.records.identity import identity_of
     from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}
@@ -177,18 +185,20 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
         name = trial.spec.problem.dataset
         if name not in data:
             data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
-    return {t.name: trial_key(identity(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
+    return {t.name: trial_key(identity_of(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
 
 
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
-    """Why trials cannot be run, of those that cannot; tried on one seed, so that another may still be refused when its
-    turn comes."""
-    from fedarena.runs.checks import require_runnable
+    """The reasons why some trials cannot be run.
+
+    They are tried on one seed, so that another seed may still be refused when its turn comes.
+    """
+    from fedarena import goals
 
     first = min((t.spec.seed for t in trials), default=0)
-    asked = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
+    specs = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
     # Problem by problem and defense by defense: data sets are large, and one is held at a time.
-    order = sorted(dict.fromkeys(asked.values()), key=lambda s: (repr(s.problem), s.defense.label))
+    order = sorted(dict.fromkeys(specs.values()), key=lambda s: (repr(s.problem), s.defense.label))
     tried: dict[GroupSpec, str] = {}
     held: tuple[ProblemSpec, MethodSpec, Problem, Defense] | None = None
     for i, spec in enumerate(order):
@@ -196,12 +206,12 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
             if held is None or held[:2] != (spec.problem, spec.defense):
                 held = (spec.problem, spec.defense, *_built(spec))
             if spec.attack is not None:
-                require_runnable(spec.problem, held[2], held[3], spec.attack)
+                goals.of_attack(spec.attack).require_runnable(spec.problem, held[2], held[3], spec.attack)
             tried[spec] = ""
         except UserError as error:
             tried[spec] = str(error)
         progress((i + 1) / len(order), spec.defense.label)
-    return {name: tried[spec] for name, spec in asked.items() if tried[spec]}
+    return {name: tried[spec] for name, spec in specs.items() if tried[spec]}
 
 
 def _built(spec: GroupSpec) -> tuple[Problem, Defense]:

@@ -1,4 +1,4 @@
-"""Running a suite: what is there already is left alone, what is missing is measured, what is done is kept."""
+"""Running a suite: complete trials are left alone, missing ones are measured and written at once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from fedarena.core.files import prepare_folder
 from fedarena.records.schema import Record
-from fedarena.records.store import Store, clear_litter
-from fedarena.records.trial_locks import Claims
+from fedarena.records.store import Store, remove_unfinished_files
+from fedarena.records.trial_locks import TrialLocks
 from fedarena.runs.suite.forecast import Costs
 from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from fedarena.federation.spec import Training
     from fedarena.records.results import Gallery
     from fedarena.runs.executors import Executor
-    from fedarena.runs.shared_training import Training
     from fedarena.runs.suite.trials import Trial
 
 LOOK = 3.0
@@ -31,7 +31,7 @@ SETTLED = 2.0
 
 @dataclass
 class Outcome:
-    """What became of a run.
+    """The outcome of running a suite.
 
     Attributes:
         store: the folder's records, as the run left them.
@@ -47,7 +47,7 @@ class Outcome:
     refused: int = 0
 
 
-Told = Callable[[int, int, str, float | None], object]
+Tell = Callable[[int, int, str, float | None], object]
 """(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
 
 
@@ -60,9 +60,9 @@ def plan_of(
     progress: Callable[[float, str], object] = lambda share, text: None,
 ) -> Plan:
     """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
-    kept = read_plan(folder)
-    if kept is not None and kept.digest == digest_of(suite, seeds, data_dir):
-        return kept
+    plan = read_plan(folder)
+    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir):
+        return plan
     before()
     from fedarena.runs.suite.trials import trials_of
 
@@ -76,22 +76,22 @@ def run_suite(
     data_dir: Path | None,
     open_executor: Callable[[], Executor],
     fresh: bool = False,
-    tell: Told = lambda done, total, text, left: None,
+    tell: Tell = lambda done, total, text, left: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
     """Measure what is missing.
 
     Args:
-        warn: told, before anything is measured, of records that count for nothing and will be replaced.
+        warn: called before anything is measured, about records that are ignored and will be replaced.
         open_executor: called only if there is something to do.
-        fresh: measure everything anew.
+        fresh: measure everything again.
 
     Raises:
         UserError: a folder that cannot be written.
     """
     prepare_folder(folder)
     prepare_folder(folder / "records")
-    clear_litter(folder)
+    remove_unfinished_files(folder)
     write_plan(plan, folder)
     store = Store(folder)
     for note in store.notes():
@@ -100,7 +100,8 @@ def run_suite(
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        _Measuring(suite, plan, data_dir, fresh, tell, outcome).run(missing, open_executor())
+        measuring = _Measuring(suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, tell=tell, outcome=outcome)
+        measuring.run(missing, open_executor())
     return outcome
 
 
@@ -111,7 +112,7 @@ class _Measuring:
         plan: Plan,
         data_dir: Path | None,
         fresh: bool,
-        tell: Told,
+        tell: Tell,
         outcome: Outcome,
     ) -> None:
         from fedarena.runs.suite.trials import trials_of
@@ -121,7 +122,7 @@ class _Measuring:
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()
-        self.claims = Claims(self.store.folder)
+        self.locks = TrialLocks(self.store.folder)
         self.gone: set[int] = set()
         self.spent, self.costs = 0.0, Costs()
         self.began: float | None = None
@@ -139,7 +140,7 @@ class _Measuring:
         try:
             run([self.specs[t.name].spec for t in missing], place, events, self._known())
         finally:
-            self.claims.close()
+            self.locks.close()
 
     def _known(self) -> dict[Training, Record]:
         """Runs in the folder that others are measured against."""
@@ -155,9 +156,9 @@ class _Measuring:
     def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
         self.store.add(records, galleries)
         self.outcome.done += 1
-        if i in self.complete:  # somebody else had it, but not all that the same federation gives
+        if i in self.complete:  # another process had it, but not all that the same training gives
             self.outcome.there -= 1
-        self.claims.give_back([self.missing[i].key])
+        self.locks.give_back([self.missing[i].key])
         cost = self.costs.add(self.missing[i], records)
         if self.began is None:  # the first one waits for libraries to be loaded
             self.began = time.monotonic()
@@ -166,9 +167,9 @@ class _Measuring:
         self._tell(i)
 
     def _lost(self, i: int, why: str) -> None:
-        self.outcome.lost[_told(self.missing[i])] = why
+        self.outcome.lost[_title(self.missing[i])] = why
         self.gone.add(i)
-        self.claims.give_back([self.missing[i].key])
+        self.locks.give_back([self.missing[i].key])
         self._tell(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
@@ -189,19 +190,19 @@ class _Measuring:
         if self.fresh:
             return True
         keys = [self.missing[i].key for i in groups]
-        if not self.claims.take(keys):
+        if not self.locks.take(keys):
             return False
         known = [key for key in keys if self.store.trial(key)]
         self.store.refresh()
         if [key for key in keys if self.store.trial(key)] == known:
             return True
-        self.claims.give_back(keys)
+        self.locks.give_back(keys)
         return False
 
     def _tell(self, i: int) -> None:
         self.complete.add(i)
         done = self.outcome.done + self.outcome.there + len(self.gone)
-        self.tell(done, self.total, _told(self.missing[i]), self._left())
+        self.tell(done, self.total, _title(self.missing[i]), self._left())
 
     def _left(self) -> float | None:
         """Seconds that the rest may take, as fast as it went so far."""
@@ -216,7 +217,7 @@ class _Measuring:
         return self.left
 
 
-def _told(trial: Planned) -> str:
+def _title(trial: Planned) -> str:
     if trial.attack == "none":
         probe = trial.name[3].removeprefix("probe ")
         tried = f", tried with {probe}'s trigger" if probe else ""

@@ -34,7 +34,7 @@ from fedarena.core.option_values import to_text
 from fedarena.core.rng import LARGEST_SEED
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 
-FOLDER = Path(__file__).resolve().parent.parent / "suites"
+FOLDER = Path(__file__).resolve().parents[2] / "suites"
 """Where the package's own suites are."""
 
 Options = dict[str, str]
@@ -49,12 +49,12 @@ GROUPS = {"training": "training", "model_options": "model", "partition_options":
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """A problem as the file says it: `said` as flags, `settings` as `--set`, by group.
+    """A problem as the file describes it: `named` as flags, `settings` as `--set`, by group.
 
     `utility` says whether accuracy on it counts as utility.
     """
 
-    said: Options
+    named: Options
     settings: dict[str, Options]
     utility: bool = True
 
@@ -115,46 +115,54 @@ def load(name: str) -> Suite:
 def parse(text: str, path: Path) -> Suite:
     """A suite from its text. Raises UserError that names the file, the key, and what is allowed."""
     try:
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from None
     known = ("title", "about", "seeds", "minutes", "problems", "methods", "training", "matrix")
-    _known(found, known, str(path))
-    seeds = _list(found.get("seeds", [0]), int, f"{path}: seeds")
-    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= LARGEST_SEED for s in seeds):
-        raise UserError(f"{path}: seeds is {seeds}, allowed: distinct integers from 0 to {LARGEST_SEED}")
-    minutes = found.get("minutes")
-    number = isinstance(minutes, int | float) and not isinstance(minutes, bool) and math.isfinite(minutes)
-    if minutes is not None and not (number and minutes > 0):
-        raise UserError(f"{path}: minutes is {minutes!r}, allowed: a number above 0")
+    _known(content, known, str(path))
     problems = {
         name: _problem(table, f"{path}: problems.{name}")
-        for name, table in _table(found.get("problems", {}), f"{path}: problems").items()
+        for name, table in _table(content.get("problems", {}), f"{path}: problems").items()
     }
-    tables = found.get("matrix", [])
+    methods = _table(content.get("methods", {}), f"{path}: methods")
+    training = _table(content.get("training", {}), f"{path}: training")
+    return Suite(
+        name=path.stem,
+        text=text,
+        title=_line(content.get("title", path.stem), f"{path}: title"),
+        about=_line(content.get("about", ""), f"{path}: about"),
+        seeds=_seeds(content.get("seeds", [0]), path),
+        minutes=_minutes(content.get("minutes"), path),
+        problems=problems,
+        matrices=_matrices(content.get("matrix", []), problems, path),
+        methods={name: _options(table, f"{path}: methods.{name}") for name, table in methods.items()},
+        training={name: _options(table, f"{path}: training.{name}") for name, table in training.items()},
+    )
+
+
+def _seeds(value: Any, path: Path) -> tuple[int, ...]:
+    seeds = _list(value, int, f"{path}: seeds")
+    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= LARGEST_SEED for s in seeds):
+        raise UserError(f"{path}: seeds is {seeds}, allowed: distinct integers from 0 to {LARGEST_SEED}")
+    return tuple(seeds)
+
+
+def _minutes(value: Any, path: Path) -> float | None:
+    if value is None:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value <= 0:
+        raise UserError(f"{path}: minutes is {value!r}, allowed: a number above 0")
+    minutes: float = value
+    return minutes
+
+
+def _matrices(tables: Any, problems: Mapping[str, ProblemTable], path: Path) -> tuple[Matrix, ...]:
     if not isinstance(tables, list):
         raise UserError(f"{path}: matrix is one table or value, allowed: a list of tables, each begun with [[matrix]]")
-    matrices = tuple(_matrix(table, problems, f"{path}: matrix {i}") for i, table in enumerate(tables, 1))
-    if not matrices:
+    if not tables:
         raise UserError(f"{path} has no [[matrix]]: nothing would be run")
-    return Suite(
-        path.stem,
-        text,
-        _line(found.get("title", path.stem), f"{path}: title"),
-        _line(found.get("about", ""), f"{path}: about"),
-        tuple(seeds),
-        minutes,
-        problems,
-        matrices,
-        {
-            n: _options(t, f"{path}: methods.{n}")
-            for n, t in _table(found.get("methods", {}), f"{path}: methods").items()
-        },
-        {
-            n: _options(t, f"{path}: training.{n}")
-            for n, t in _table(found.get("training", {}), f"{path}: training").items()
-        },
-    )
+    return tuple(_matrix(table, problems, f"{path}: matrix {i}") for i, table in enumerate(tables, 1))
 
 
 def _problem(table: Any, where: str) -> ProblemTable:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedarena import goals
-from fedarena.contracts.inference import Inference
-from fedarena.contracts.poisoning import Poisoning
-from fedarena.core import registry
+from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
-from fedarena.core.options import check_acting
-from fedarena.core.threat import FORMS, Form, Threat
+from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.goal import Goal
+from fedarena.goals.goal import Choices
 from fedarena.problem.defaults import usual_problem
 from fedarena.problem.spec import ProblemSpec
-from fedarena.runs.shared_training import references
 from fedarena.runs.suite.suite import Matrix, Suite
 
 
@@ -56,74 +52,52 @@ class Trial:
 
 
 def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
-    """Every trial once, references included, seed by seed. Raises UserError."""
+    """Every trial once, references included, by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
-    found: dict[tuple[str, ...], Trial] = {}
+    trials: dict[tuple[str, ...], Trial] = {}
     for seed in seeds:
         for matrix in suite.matrices:
             for trial in _of_matrix(suite, matrix, seed, data_dir):
-                known = found.get(trial.name)
+                known = trials.get(trial.name)
                 if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
-                    found[trial.name] = trial
-    return list(found.values())
+                    trials[trial.name] = trial
+    return list(trials.values())
 
 
 def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -> Iterator[Trial]:
     attacks = [_attack(suite, text) for text in matrix.attacks]
-    for text in dict.fromkeys((compose.PLAIN, *matrix.defenses)):
+    plain = MethodSpec(BASELINE)
+    for text in dict.fromkeys((BASELINE, *matrix.defenses)):
         defense = _defense(suite, text)
-        shown = text in matrix.defenses
         problem = _problem(suite, matrix.problem, defense.name)
+        as_it_stands = problem == _problem(suite, matrix.problem, BASELINE)
+        calm = GroupSpec(problem, plain, None, (), seed, data_dir=data_dir)
+        yield Trial(matrix.problem, calm, shown=as_it_stands)
+        yield Trial(matrix.problem, replace(calm, defense=defense), shown=text in matrix.defenses)
+        if text in matrix.defenses:
+            for attack in attacks:
+                yield from _attacked(matrix, replace(calm, defense=defense, attack=attack))
 
-        def spec(
-            method: MethodSpec,
-            attack: MethodSpec | None = None,
-            threat: Threat | None = None,
-            probe: MethodSpec | None = None,
-            problem: ProblemSpec = problem,
-        ) -> GroupSpec:
-            whom = () if threat is None else (threat,)
-            return GroupSpec(problem, method, attack, whom, seed, data_dir=data_dir, probe=probe)
 
-        plain = MethodSpec(compose.PLAIN)
-        yield Trial(matrix.problem, spec(plain), problem == _problem(suite, matrix.problem, compose.PLAIN))
-        yield Trial(matrix.problem, spec(defense), shown)
-        if not shown:
-            continue
-        for attack, made in attacks:
-            if issubclass(made, Poisoning):
-                if compose.trigger_of(attack):
-                    yield Trial(matrix.problem, spec(defense, probe=attack), False)
-                form: Form = "adaptive" if _is_adaptive(attack) else "paper"
-                if matrix.forms and form not in matrix.forms:
-                    continue
-                for knows in compose.knowledge_levels(attack):
-                    if not matrix.knows or knows in matrix.knows:
-                        yield Trial(
-                            matrix.problem,
-                            spec(defense, attack, Threat("client", form, knows=knows)),
-                            True,
-                            matrix.counts,
-                        )
-                continue
-            goal = goals.find(made.goal)
-            forms = FORMS if defense != plain else (goal.undefended,)
-            for party in goal.parties:
-                for form in forms:
-                    if matrix.parties and party not in matrix.parties:
-                        continue
-                    if matrix.forms and form not in matrix.forms and defense != plain:
-                        continue
-                    one = Trial(matrix.problem, spec(defense, attack, Threat(party, form)), True, matrix.counts)
-                    # An experiment that says what clients work on has a FedAvg of its own.
-                    if references(one.spec)[1].under is not None and defense != plain:
-                        yield Trial(matrix.problem, spec(plain, attack, Threat(party, goal.undefended)), False)
-                    yield one
+def _attacked(matrix: Matrix, spec: GroupSpec) -> Iterator[Trial]:
+    """An attack on a defense as everyone that the matrix wants, each after the trials that it is measured against."""
+    assert spec.attack is not None
+    goal = goals.of_attack(spec.attack)
+    for threat in _threats(matrix, spec.attack, spec.defense):
+        one = replace(spec, threats=(threat,))
+        for reference in goal.references_beside(one):
+            yield Trial(matrix.problem, reference, shown=False)
+        yield Trial(matrix.problem, one, shown=True, counts=matrix.counts)
+
+
+def _wanted(matrix: Matrix) -> Choices:
+    # The words were checked when the suite was read.
+    return Choices(matrix.parties, matrix.forms, matrix.knows)  # type: ignore[arg-type]
 
 
 def _check_names(suite: Suite) -> None:
-    """Options of methods that take part nowhere act on nothing. Raises UserError."""
+    """Refuse options of methods that take part nowhere. Raises UserError."""
     taking_part = {
         card.name
         for matrix in suite.matrices
@@ -143,49 +117,42 @@ def _check_names(suite: Suite) -> None:
 
 
 def _check_threats(suite: Suite) -> None:
-    """An attack of which a matrix's parties, forms and knowledge leave nothing would be listed and never run. Raises
-    UserError."""
+    """Refuse an attack for which a matrix's parties, forms and knowledge leave no threat: it would never run.
+
+    Raises UserError.
+    """
     for i, matrix in enumerate(suite.matrices, 1):
+        wanted = _wanted(matrix)
         for text in matrix.attacks:
-            spec, made = _attack(suite, text)
-            allowed: dict[str, tuple[str, ...]]
-            if issubclass(made, Poisoning):
-                form = "adaptive" if _is_adaptive(spec) else "paper"
-                allowed = {"forms": (form,), "knows": compose.knowledge_levels(spec)}
-            else:
-                allowed = {"parties": goals.find(made.goal).parties}
-            for name, words in allowed.items():
-                asked = getattr(matrix, name)
-                if asked and not set(asked) & set(words):
+            attack = _attack(suite, text)
+            goal = goals.of_attack(attack)
+            possible = goal.choices(attack)
+            for name in ("parties", "forms", "knows"):
+                words, having = getattr(wanted, name), getattr(possible, name)
+                if words and having and not set(words) & set(having):
                     raise UserError(
-                        f"suite {suite.name}: matrix {i}: {name} is {', '.join(asked)}, of which {spec.label} has "
-                        f"none: it has {', '.join(words)}"
+                        f"suite {suite.name}: matrix {i}: {name} is {', '.join(words)}, of which {attack.label} has "
+                        f"none: it has {', '.join(having)}"
                     )
-            if not issubclass(made, Poisoning):
-                goal = goals.find(made.goal)
-                parties = [p for p in goal.parties if not matrix.parties or p in matrix.parties]
-                owner = f"suite {suite.name}: matrix {i}: attack {spec.name}"
-                check_acting(spec.options, owner, parties, _forms(suite, matrix, goal))
+            played = [t for defense in matrix.defenses for t in _threats(matrix, attack, _defense(suite, defense))]
+            goal.check_options(attack, f"suite {suite.name}: matrix {i}: attack {attack.name}", played)
 
 
-def _forms(suite: Suite, matrix: Matrix, goal: Goal) -> list[Form]:
-    """In which an attack that reads is run on a matrix's defenses."""
-    plain = [_defense(suite, text) == MethodSpec(compose.PLAIN) for text in matrix.defenses]
-    asked = {form for form in FORMS if not matrix.forms or form in matrix.forms} if not all(plain) else set()
-    return [form for form in FORMS if form in asked or (any(plain) and form == goal.undefended)]
+def _threats(matrix: Matrix, attack: MethodSpec, defense: MethodSpec) -> list[Threat]:
+    """The threats as which an attack is played on one defense of a matrix, in the order of its goal."""
+    goal, wanted = goals.of_attack(attack), _wanted(matrix)
+    if defense == MethodSpec(BASELINE):
+        wanted = goal.undefended_choices(wanted)
+    chosen = goal.threats(attack, wanted)
+    return [threat for threat in goal.threats(attack, Choices()) if threat in chosen]
 
 
 def _defense(suite: Suite, text: str) -> MethodSpec:
     return compose.parse(compose.defense_cards(text), {}, suite.methods)
 
 
-def _attack(suite: Suite, text: str) -> tuple[MethodSpec, type[Inference] | type[Poisoning]]:
-    spec = compose.parse(compose.attack_cards(text), {}, suite.methods)
-    return spec, compose.attack_class(spec)
-
-
-def _is_adaptive(attack: MethodSpec) -> bool:
-    return any(registry.find("attack", part.name).form == "adaptive" for part in (attack, *attack.rest))
+def _attack(suite: Suite, text: str) -> MethodSpec:
+    return compose.parse(compose.attack_cards(text), {}, suite.methods)
 
 
 def _problem(suite: Suite, name: str, protocol: str) -> ProblemSpec:
@@ -193,4 +160,4 @@ def _problem(suite: Suite, name: str, protocol: str) -> ProblemSpec:
     table = suite.problems[name]
     changed = suite.training.get(protocol, {})
     settings = {**table.settings, "training": {**table.settings.get("training", {}), **changed}}
-    return usual_problem(table.said, settings)
+    return usual_problem(table.named, settings)

@@ -18,15 +18,15 @@ from fedarena.contracts.final_model import BlackBox, WhiteBox
 from fedarena.contracts.view import Candidates, View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
+from fedarena.federation import compose
+from fedarena.goals.prepared import OpenRecord
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
-from fedarena.runs import trial
 
 
 def seen(**settings: Any) -> View:
     (cell,) = prepared(group(**settings))
-    assert cell.challenge is not None
-    assert cell.challenge.view is not None
+    assert isinstance(cell, OpenRecord)
     return cell.challenge.view
 
 
@@ -129,7 +129,7 @@ def test_with_fewer_than_two_shadows_left_it_says_so() -> None:
     def broken(module: Any, generator: Any) -> dict[str, torch.Tensor]:
         return {name: torch.full_like(p, torch.inf) for name, p in module.named_parameters()}
 
-    method = trial.load_attack(group().attack)  # type: ignore[arg-type]
+    method = compose.make_inference(group().attack)  # type: ignore[arg-type]
     answer = method.run(replace(view, initial=broken), Rng(0), lambda share, text: None)
     assert answer.reason == "0 of 3 shadow models ended with finite parameters; two are needed"  # type: ignore[union-attr]
 

@@ -55,8 +55,8 @@ def test_the_server_believes_in_the_gradient_of_choice(scheme, target):
 
 @pytest.mark.parametrize("defense", ["baffle", "baffle+pairwise-masks", "baffle+zero-sum"])
 def test_it_wrecks_what_cannot_look(defense):
-    given = problem(rounds=150)
-    protocol = made(defense, given, {"directions": "200"})
+    given = problem(rounds=100, lr=0.05)
+    protocol = made(defense, given, {"directions": "50"})
     rng = Rng(0).child("federation")
     clean = federation.run(protocol, given, rng).accuracy
     adversary = Adversary(steering(protocol, given, strength=20.0), frozenset(given.corrupted), Rng(5))

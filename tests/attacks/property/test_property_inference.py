@@ -317,7 +317,7 @@ def test_in_the_adaptive_form_features_are_what_does_best_on_samples_held_back()
 def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not_differ() -> None:
     """The truth is shuffled, so that what was seen says nothing of it."""
     (cell,) = cells("fedavg", "paper")
-    method = trial.load_attack(cell.spec.attack)
+    method = compose.make_inference(cell.spec.attack)
     answer = method(cell.challenge.view, Rng(0))
     assert isinstance(answer, PropertyScores)
     truth, found = cell.challenge.answers, []

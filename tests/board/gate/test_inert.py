@@ -6,19 +6,20 @@ from dataclasses import replace
 
 from helpers.gate import change_cells, change_honest, wide_board
 
-from fedarena.board.board import Board, Cell
-from fedarena.board.gate.compare import Comparison, Rules, compare
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.gate.compare import compare
+from fedarena.board.gate.comparison import Comparison, Rules
 from fedarena.board.gate.inert import NO_ATTACK, harmless_now
-from fedarena.board.gate.wording import caveats, located, tally, verdict
+from fedarena.board.gate.wording import caveats, localized, tally, verdict
 
 BASE = wide_board()
 
 
 def idle(board: Board, defenses: int, attack: str = "attack1", seeds: int = 3) -> Board:
     """With an attack that leaves the first defenses' accuracies exactly as they are."""
-    honest = {h.defense: h.accuracy for h in board.honest[:defenses]}
+    honest = {h.defense: h.accuracy for h in board.clean_runs[:defenses]}
 
-    def still(c: Cell) -> Cell:
+    def still(c: BoardCell) -> BoardCell:
         if c.attack != attack or c.defense not in honest:
             return c
         return replace(c, metrics={"accuracy": dict(list(honest[c.defense].items())[:seeds])})
@@ -75,7 +76,7 @@ def test_fedavgs_own_accuracy_is_compared() -> None:
 def nudged(board: Board, defense: str = "", attack: str = "") -> Board:
     """With scores of some cells that moved by less than matters."""
 
-    def nudge(c: Cell) -> Cell:
+    def nudge(c: BoardCell) -> BoardCell:
         mine = defense in ("", c.defense) and attack in ("", c.attack)
         return replace(c, scores={s: v + 0.001 * (s + 1) for s, v in c.scores.items()}) if mine else c
 
@@ -83,8 +84,8 @@ def nudged(board: Board, defense: str = "", attack: str = "") -> Board:
 
 
 def test_small_changes_are_located() -> None:
-    assert located(compare(BASE, BASE)) == []
-    assert located(compare(BASE, nudged(BASE))) == []  # of all defenses and attacks
+    assert localized(compare(BASE, BASE)) == []
+    assert localized(compare(BASE, nudged(BASE))) == []  # of all defenses and attacks
     for new, told in (
         (nudged(BASE, "defense2"), "12 of 78 scores changed, of defense2 alone"),
         (nudged(BASE, attack="attack3"), "6 of 78 scores changed, of attack3 alone"),
@@ -92,11 +93,11 @@ def test_small_changes_are_located() -> None:
     ):
         found = compare(BASE, new)
         assert found.findings == []
-        assert located(found)[0].startswith(told)
-        assert located(found)[0] in caveats(found)
-    assert located(compare(nudged(nudged(BASE, "defense2"), attack="attack3"), BASE)) == []
-    everything = replace(BASE, cells=BASE.cells[:12], honest=BASE.honest[:1])
-    assert located(compare(everything, nudged(everything))) != []  # the honest run stays as it is
+        assert localized(found)[0].startswith(told)
+        assert localized(found)[0] in caveats(found)
+    assert localized(compare(nudged(nudged(BASE, "defense2"), attack="attack3"), BASE)) == []
+    everything = replace(BASE, cells=BASE.cells[:12], clean_runs=BASE.clean_runs[:1])
+    assert localized(compare(everything, nudged(everything))) != []  # the honest run stays as it is
 
 
 def test_where_nothing_was_to_change_every_change_is_found() -> None:

@@ -8,15 +8,16 @@ from xml.etree import ElementTree
 from helpers.board import make_board, make_cell
 from helpers.gate import change_cells, wide_board
 
-from fedarena.board.board import Board, Cell
-from fedarena.board.gate.compare import Rules, compare
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.gate.compare import compare
+from fedarena.board.gate.comparison import Rules
 from fedarena.board.gate.junit import junit
 from fedarena.board.gate.markdown import SHOWN, markdown
 
 BASE = wide_board()
 
 
-def inert(c: Cell) -> Cell:
+def inert(c: BoardCell) -> BoardCell:
     """An attack that has no effect any more."""
     return replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.attack == "attack7" else c
 

@@ -6,11 +6,9 @@ those of the sound code, which is what measuring them again would give.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ import torch
 from fedarena.attacks.poisoning.alie import ALIE
 from fedarena.attacks.poisoning.sign_flip import SignFlip
 from fedarena.attacks.reconstruction.analytic import Analytic
-from fedarena.board.gate.compare import Comparison, Rules, compare
+from fedarena.board.gate.compare import compare
+from fedarena.board.gate.comparison import Comparison, Rules
 from fedarena.board.gate.inert import NO_ATTACK, NO_DEFENSE
-from fedarena.board.gate.wording import located, verdict
+from fedarena.board.gate.wording import localized, verdict
 from fedarena.board.load import load_board
 from fedarena.cli import main
 from fedarena.contracts.aggregator import Aggregator
@@ -64,21 +63,9 @@ class Measured:
     folder: Path
 
 
-@contextmanager
-def frozen() -> Iterator[None]:
-    """A training collects garbage before it counts memory: what a session of tests has loaded need not be searched."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 def measure(suite: Suite, plan: Plan, folder: Path) -> None:
     """What is missing in a folder, in this process."""
-    with frozen():
-        assert run_suite(suite, plan, folder, None, InProcess).lost == {}
+    assert run_suite(suite, plan, folder, None, InProcess).lost == {}
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +129,7 @@ def check_located(c: Comparison, name: str) -> None:
         name in item.name.split(" · ") or item.name.startswith((f"defense {name} ", f"attack {name} "))
         for item in c.findings
     )
-    (line,) = located(c)
+    (line,) = localized(c)
     assert f"of {name} alone" in line
 
 
@@ -152,7 +139,7 @@ def check_located(c: Comparison, name: str) -> None:
 def test_the_same_code_again_is_identical(gate: Gate) -> None:
     found = gate(of("krum"), passes=True)
     assert verdict(found) == f"Passed: all {found.counts['identical']} scores are identical."
-    assert located(found) == []
+    assert localized(found) == []
 
 
 @pytest.mark.slow
@@ -213,7 +200,7 @@ def test_krum_counts_one_neighbour_too_many(gate: Gate, monkeypatch: pytest.Monk
     monkeypatch.setattr(krum, "ranking", ranking)
     found = gate(of("krum"), passes=True)
     assert found.counts["noise"] > 1
-    assert "of krum alone" in located(found)[0]
+    assert "of krum alone" in localized(found)[0]
     exact = gate.compare(Rules(exact=True))
     check_located(exact, "krum")
     assert exact.counts["changed"] == found.counts["noise"] == len(exact.findings)
@@ -294,7 +281,7 @@ def test_corrupted_clients_are_honest_after_some_rounds(
 
     monkeypatch.setattr(SignFlip, "craft", tired)
     compared = gate(by("sign-flip"), passes=not found)
-    assert "of sign-flip alone" in located(compared)[0]
+    assert "of sign-flip alone" in localized(compared)[0]
     if found:
         check_located(compared, "sign-flip")
         assert {w for i in compared.findings for w in i.findings} == {WEAKER_ATTACK}

@@ -11,8 +11,9 @@ from helpers.gate import change_cells, change_honest, wide_board
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedarena.board.board import Board, Cell
-from fedarena.board.gate.compare import Comparison, Item, Rules, compare
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.gate.compare import compare
+from fedarena.board.gate.comparison import Comparison, Item, Rules
 from fedarena.board.gate.inert import NO_DEFENSE
 from fedarena.board.gate.wording import caveats, notes, tally, verdict
 
@@ -47,7 +48,7 @@ def test_order_of_cells_and_of_seeds_does_not_matter(order: Random, seeds: int) 
     cells = list(new.cells)
     order.shuffle(cells)
 
-    def reversed_seeds(c: Cell) -> Cell:
+    def reversed_seeds(c: BoardCell) -> BoardCell:
         return replace(c, scores=dict(reversed(c.scores.items())), statuses=dict(reversed(c.statuses.items())))
 
     mixed = change_cells(replace(new, cells=tuple(cells)), reversed_seeds)
@@ -72,15 +73,15 @@ def test_swapping_the_boards_swaps_losses_and_gains(stream: int, seeds: int, noi
         assert one.verdict.p == pytest.approx(other.verdict.p)
 
 
-def lowered(c: Cell, by: float) -> Cell:
+def lowered(c: BoardCell, by: float) -> BoardCell:
     return replace(c, scores={s: max(0.0, v - by) for s, v in c.scores.items()})
 
 
 def test_a_defense_replaced_by_fedavg() -> None:
     plain = {(c.attack): c for c in BASE.cells if c.defense == "fedavg"}
-    honest = BASE.honest[0]
+    honest = BASE.clean_runs[0]
 
-    def replaced(c: Cell) -> Cell:
+    def replaced(c: BoardCell) -> BoardCell:
         return replace(c, scores=plain[c.attack].scores) if c.defense == "defense3" else c
 
     new = change_cells(BASE, replaced)
@@ -99,13 +100,13 @@ def test_a_defense_replaced_by_fedavg() -> None:
 
 
 def test_fedavg_is_not_told_to_do_nothing_and_neither_is_what_was_so_before() -> None:
-    same = change_honest(BASE, lambda h: replace(h, accuracy=BASE.honest[0].accuracy))
+    same = change_honest(BASE, lambda h: replace(h, accuracy=BASE.clean_runs[0].accuracy))
     assert compare(same, same).findings == []
     assert [i.findings for i in compare(BASE, same).findings] == [[NO_DEFENSE]] * 5
 
 
 def test_an_attack_made_inert() -> None:
-    def inert(c: Cell) -> Cell:
+    def inert(c: BoardCell) -> BoardCell:
         return replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.attack == "attack7" else c
 
     found = compare(BASE, change_cells(BASE, inert))
@@ -118,7 +119,7 @@ def test_an_attack_made_inert() -> None:
 def test_a_view_that_leaks() -> None:
     """One party's scores on one defense fall to 0."""
 
-    def leaks(c: Cell) -> Cell:
+    def leaks(c: BoardCell) -> BoardCell:
         mine = c.defense == "defense2" and c.axis == "privacy"
         return replace(c, scores=dict.fromkeys(c.scores, 0.0)) if mine else c
 
@@ -145,7 +146,7 @@ def test_one_number_in_two_forms_counts_once_in_a_mean() -> None:
         again = [replace(c, form="paper") for c in board.cells if (c.defense, c.attack) == place]
         return replace(board, cells=(*board.cells, *again, *(replace(c, problem="other") for c in again)))
 
-    def leap(c: Cell) -> Cell:
+    def leap(c: BoardCell) -> BoardCell:
         quiet = {s: v + 1e-4 * (s + 1) for s, v in c.scores.items()}
         return lowered(c, 0.25) if (c.defense, c.attack) == place else replace(c, scores=quiet)
 
@@ -163,7 +164,7 @@ def test_one_number_in_two_forms_counts_once_in_a_mean() -> None:
 def test_one_cell_does_not_speak_for_a_mean() -> None:
     """The cell that moved most is left out: others stand still, to the bit or by rounding."""
 
-    def one(c: Cell) -> Cell:
+    def one(c: BoardCell) -> BoardCell:
         if c.defense != "defense4":
             return c
         return lowered(c, 0.3 if c.attack == "attack9" else 1e-9)
@@ -211,14 +212,14 @@ def test_what_failed_and_works_again_is_told_and_no_finding() -> None:
     new = make_board([make_cell("dbcl", "dlg", 0.5), make_cell("fedavg", "dlg", 0.1)])
     found = compare(base, new)
     assert found.findings == []
-    assert [f.words for i in found.items for f in i.found] == ["measured now: failed → ok"]
+    assert [f.words for i in found.items for f in i.changes] == ["measured now: failed → ok"]
 
 
 def test_what_failed_on_both_is_told() -> None:
     board = make_board([make_cell("dbcl", "dlg", 0.5, status="failed"), make_cell("fedavg", "dlg", 0.1)])
     found = compare(board, board)
     assert found.findings == []
-    assert [f.words for i in found.items for f in i.found] == ["failed on both boards"]
+    assert [f.words for i in found.items for f in i.changes] == ["failed on both boards"]
 
 
 @pytest.mark.parametrize("gone", ["absent", "missing"])
@@ -235,14 +236,14 @@ def test_a_missing_cell(gone: str) -> None:
 
 
 def test_a_missing_honest_run() -> None:
-    found = compare(BASE, replace(BASE, honest=BASE.honest[:-1]))
+    found = compare(BASE, replace(BASE, clean_runs=BASE.clean_runs[:-1]))
     assert told(found) == {
         "digits · defense5 · nobody poisons": ["missing: the new board does not have this honest run"]
     }
 
 
 def test_fewer_seeds() -> None:
-    def fewer(c: Cell) -> Cell:
+    def fewer(c: BoardCell) -> BoardCell:
         return replace(c, scores={0: c.scores[0]}, statuses={0: "ok", 1: "missing"})
 
     found = compare(BASE, change_cells(BASE, fewer))
@@ -263,23 +264,23 @@ def test_another_experiment_is_not_compared() -> None:
 def test_versions_are_told() -> None:
     found = compare(BASE, change_cells(BASE, lambda c: replace(c, versions={"defense": 2, "attack": 1})))
     assert found.findings == []
-    assert {f.words for i in found.items for f in i.found} == {"versions of methods: defense 1 → 2"}
+    assert {f.words for i in found.items for f in i.changes} == {"versions of methods: defense 1 → 2"}
 
 
 def test_promises_and_bytes() -> None:
-    base = make_board(honest=[make_honest("dbcl", guarantees={"epsilon": 2.0}, bytes_up=1000.0, bytes_down=1000.0)])
+    base = make_board(clean_runs=[make_honest("dbcl", guarantees={"epsilon": 2.0}, bytes_up=1000.0, bytes_down=1000.0)])
     found = {
         "rounding": make_honest("dbcl", guarantees={"epsilon": 2.0 + 1e-12}, bytes_up=1009.0, bytes_down=995.0),
         "weaker": make_honest("dbcl", guarantees={"epsilon": 4.0}, bytes_up=1011.0, bytes_down=900.0),
         "gone": make_honest("dbcl", guarantees={}, bytes_up=1000.0, bytes_down=1000.0),
     }
-    compared = {name: compare(base, replace(base, honest=(h,))) for name, h in found.items()}
+    compared = {name: compare(base, replace(base, clean_runs=(h,))) for name, h in found.items()}
     assert compared["rounding"].findings == []
     assert [i.findings for i in compared["weaker"].findings] == [
         ["another guarantee: epsilon 2 → 4", "more bytes up per client and round: 1,000 → 1,011"]
     ]
     assert "fewer bytes down per client and round: 1,000 → 900" in [
-        f.words for i in compared["weaker"].items for f in i.found if not f.finding
+        f.words for i in compared["weaker"].items for f in i.changes if not f.finding
     ]
     assert [i.findings for i in compared["gone"].findings] == [["another guarantee: epsilon 2 → none"]]
 
@@ -352,6 +353,6 @@ def test_the_rate_and_what_matters_are_obeyed() -> None:
 def test_counts_add_up() -> None:
     new = change_cells(wide_board(stream=1), lambda c: lowered(c, 0.3) if c.attack == "attack5" else c)
     found = compare(BASE, new)
-    assert sum(found.counts.values()) == len(BASE.cells) + len(BASE.honest)
+    assert sum(found.counts.values()) == len(BASE.cells) + len(BASE.clean_runs)
     assert f"{found.counts['loss']} lower" in tally(found)
     assert found.counts["loss"] > 0

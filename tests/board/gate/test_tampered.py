@@ -10,19 +10,19 @@ import pytest
 from helpers.board import make_arena, make_board, make_cell, make_honest
 from helpers.gate import change_cells, change_honest, wide_board
 
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
 from fedarena.board.gate.compare import compare
 from fedarena.board.gate.wording import verdict
 
 BASE = replace(
     wide_board(2, 6),
-    cells=tuple(replace(c, defended="dddd") for c in wide_board(2, 6).cells),
+    cells=tuple(replace(c, defense_settings="dddd") for c in wide_board(2, 6).cells),
 )
 FIRST, HONEST = "digits · fedavg · attack0 · corrupted clients (own), paper", "digits · defense1 · nobody poisons"
 Tamper = Callable[[Board], Board]
 
 
-def cell(change: Callable[[Cell], Cell]) -> Tamper:
+def cell(change: Callable[[BoardCell], BoardCell]) -> Tamper:
     """Of the first cell alone."""
     return lambda board: change_cells(board, lambda c: change(c) if c.place == BASE.cells[0].place else c)
 
@@ -33,7 +33,7 @@ def honest(**changes: Any) -> Tamper:
 
 
 def arena(**changes: Any) -> Tamper:
-    return lambda board: replace(board, arenas=tuple(replace(a, **changes) for a in board.arenas))
+    return lambda board: replace(board, problems=tuple(replace(a, **changes) for a in board.problems))
 
 
 def told(base: Board, new: Board) -> dict[str, list[str]]:
@@ -41,11 +41,11 @@ def told(base: Board, new: Board) -> dict[str, list[str]]:
     return {item.name: item.findings for item in compare(base, new).findings}
 
 
-def no_seed(c: Cell, seed: int) -> Cell:
+def no_seed(c: BoardCell, seed: int) -> BoardCell:
     return replace(c, scores={s: v for s, v in c.scores.items() if s != seed})
 
 
-UTILITY = BASE.honest[1].utility
+UTILITY = BASE.clean_runs[1].utility
 ANOTHER = "another experiment: {}, so that its score is not compared"
 TAMPERED: list[tuple[Tamper, str, str]] = [
     (cell(lambda c: replace(c, scores={})), FIRST, "measured nothing: no score of seeds 0, 1, 2"),
@@ -57,22 +57,26 @@ TAMPERED: list[tuple[Tamper, str, str]] = [
         "measured nothing: no utility of seed 1",
     ),
     (cell(lambda c: replace(c, settings="")), FIRST, "perhaps another experiment: the digest of its options is gone"),
-    (cell(lambda c: replace(c, defended="")), FIRST, "perhaps another experiment: the digest of its defense is gone"),
+    (
+        cell(lambda c: replace(c, defense_settings="")),
+        FIRST,
+        "perhaps another experiment: the digest of its defense is gone",
+    ),
     (cell(lambda c: replace(c, settings="bbbb")), FIRST, ANOTHER.format("options or problem differ")),
-    (cell(lambda c: replace(c, defended="bbbb")), FIRST, ANOTHER.format("options or problem differ")),
+    (cell(lambda c: replace(c, defense_settings="bbbb")), FIRST, ANOTHER.format("options or problem differ")),
     (cell(lambda c: replace(c, axis="privacy")), FIRST, ANOTHER.format("axis integrity → privacy")),
     (cell(lambda c: replace(c, counts=False)), FIRST, "it counts in no score now"),
     (cell(lambda c: replace(c, found_by="A. Reader")), FIRST, "found by nobody else → A. Reader"),
     (cell(lambda c: replace(c, goal="labels")), FIRST, ANOTHER.format("goal none → labels")),
     (honest(bytes_up=0.0), HONEST, "no bytes up per client and round: 4,000 → 0"),
     (honest(bytes_down=0.0), HONEST, "no bytes down per client and round: 4,000 → 0"),
-    (honest(marks=("simulated",)), HONEST, "a mark stands beside it now: simulated"),
+    (honest(warnings=("simulated",)), HONEST, "a mark stands beside it now: simulated"),
     (arena(dataset="mnist"), "problem digits", "another problem: data set digits → mnist"),
     (arena(measure="R2"), "problem digits", "another problem: measure accuracy → R2"),
     (arena(chance=0.1 + 2e-6), "problem digits", "another problem: chance 0.1 → 0.100002"),
     (arena(subset="half"), "problem digits", "another problem: subset of the data none → half"),
     (arena(utility=False), "problem digits", "its accuracy does not count as utility now"),
-    (lambda b: replace(b, arenas=()), "problem digits", "missing: the new board does not have this problem"),
+    (lambda b: replace(b, problems=()), "problem digits", "missing: the new board does not have this problem"),
 ]
 
 
@@ -83,10 +87,10 @@ def test_what_was_taken_out_or_changed_is_a_finding(tamper: Tamper, where: str, 
 
 
 def test_a_problem_in_other_words_is_told_and_no_finding() -> None:
-    changed = arena(told="digits, 1000 clients")(BASE)
+    changed = arena(description="digits, 1000 clients")(BASE)
     (item,) = (i for i in compare(BASE, changed).items if i.name == "problem digits")
     assert item.findings == []
-    assert item.found[0].words.endswith("→ digits, 1000 clients")
+    assert item.changes[0].words.endswith("→ digits, 1000 clients")
 
 
 def test_a_board_whose_cells_lost_all_their_scores() -> None:
@@ -134,25 +138,27 @@ def test_of_what_was_refused_no_options_are_known() -> None:
 
 
 def test_what_the_base_does_not_tell_is_told() -> None:
-    older = change_cells(BASE, lambda c: replace(c, settings="", defended=""))
+    older = change_cells(BASE, lambda c: replace(c, settings="", defense_settings=""))
     found = compare(older, BASE)
     assert found.findings == []
-    assert {f.words for item in found.items for f in item.found} == {
+    assert {f.words for item in found.items for f in item.changes} == {
         "perhaps another experiment: the base has no digest of its options",
         "perhaps another experiment: the base has no digest of its defense",
     }
 
 
 def test_a_mark_in_other_words_is_told_and_one_that_is_gone_is_a_finding() -> None:
-    base, other = (change_honest(BASE, lambda h, m=mark: replace(h, marks=(m,))) for mark in ("simulated", "in a play"))
+    base, other = (
+        change_honest(BASE, lambda h, m=mark: replace(h, warnings=(m,))) for mark in ("simulated", "in a play")
+    )
     assert compare(base, other).findings == []
-    assert len([f for item in compare(base, other).items for f in item.found]) == 4
+    assert len([f for item in compare(base, other).items for f in item.changes]) == 4
     assert told(base, BASE)[HONEST] == ["a mark stands beside it no more: simulated"]
 
 
 def test_rounding_is_no_other_problem_and_neither_are_other_words() -> None:
-    assert told(BASE, arena(chance=0.1 + 5e-7, told="the same in other words")(BASE)) == {}
-    unmeasured = arena(dataset="", told="nothing measured", chance=0.0)(BASE)
+    assert told(BASE, arena(chance=0.1 + 5e-7, description="the same in other words")(BASE)) == {}
+    unmeasured = arena(dataset="", description="nothing measured", chance=0.0)(BASE)
     assert told(unmeasured, BASE) == told(BASE, unmeasured) == {}
 
 
@@ -166,7 +172,7 @@ def test_a_board_of_failures_does_not_pass() -> None:
         ]
     }
     assert verdict(compare(failed, failed)) == "Failed: 1 other finding."
-    broken = make_board(honest=[make_honest(status="failed", accuracy={}, utility={})])
+    broken = make_board(clean_runs=[make_honest(status="failed", accuracy={}, utility={})])
     words = "board measured no honest run: 1 of 1 failed or are missing"
     assert told(broken, broken) == {"the boards as a whole": [f"the base {words}", f"the new {words}"]}
 
@@ -174,5 +180,5 @@ def test_a_board_of_failures_does_not_pass() -> None:
 def test_where_no_attack_could_start_and_nothing_was_learned_is_a_result() -> None:
     nothing = make_board([make_cell("dbcl", "dlg", status="n/a")])
     assert told(nothing, nothing) == {}
-    unlearned = make_board([make_cell("dbcl", "sign-flip", axis="integrity", scores={})], arenas=(make_arena(),))
+    unlearned = make_board([make_cell("dbcl", "sign-flip", axis="integrity", scores={})], problems=(make_arena(),))
     assert told(unlearned, unlearned) == {}

@@ -12,12 +12,15 @@ from helpers.board import make_board, make_cell, make_honest
 from helpers.report import rich_board, save_pictures
 from matplotlib import colormaps
 
-from fedarena.board.report.costs import cost_and_score, privacy_and_epsilon
-from fedarena.board.report.drawn import LONGEST, file_name, label, look, marked
-from fedarena.board.report.heat_map import MAPS, SHADES, Square, _luminance, heat_maps, square, squares
-from fedarena.board.report.reconstructions import reconstructions
+from fedarena.board.report.accuracy_figures import accuracy_by_round
+from fedarena.board.report.cost_figure import cost_and_score
+from fedarena.board.report.epsilon_figures import privacy_and_epsilon
+from fedarena.board.report.figure_style import LONGEST, curve_style, label, marker_points
+from fedarena.board.report.heat_maps import MAPS, SHADES, _luminance, heat_maps
+from fedarena.board.report.reconstruction_figures import reconstructions
+from fedarena.board.report.report_figure import file_name
 from fedarena.board.report.roc_curves import roc_curves
-from fedarena.board.report.rounds import accuracy_by_round
+from fedarena.board.report.score_squares import Square, square, squares
 
 
 def test_a_square_is_the_worst_over_threats_and_says_when_something_is_missing_beside_it() -> None:
@@ -78,14 +81,14 @@ def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> Non
 
 
 def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_honest_run() -> None:
-    looks = [look(i) for i in range(25)]
+    looks = [curve_style(i) for i in range(25)]
     assert len({(at["marker"], at["fillstyle"]) for at in looks}) == 25
     assert all(at["linestyle"] != "--" and at["color"] != "#000000" for at in looks)
 
 
 def test_neighbouring_curves_have_their_markers_at_different_points() -> None:
     for points in range(1, 60):
-        shown = [set(range(points)[(at := marked(i, points))[0] :: at[1]]) for i in range(12)]
+        shown = [set(range(points)[(at := marker_points(i, points))[0] :: at[1]]) for i in range(12)]
         assert all(shown)
         assert points < 4 or all(not one & other for one, other in pairwise(shown))
 

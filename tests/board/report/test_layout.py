@@ -1,4 +1,4 @@
-"""Where things stand in figures: nothing is cut off, nothing hides anything else, and words are whole."""
+"""Where things stand in figures: nothing is threats off, nothing hides anything else, and words are whole."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from fedarena.board.board import Board
-from fedarena.board.report.costs import cost_and_score, privacy_and_epsilon
-from fedarena.board.report.heat_map import heat_maps
-from fedarena.board.report.reconstructions import reconstructions
+from fedarena.board.report.accuracy_figures import accuracy_by_round
+from fedarena.board.report.cost_figure import cost_and_score
+from fedarena.board.report.epsilon_figures import privacy_and_epsilon
+from fedarena.board.report.heat_maps import heat_maps
+from fedarena.board.report.reconstruction_figures import reconstructions
 from fedarena.board.report.roc_curves import roc_curves
-from fedarena.board.report.rounds import accuracy_by_round
 
 KINDS: dict[str, Callable[[Board, Path], object]] = {
     "scores": lambda board, _: heat_maps(board),
@@ -114,8 +115,8 @@ def test_costs_are_in_the_order_of_scores(figures: list[Figure]) -> None:
 
 def test_a_cost_that_was_not_measured_is_said(figures: list[Figure]) -> None:
     board = rich_board()
-    unmeasured = [replace(h, relative_seconds=None) if h.defense == "fedavg" else h for h in board.honest]
-    (drawn,) = cost_and_score(replace(board, honest=tuple(unmeasured)))
+    unmeasured = [replace(h, relative_seconds=None) if h.defense == "fedavg" else h for h in board.clean_runs]
+    (drawn,) = cost_and_score(replace(board, clean_runs=tuple(unmeasured)))
     assert [[t.get_text() for t in axes.texts] for axes in figures[0].axes] == [[], [], ["not measured"]]
     assert "fedavg" not in drawn.alt.split("Training time / FedAvg's: ")[1]
 

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
 import pytest
 from helpers.board import make_arena, make_board, make_cell, make_honest
 from helpers.report import COMMANDS, rich_board
 
-from fedarena.board.board import Board, Cell
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.ranking import rank_defenses
 from fedarena.board.report.write import write_report
-from fedarena.board.standing import standings
 
 
 def page_of(board: Board, tmp_path: Path) -> str:
     return write_report(board, tmp_path / "none", tmp_path / "out", COMMANDS).readme.read_text()
+
+
+@cache
+def rich_page() -> str:
+    """The page of `rich_board`, which is written once: its figures take most of the time."""
+    with TemporaryDirectory() as folder:
+        return page_of(rich_board(), Path(folder))
 
 
 def part(page: str, heading: str) -> str:
@@ -41,14 +50,14 @@ def folded(page: str, attack: str) -> str:
     return part(page, "Every cell").split(f"<summary>{attack}: ")[1].split("</details>")[0]
 
 
-def labelled(c: Cell) -> str:
+def labelled(c: BoardCell) -> str:
     """BAFFLE's runs are marked."""
     return f"{c.defense} †" if c.defense == "baffle" else c.defense
 
 
-def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers(tmp_path: Path) -> None:
+def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers() -> None:
     board = rich_board()
-    page = page_of(board, tmp_path)
+    page = rich_page()
     found = {a: {tuple(r[1:4]): r for r in rows(folded(page, a))} for a in {c.attack for c in board.cells}}
     assert sum(len(table) for table in found.values()) == len(board.cells)
     for c in board.cells:
@@ -64,17 +73,16 @@ def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers(tmp_pa
 
 def test_the_order_of_cells_on_the_board_does_not_show(tmp_path: Path) -> None:
     board = rich_board()
-    turned = replace(board, cells=tuple(reversed(board.cells)))
+    turned = page_of(replace(board, cells=tuple(reversed(board.cells))), tmp_path)
     for attack in ("dlg", "sign-flip"):
-        one, two = (folded(page_of(b, tmp_path), attack) for b in (board, turned))
-        assert one == two
-    threats = [(r[2], r[3]) for r in rows(folded(page_of(board, tmp_path), "dlg"))]
+        assert folded(turned, attack) == folded(rich_page(), attack)
+    threats = [(r[2], r[3]) for r in rows(folded(rich_page(), "dlg"))]
     assert threats[:3] == [("fedavg", "server, paper"), ("fedavg", "server, adaptive"), ("fedavg", "client, adaptive")]
 
 
-def test_each_row_has_its_command(tmp_path: Path) -> None:
+def test_each_row_has_its_command() -> None:
     board = rich_board()
-    page = page_of(board, tmp_path)
+    page = rich_page()
     for c in board.cells:
         below = folded(page, c.attack)
         (number,) = [r[0] for r in rows(below) if r[1:4] == [c.problem, labelled(c), c.threat]]
@@ -82,8 +90,8 @@ def test_each_row_has_its_command(tmp_path: Path) -> None:
         assert number in line.split("#")[1].replace(" ", "").split(",")
 
 
-def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data(tmp_path: Path) -> None:
-    page = page_of(rich_board(), tmp_path).split("## Which defense")[0]
+def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data() -> None:
+    page = rich_page().split("## Which defense")[0]
     assert "**digits**: digits, mlp, 10 clients" in page
     assert "FedAvg's accuracy 91 ± 2 %, a constant prediction has 10 %" in page
     assert "FedAvg has no result" in page
@@ -95,16 +103,16 @@ def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data
     assert "2026-01-31" in page
 
 
-def test_honest_runs_stand_with_accuracy_cost_and_promises(tmp_path: Path) -> None:
-    found = {(r[0], r[1]): r for r in rows(part(page_of(rich_board(), tmp_path), "With everybody honest"))}
+def test_honest_runs_stand_with_accuracy_cost_and_promises() -> None:
+    found = {(r[0], r[1]): r for r in rows(part(rich_page(), "With everybody honest"))}
     reached = ["86 ± 2 %", "0.95 ± 0.00", "400", "4,000", "1.00 ×", "–", "secure aggregation is simulated"]
     assert found["digits", "baffle"] == ["digits", "baffle", *reached]
     assert found["digits", "dp-sgd+krum"][6:8] == ["3.50 ×", "epsilon replace one 2, delta 1e-05"]
     assert found["years", "fedavg"][2] == "0.50 ± 0.00"
 
 
-def test_what_failed_and_what_could_not_start_is_said_with_its_reason(tmp_path: Path) -> None:
-    page = page_of(rich_board(), tmp_path)
+def test_what_failed_and_what_could_not_start_is_said_with_its_reason() -> None:
+    page = rich_page()
     broken = rows(part(page, "What is missing or failed"))
     assert [r[1] for r in broken] == ["dp-sgd+krum", "baffle", "baffle"]
     assert broken[0][2:] == ["dlg: client, adaptive", "failed", "the reason why dlg is failed"]
@@ -115,8 +123,8 @@ def test_what_failed_and_what_could_not_start_is_said_with_its_reason(tmp_path: 
     ]
 
 
-def test_limits_name_seeds_subsets_and_simulations(tmp_path: Path) -> None:
-    told = part(page_of(rich_board(), tmp_path), "Limits of this report")
+def test_limits_name_seeds_subsets_and_simulations() -> None:
+    told = part(rich_page(), "Limits of this report")
     for words in ("3 seeds", "1 of 15 cells", "50 of 100 rows", "baffle: secure aggregation is simulated", "one seed"):
         assert words in told
 
@@ -126,12 +134,12 @@ def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) 
     assert "<summary>Malicious clients, curious server: two-stage</summary>" in told
     assert "`--threats server,own,omniscient`" in told
     assert "curious client, the others honest" in told.split("No attack on this board is that of:")[1]
-    assert standings(make_board())[0].defense == "two-stage"
+    assert rank_defenses(make_board())[0].defense == "two-stage"
 
 
 def test_without_records_every_part_says_so(tmp_path: Path) -> None:
-    page = page_of(make_board([], [], arenas=(), seeds=(), made={}), tmp_path)
-    assert headings(page) == headings(page_of(rich_board(), tmp_path / "rich"))
+    page = page_of(make_board([], [], problems=(), seeds=(), provenance={}), tmp_path)
+    assert headings(page) == headings(rich_page())
     assert "![" not in page
     for words in (
         *("No problem: there are no records", "nothing was measured", "No records, so there is nothing to rank"),
@@ -144,7 +152,7 @@ def test_without_records_every_part_says_so(tmp_path: Path) -> None:
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     cells = [make_cell("fedavg", "dlg", 0.2, seeds=(4,)), make_cell("dbcl", "dlg", 0.5, seeds=(4,))]
     honest = [make_honest("fedavg", seeds=(4,)), make_honest("dbcl", seeds=(4,))]
-    page = page_of(make_board(cells, honest, seeds=(4,), arenas=(make_arena(fedavg={4: 0.9}),)), tmp_path)
+    page = page_of(make_board(cells, honest, seeds=(4,), problems=(make_arena(reference_accuracy={4: 0.9}),)), tmp_path)
     assert "One seed: no interval" in part(page, "Limits of this report")
     assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
     assert rows(part(page, "Every cell"))[0][3] == "0.20"
@@ -161,7 +169,7 @@ def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tm
         make_honest(d, status=status, reason="why", accuracy={}, utility={}, curve=(), keys=(), relative_seconds=None)
         for d in ("fedavg", "dbcl")
     ]
-    page = page_of(make_board(cells, honest, arenas=(make_arena(fedavg={}),)), tmp_path)
+    page = page_of(make_board(cells, honest, problems=(make_arena(reference_accuracy={}),)), tmp_path)
     assert len(rows(part(page, "What is missing or failed"))) == 6
     assert "none can be recommended" in page
     assert f"fedavg 2 {status}; dbcl 2 {status}" in page
@@ -174,8 +182,8 @@ def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tm
 def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
     hostile = "a|b </summary><script>x</script> [c](d) `e`\nf ]( g *h* $x^{"
     cells = [make_cell(hostile, hostile, 0.5), make_cell("fedavg", hostile, status="failed", reason=hostile)]
-    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, marks=(hostile,))])
-    board = replace(board, title=hostile, notes=(hostile,), arenas=(make_arena(told=hostile, subset=hostile),))
+    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, warnings=(hostile,))])
+    board = replace(board, title=hostile, notes=(hostile,), problems=(make_arena(description=hostile, subset=hostile),))
     page = page_of(board, tmp_path)
     outside_code = re.sub(r"^```+sh$.*?^```+$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside_code.replace("\\<script\\>", "")
@@ -183,8 +191,8 @@ def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
     assert {len(r) for r in rows(part(page, "Every cell"))} == {7}
 
 
-def test_methods_have_their_sources_and_departures(tmp_path: Path) -> None:
-    told = part(page_of(rich_board(), tmp_path), "Methods and sources")
+def test_methods_have_their_sources_and_departures() -> None:
+    told = part(rich_page(), "Methods and sources")
     for name in ("fedavg", "dp-sgd", "krum", "baffle", "dlg", "joint-membership", "sign-flip", "bank", "digits"):
         assert told.count(f"**{name}**, version") == 1
     assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in told

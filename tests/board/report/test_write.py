@@ -12,7 +12,7 @@ from helpers.report import COMMANDS, rich_board, save_pictures
 from PIL import Image
 
 from fedarena.board.published import from_json
-from fedarena.board.report.drawn import LARGEST
+from fedarena.board.report.report_figure import LARGEST
 from fedarena.board.report.write import write_report
 from fedarena.core.errors import UserError
 
@@ -88,7 +88,7 @@ def test_figures_of_an_earlier_report_go_and_files_of_others_stay(tmp_path: Path
 
 def test_problems_that_share_a_file_name_keep_their_own_figures(tmp_path: Path) -> None:
     cells = [make_cell(score=0.1, problem="a b"), make_cell(score=0.9, problem="a+b")]
-    board = make_board(cells, [], arenas=(make_arena(name="a b"), make_arena(name="a+b")))
+    board = make_board(cells, [], problems=(make_arena(name="a b"), make_arena(name="a+b")))
     done = write_report(board, tmp_path, tmp_path / "out", COMMANDS)
     alts = {match["path"]: match["alt"] for match in NAMED.finditer(done.readme.read_text())}
     assert "0.10" in alts["images/scores-a-b.png"]

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tables import cell, table, verdict
 
 from fedarena.cli import main
-from fedarena.cli.output.pairing_table import Cell, cell, table, verdict
-from fedarena.goals import GOALS, find
+from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.goals import find
+from fedarena.goals.cell import Cell
 from fedarena.records.schema import Record
 
 SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")
@@ -128,12 +130,12 @@ def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
     return made | changes
 
 
-def lines(told: Cell) -> list[str]:
-    return find(told.goal).lines(told)
+def lines(told: Cell, goal: str = "membership") -> list[str]:
+    return find(goal).text.lines(told)
 
 
 def baseline(told: list[Record]) -> str:
-    return " ".join(find(told[0]["goal"]).baseline(told))
+    return " ".join(find(told[0]["goal"]).text.baseline(told))
 
 
 def auc(value: float) -> dict[str, float]:
@@ -178,7 +180,7 @@ def test_labels_of_a_reconstruction_keep_its_words() -> None:
     told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, "psnr": 40.0})]
     assert "recovers of the images 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
     assert baseline(told) == ""
-    assert lines(cell(told)) == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
+    assert lines(cell(told), "reconstruction") == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
 
 
 MODEL = {"agreement": 0.8, "final_agreement": 0.9, "prior_agreement": 0.25, "models": 5.0}
@@ -194,7 +196,7 @@ def test_secrets_are_listed_with_their_errors() -> None:
         ]
     )
     assert told is not None
-    assert lines(told) == [
+    assert lines(told, "extraction") == [
         "agreement 80 %",
         "a constant's 25 %",
         "in the last round 90 %",
@@ -249,7 +251,7 @@ def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: 
     assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
 
 
-def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() -> None:
+def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
     rate = "tpr_at_1_percent_fpr"
     metrics = {**auc(0.8), "candidates": 288.0, rate: 0.07, f"{rate}_low": 0.03, f"{rate}_high": 0.124}
     one, two = cell([record(metrics=metrics)]), cell([record(seed, metrics=metrics) for seed in (0, 1)])
@@ -268,9 +270,9 @@ def test_members_found_have_an_interval_and_their_rate_is_so_many_outsiders() ->
     assert "FPR" not in baseline([record(metrics={"cosine": 0.8, "candidates": 100.0})])
 
 
-@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("goal", GOAL_NAMES)
 @pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
-def test_where_nothing_came_out_the_verdict_says_so(goal: str, defense: str) -> None:
+def test_a_verdict_without_a_result_says_so(goal: str, defense: str) -> None:
     told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
     assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
     assert baseline(told) == ""

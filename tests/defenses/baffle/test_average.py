@@ -41,8 +41,8 @@ def test_clip_shortens_to_the_largest_entry():
     a, b = (flatten(d.wire.estimate(5, torch.tensor([1e-4, -2e-4, 3e-4, 1e-5]))) for d in (free, cut_))
     assert float(b.abs().max()) == pytest.approx(0.01)
     assert cosine(a, b) == pytest.approx(1.0)
-    assert torch.equal(flatten(make(directions=4, clip=1e3).estimate(5, torch.ones(4) * 1e-4)),
-                       flatten(free.estimate(5, torch.ones(4) * 1e-4)))  # fmt: skip
+    assert torch.equal(flatten(make(directions=4, clip=1e3).wire.estimate(5, torch.ones(4) * 1e-4)),
+                       flatten(free.wire.estimate(5, torch.ones(4) * 1e-4)))  # fmt: skip
 
 
 def test_local_epochs_step_on_estimates():

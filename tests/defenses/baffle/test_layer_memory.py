@@ -13,9 +13,9 @@ from fedarena.defenses.baffle import layer_memory
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.baffle import table4 as baffle_table4
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 
 FLOAT = 4
 
@@ -63,11 +63,11 @@ def test_depth_costs_backpropagation_activations_and_forward_passes_parameters_a
     assert four.held < four.forwards < four.backprop
 
 
-@pytest.mark.parametrize("piece", baffle_table4.PIECES)
+@pytest.mark.parametrize("piece", baffle_table4.TABLE.pieces)
 def test_table_4(piece):
     if piece == "MobileNet" and find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed")
-    (row,) = baffle_table4.rows(piece, Where(), 0, lambda share, text: None)
+    (row,) = baffle_table4.rows(piece, Machine(), 0, lambda share, text: None)
     least, most = map(float, row["layers"].split("~"))
     assert 0 < least < most < row["forwards"] < row["backprop"]
     assert row["ratio_%"] == pytest.approx(100 * most / row["backprop"], rel=0.01)

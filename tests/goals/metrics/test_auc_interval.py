@@ -36,7 +36,7 @@ def test_several_that_hold_together_are_wider(auc: float, m: int, n: int, togeth
 
 
 @given(st.floats(0, 1), COUNTS, COUNTS)
-def test_it_is_the_same_the_other_way_round(auc: float, m: int, n: int) -> None:
+def test_the_interval_is_symmetric(auc: float, m: int, n: int) -> None:
     (low, high), (other_low, other_high) = score_interval(auc, m, n), score_interval(1 - auc, m, n)
     assert (low, high) == (pytest.approx(1 - other_high, abs=1e-6), pytest.approx(1 - other_low, abs=1e-6))
     assert 0 <= low <= auc <= high <= 1
@@ -55,6 +55,6 @@ def test_more_rounds_promise_more() -> None:
 
 
 @pytest.mark.parametrize(("auc", "m", "n"), [(1.1, 3, 3), (-0.1, 3, 3), (0.5, 0, 3), (0.5, 3, 0), (math.nan, 3, 3)])
-def test_what_is_no_ranking_is_refused(auc: float, m: int, n: int) -> None:
+def test_impossible_rankings_are_refused(auc: float, m: int, n: int) -> None:
     with pytest.raises(ValueError, match="positives and"):
         score_interval(auc, m, n)

@@ -62,7 +62,7 @@ def test_pixels_that_are_no_numbers_are_judged_as_grey(problem: Problem) -> None
     assert torch.equal(judge.rank(broken), judge.rank(torch.full((1, 1, 8, 8), 0.5)))
 
 
-def test_it_is_trained_once_for_each_data_set_whatever_the_run(problem: Problem) -> None:
+def test_the_classifier_is_trained_once_for_each_data_set(problem: Problem) -> None:
     assert evaluator_of(problem) is evaluator_of(digits(seed=1))
 
 

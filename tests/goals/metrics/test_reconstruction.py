@@ -110,7 +110,7 @@ def test_guesses_that_are_left_over_do_not_count() -> None:
     assert (none["images"], none["recovered"]) == (3, 1)
 
 
-def test_samples_that_were_not_guessed_count_as_grey_and_their_labels_as_wrong() -> None:
+def test_missing_guesses_count_as_grey_with_a_wrong_label() -> None:
     x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
     metrics = judge.reconstruction_metrics([guess(x[[1, 0]], y[[1, 0]])], [(x, y)], [2])
     assert (metrics["images"], metrics["recovered"], metrics["label_accuracy"]) == (4, 0.5, 0.5)

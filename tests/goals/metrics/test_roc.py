@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import PropertyScores, Scores
 from fedarena.core.rng import Rng
-from fedarena.goals.goal import Challenge
+from fedarena.goals.challenge import Challenge
 from fedarena.goals.membership import BatchMembership
 from fedarena.goals.metrics.roc import MOST, RATES, roc
 from fedarena.goals.property import PropertyOfBatch

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fedarena.cli import main
 from fedarena.reproduce.baffle import table1 as baffle_table1
-from fedarena.reproduce.baffle.common import IMAGES, ROUNDS, Cell, longer, measure, one
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.baffle.common import IMAGES, ROUNDS, Experiment, accuracy_table, longer, measure
+from fedarena.reproduce.machine import Machine
 
-CELLS = [
-    Cell("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
-    Cell("digits", "lenet-baffle", "backpropagation", 0.6, rounds=1),
+EXPERIMENTS = [
+    Experiment("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
+    Experiment("digits", "lenet-baffle", "backpropagation", 0.6, rounds=1),
 ]
 
 
 @pytest.mark.parametrize("seeds", ["0", "0,1"])
-def test_cells_are_measured_and_printed(
+def test_experiments_are_measured_and_printed(
     seeds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baffle_table1, "PIECES", tuple(cell.name for cell in CELLS))
-    monkeypatch.setattr(baffle_table1, "rows", partial(one, CELLS))
+    monkeypatch.setattr(baffle_table1, "TABLE", accuracy_table("small", EXPERIMENTS))
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "baffle/table1", f"--seeds={seeds}", "--quiet", "--jobs=1"]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -36,11 +34,11 @@ def test_rows_say_where_they_had_fewer_images_and_can_take_as_many_steps(monkeyp
     """Digits have 1,438 training images: where a paper has four rounds on 359 more, so many steps are five rounds."""
     monkeypatch.setitem(IMAGES, "digits", 1_797)
     monkeypatch.setitem(ROUNDS, "digits", 4)
-    cell = longer(Cell("digits", "mlp", "K = 5", None, 5), "K = 5")
-    assert cell.name == "digits, mlp, the paper's number of steps, K = 5"
-    row = measure(cell, 0, Where(), lambda share, text: None)
+    experiment = longer(Experiment("digits", "mlp", "K = 5", None, 5), "K = 5")
+    assert experiment.name == "digits, mlp, the paper's number of steps, K = 5"
+    (row,) = measure(experiment, Machine(), 0, lambda share, text: None)
     assert (row["rounds"], row["note"]) == (5, "1,438 training images; the paper's 1,797")
     monkeypatch.setitem(IMAGES, "digits", 1_438)
-    row = measure(cell, 0, Where(), lambda share, text: None)
+    (row,) = measure(experiment, Machine(), 0, lambda share, text: None)
     assert row["rounds"] == 4
     assert "note" not in row

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from helpers.paths import DATA
 
+from fedarena import goals
 from fedarena.core import registry
 from fedarena.core.options import check_acting
 from fedarena.core.threat import FORMS
@@ -17,9 +18,8 @@ from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, PIECES, Case, measure
-from fedarena.reproduce.place import Where
-from fedarena.runs.checks import require_runnable
+from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, TABLE, Case, measure
+from fedarena.reproduce.machine import Machine
 
 SMALL = replace(
     CASES[0],
@@ -31,7 +31,7 @@ SMALL = replace(
 
 
 def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
-    rows = measure(SMALL, "dbcl", Where(), 0, lambda share, text: None)
+    rows = measure(SMALL, "dbcl", Machine(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
     parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}
     paper = {"server": 0.726, "client": 0.5}  # which has no eavesdropper
@@ -60,7 +60,7 @@ def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_n
 
 def test_forms_that_are_not_measured_are_said() -> None:
     small = replace(SMALL, forms=("paper",), left_out="because")
-    *rows, last = measure(small, "fedavg", Where(), 0, lambda share, text: None)
+    *rows, last = measure(small, "fedavg", Machine(), 0, lambda share, text: None)
     assert {r["form"] for r in rows} == {"paper"}
     assert (last["form"], last["reading"], last["auc"]) == ("adaptive", "because", None)
 
@@ -91,7 +91,7 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
     spec = MethodSpec(method.name, method.parse(dict(case.attack)))
     for name in DEFENSES:
         protocol = compose.make_defense(parse_defense(name, {}), built.task)
-        require_runnable(problem, built, protocol, spec)
+        goals.of_attack(spec).require_runnable(problem, built, protocol, spec)
     inputs = built.init["fc1.weight"].shape[1]
     assert inputs == {"UTKFace, narrow": 512, "UTKFace, the paper's network": 2048}[case.title]
     having = [int((known == 1).sum()) for known in built.attributes["black"]]
@@ -100,4 +100,4 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_federation_is_measured_with_sketches_and_without(case: Case) -> None:
-    assert {f"{case.title}: fedavg", f"{case.title}: dbcl"} <= set(PIECES)
+    assert {f"{case.title}: fedavg", f"{case.title}: dbcl"} <= set(TABLE.pieces)

@@ -16,10 +16,10 @@ from fedarena.core.threat import FORMS, PARTIES
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.problem.defaults import usual_problem
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.inference import digits as inference_digits
-from fedarena.reproduce.inference.digits import ATTACKS, DEFENSES, PIECES, SHORT, compact, measure
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.inference.digits import ATTACKS, DEFENSES, SHORT, compact, measure
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 from fedarena.runs.engine import run_groups
 
 FEW = {"attack": {"rounds": "4"}, "training": {"rounds": "6"}}
@@ -31,14 +31,14 @@ def silent(share: float, text: str) -> None:
 
 
 def found(name: str, defense: str, **settings: Any) -> list[dict[str, Any]]:
-    return measure(name, defense, Where(), 0, silent, settings or FEW)
+    return measure(name, defense, Machine(), 0, silent, settings or FEW)
 
 
 def test_every_inference_attack_is_in_it_and_no_other() -> None:
     for name in registry.registries()["attack"].names():
         made = registry.find("attack", name).load()
         assert issubclass(made, Inference if name in ATTACKS else Poisoning)
-    assert len(set(PIECES)) == len(PIECES) == len(ATTACKS) * len(DEFENSES)
+    assert len(set(inference_digits.TABLE.pieces)) == len(inference_digits.TABLE.pieces) == len(ATTACKS) * len(DEFENSES)
     assert set(SHORT) <= set(ATTACKS)
     assert TABLES["inference/digits"] == inference_digits.__name__
 

@@ -9,10 +9,10 @@ import pytest
 
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.inference import epsilon as inference_epsilon
-from fedarena.reproduce.inference.epsilon import CASES, EPSILONS, PIECES, Case, compact, draw, measure, over_seeds, row
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.inference.epsilon import CASES, EPSILONS, Case, compact, draw, measure, over_seeds, row
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 
 FEW = Case("membership", "joint-membership", {"attack": {"rounds": "30"}, "training": {"rounds": "31"}})
 
@@ -24,14 +24,14 @@ def silent(share: float, text: str) -> None:
 
 def test_every_line_has_every_epsilon_and_an_attack_that_reads() -> None:
     assert TABLES["inference/epsilon"] == inference_epsilon.__name__
-    assert len(set(PIECES)) == len(PIECES) == len(CASES) * 4
+    assert len(set(inference_epsilon.TABLE.pieces)) == len(inference_epsilon.TABLE.pieces) == len(CASES) * 4
     assert list(EPSILONS) == ["∞", "8", "2", "0.5"]
     for case in CASES:
         assert issubclass(registry.find("attack", case.attack).load(), Inference)
 
 
 def test_noise_hides_members_and_costs_accuracy() -> None:
-    clipped, noised = (measure(FEW, shown, Where(), 0, silent) for shown in ("∞", "0.5"))
+    clipped, noised = (measure(FEW, shown, Machine(), 0, silent) for shown in ("∞", "0.5"))
     assert (clipped["epsilon"], clipped["sigma"]) == ("∞", 0.0)
     assert noised["sigma"] > 0.5
     assert clipped["auc"] > noised["auc"] + 0.1

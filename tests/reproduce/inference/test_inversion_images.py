@@ -10,7 +10,7 @@ import torch
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.reproduce.inference import inversion_images
 from fedarena.reproduce.inference.inversion_images import PICTURES, Case, as_bytes, as_images, compact, draw, measure
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
 
 SMALL = Options(iterations=150, restarts=2)
 
@@ -18,7 +18,8 @@ SMALL = Options(iterations=150, restarts=2)
 @pytest.mark.parametrize("epochs", [0, 2])
 def test_a_case_is_measured_and_drawn(epochs: int, tmp_path: Path) -> None:
     case = Case("digits, single images", "digits", "lenet-dlg", 2, SMALL, epochs=epochs)
-    row = {"seed": 0} | measure(case, Where(), 0, lambda share, text: None)
+    (measured,) = measure(case, Machine(), 0, lambda share, text: None)
+    row = {"seed": 0} | measured
     assert row["count"] == 2
     assert row["recovered"] == 1
     assert row["ssim"] > max(0.9, row["nearest_ssim"])
@@ -35,7 +36,7 @@ def test_pictures_survive_being_written() -> None:
 
 
 def test_the_cases_are_those_that_were_asked_for() -> None:
-    titles = " | ".join(inversion_images.PIECES)
+    titles = " | ".join(inversion_images.TABLE.pieces)
     for asked in ("MNIST, lenet-dlg, single images, one gradient", "CIFAR-10", "5 local steps", "batches of 4"):
         assert asked in titles
     assert all(case.attack.labels == "inferred" for case in inversion_images.CASES)

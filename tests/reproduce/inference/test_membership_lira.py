@@ -13,8 +13,8 @@ from sklearn.metrics import roc_curve
 
 from fedarena.contracts.inference import Scores
 from fedarena.core.rng import Rng
+from fedarena.goals.prepared import OpenRecord
 from fedarena.problem.problem import build
-from fedarena.reproduce import TABLES
 from fedarena.reproduce.inference import membership_lira
 from fedarena.reproduce.inference.membership_lira import (
     COLUMNS,
@@ -22,19 +22,19 @@ from fedarena.reproduce.inference.membership_lira import (
     MEASURED,
     MEMBERS,
     NOBODYS,
-    PIECES,
     RATES,
     among_nobodys,
     draw,
     measure,
     roc,
 )
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.tables import TABLES
 
 
 def test_every_piece_has_a_name_of_its_own() -> None:
     assert TABLES["membership/lira"] == membership_lira.__name__
-    assert len(set(PIECES)) == len(PIECES) == 8
+    assert len(set(membership_lira.TABLE.pieces)) == len(membership_lira.TABLE.pieces) == 8
 
 
 def test_shares_of_members_found_are_those_of_the_curve() -> None:
@@ -54,7 +54,7 @@ def test_a_rate_below_one_stranger_has_no_share() -> None:
 def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(membership_lira, "ROUNDS", 60)
     told: list[float] = []
-    rows = measure(DATA[0], "fedavg", Where(), 0, lambda share, text: told.append(share), shadows=2)
+    rows = measure(DATA[0], "fedavg", Machine(), 0, lambda share, text: told.append(share), shadows=2)
     assert told == sorted(told)
     kinds = [(r["statistic"], r["party"], r["form"], r["asked"]) for r in rows]
     plain = [("loss", "outsider", "-"), ("lira", "outsider", "paper")]
@@ -73,7 +73,7 @@ def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_those_in_the_members_place_are_held_by_nobody() -> None:
     (cell,) = prepared(group(rounds=2))
-    assert cell.challenge is not None
+    assert isinstance(cell, OpenRecord)
     null = among_nobodys(problem := build(group(rounds=2).problem, 0), 0, cell.challenge)
     assert null.view is not None
     asked = null.view.candidates

@@ -13,22 +13,32 @@ from typing import Any
 import pytest
 from helpers import toy_table
 from helpers.paths import ROOT
-from helpers.published import every_table
+from helpers.published import every_published_number
 
 from fedarena import __version__
 from fedarena.core.errors import UserError
 from fedarena.core.text.mean import Mean
 from fedarena.reproduce.left_out import counted
 from fedarena.reproduce.page import words
-from fedarena.reproduce.page.gather import Gathered, Line, gather, quoted
+from fedarena.reproduce.page.gather import Comparison, Gathered, gather, quoted
 from fedarena.reproduce.page.order import cheapest_first, expected
 from fedarena.reproduce.page.page import LEFT_OUT, markdown, page
-from fedarena.reproduce.page.parts import GUESS, PUBLISHED, Asked, Part, load, path_of, publish, save, save_guess
+from fedarena.reproduce.page.parts import (
+    GUESS,
+    PUBLISHED,
+    MeasuredPart,
+    PartKey,
+    load,
+    path_of,
+    publish,
+    save,
+    save_guess,
+)
 from fedarena.reproduce.page.picture import alt, draw, drawn
-from fedarena.reproduce.page.verdict import ours, verdict
+from fedarena.reproduce.page.verdict import ours_of, verdict
 from fedarena.reproduce.published import Published
 
-TABLE = toy_table.TABLE
+TABLE = toy_table.NAME
 
 
 @pytest.fixture
@@ -38,13 +48,13 @@ def toy() -> Iterator[str]:
         yield TABLE
 
 
-def part(piece: str = "red, one", seed: int = 0, seconds: float = 1.0, table: str = TABLE, **row: Any) -> Part:
+def part(piece: str = "red, one", seed: int = 0, seconds: float = 1.0, table: str = TABLE, **row: Any) -> MeasuredPart:
     rows = [{"accuracy": 0.5, **row}]
     environment = {"fedarena": __version__, "commit": "abc"}
-    return Part(Asked(table, piece, seed), toy_table.SETTING, rows, seconds, environment)
+    return MeasuredPart(PartKey(table, piece, seed), toy_table.TABLE.setting, rows, seconds, environment)
 
 
-def put(folder: Path, *parts: Part) -> Path:
+def put(folder: Path, *parts: MeasuredPart) -> Path:
     for one in parts:
         save(folder, one)
     return folder
@@ -83,31 +93,31 @@ def test_verdicts_follow_the_rule(published: Published, found: Mean | str | None
 
 
 def test_ours_is_a_mean_or_what_is_there_in_words() -> None:
-    assert ours([0.5]) == Mean(0.5, None, 1)
-    mean = ours([0.4, 0.6])
+    assert ours_of([0.5]) == Mean(0.5, None, 1)
+    mean = ours_of([0.4, 0.6])
     assert isinstance(mean, Mean)
     assert (mean.value, mean.seeds) == (0.5, 2)
     assert mean.half == pytest.approx(12.706 * 0.1, rel=1e-3)  # t(1) · s/√2
-    assert ours([]) is ours([None]) is ours([0.5, None]) is None  # a seed without a number is not left out
-    assert ours(["more than 1000", 400]) == "more than 1000, 400"
+    assert ours_of([]) is ours_of([None]) is ours_of([0.5, None]) is None  # a seed without a number is not left out
+    assert ours_of(["more than 1000", 400]) == "more than 1000, 400"
 
 
 def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Path) -> None:
     one = part("red, two", accuracy=0.61)
     put(tmp_path, *(part(seed=s, seconds=2.0, accuracy=0.49 + 0.01 * s) for s in range(3)), one)
-    first, second, third = gather(tmp_path, tmp_path).lines[toy]
+    first, second, third = gather(tmp_path, tmp_path).comparisons[toy]
     assert (first.verdict, first.seeds, first.cpu_seconds) == ("held", (0, 1, 2), 6.0)
     assert first.difference == pytest.approx(0.0)
     assert words.interval(first) == "0.4752 to 0.5248"  # ± 4.303 · 0.01/√3
     assert (second.verdict, words.interval(second), words.difference(second)) == ("held", "one seed", "+0.0100")
     assert first.command == 'bench reproduce dbcl/toy --only "red, one" --seeds 0,1,2'
     assert second.command == 'bench reproduce dbcl/toy --only "red, two"'
-    assert (third.verdict, third.found, third.seeds) == ("not measured", None, ())
+    assert (third.verdict, third.ours, third.seeds) == ("not measured", None, ())
 
 
 def test_the_interval_of_a_share_stays_among_shares(toy: str, tmp_path: Path) -> None:
     put(tmp_path, *(part(seed=s, accuracy=a) for s, a in enumerate((0.05, 0.95, 0.7))))
-    line = gather(tmp_path, tmp_path).lines[toy][0]
+    line = gather(tmp_path, tmp_path).comparisons[toy][0]
     assert words.interval(line) == "0.0000 to 1.0000"
     counted = replace(line, published=replace(line.published, share=False))
     assert words.interval(counted).startswith("-0.")
@@ -115,27 +125,27 @@ def test_the_interval_of_a_share_stays_among_shares(toy: str, tmp_path: Path) ->
 
 def test_missing_are_the_seeds_that_are_asked_for(toy: str, tmp_path: Path) -> None:
     put(tmp_path, part(seed=1))
-    blue, two = Asked(toy, "blue, three", 0), Asked(toy, "red, two", 0)
+    blue, two = PartKey(toy, "blue, three", 0), PartKey(toy, "red, two", 0)
     assert gather(tmp_path, tmp_path).missing == [two, blue]  # some seed of "red, one" is there
     asked = gather(tmp_path, tmp_path, seeds=(0,))
-    assert asked.missing == [Asked(toy, "red, one", 0), two, blue]
-    assert asked.lines[toy][0].verdict == "not measured"  # seed 1 was not asked for
+    assert asked.missing == [PartKey(toy, "red, one", 0), two, blue]
+    assert asked.comparisons[toy][0].verdict == "not measured"  # seed 1 was not asked for
     assert gather(tmp_path, tmp_path, only="dbcl/toy: blue").missing == [blue]
-    assert not gather(tmp_path, tmp_path, only="baffle").lines
+    assert not gather(tmp_path, tmp_path, only="baffle").comparisons
 
 
 def test_a_failure_is_told_beside_the_number_that_it_cost(toy: str, tmp_path: Path) -> None:
-    found = gather(tmp_path, tmp_path, failed={Asked(toy, "red, one", 0): "no data"})
-    assert [line.reason for line in found.lines[toy]] == ["no data", "", ""]
+    found = gather(tmp_path, tmp_path, failed={PartKey(toy, "red, one", 0): "no data"})
+    assert [line.reason for line in found.comparisons[toy]] == ["no data", "", ""]
     put(tmp_path, part(accuracy=None, note="diverged: step 3"))
-    (line, *_) = gather(tmp_path, tmp_path).lines[toy]
+    (line, *_) = gather(tmp_path, tmp_path).comparisons[toy]
     assert (line.verdict, line.reason) == ("no result", "diverged: step 3")
 
 
 def test_a_number_that_two_rows_answer_to_is_none(toy: str, tmp_path: Path) -> None:
     twice = part()
     put(tmp_path, replace(twice, rows=[*twice.rows, *twice.rows]))
-    assert gather(tmp_path, tmp_path).lines[toy][0].verdict == "no result"
+    assert gather(tmp_path, tmp_path).comparisons[toy][0].verdict == "no result"
 
 
 @pytest.mark.parametrize(
@@ -149,22 +159,22 @@ def test_a_number_that_two_rows_answer_to_is_none(toy: str, tmp_path: Path) -> N
 )
 def test_a_damaged_file_is_one_line_and_counts_as_missing(toy: str, tmp_path: Path, content: str, told: str) -> None:
     put(tmp_path, part(), part("red, two"))
-    bad = path_of(tmp_path, Asked(toy, "red, two", 0))
+    bad = path_of(tmp_path, PartKey(toy, "red, two", 0))
     bad.write_text(content)
     found = gather(tmp_path, tmp_path)
     (complaint,) = found.complaints
     assert str(bad) in complaint
     assert told in complaint
     assert "\n" not in complaint
-    assert [line.verdict for line in found.lines[toy]] == ["held", "not measured", "not measured"]
-    assert Asked(toy, "red, two", 0) in found.missing
+    assert [line.verdict for line in found.comparisons[toy]] == ["held", "not measured", "not measured"]
+    assert PartKey(toy, "red, two", 0) in found.missing
     assert complaint in page(found, None, "")
 
 
 def test_a_part_in_another_s_place_is_not_taken_for_it(toy: str, tmp_path: Path) -> None:
     put(tmp_path, part())
-    mine = path_of(tmp_path, Asked(toy, "red, one", 0))
-    mine.rename(path_of(tmp_path, Asked(toy, "red, two", 0)))
+    mine = path_of(tmp_path, PartKey(toy, "red, one", 0))
+    mine.rename(path_of(tmp_path, PartKey(toy, "red, two", 0)))
     parts, complaints = load(tmp_path, toy)
     assert not parts
     assert "holds another part (dbcl/toy: red, one, seed 0)" in complaints[0]
@@ -178,9 +188,9 @@ def test_what_another_version_or_setting_measured_is_stale(toy: str, tmp_path: P
         replace(one, environment={"fedarena": "0.0.1"}) if change == "version" else replace(one, setting="before"),
     )
     found = gather(tmp_path, tmp_path)
-    assert found.lines[toy][0].verdict == "not measured"
+    assert found.comparisons[toy][0].verdict == "not measured"
     assert "counts as not measured" in found.complaints[0]
-    assert Asked(toy, "red, one", 0) in found.missing
+    assert PartKey(toy, "red, one", 0) in found.missing
 
 
 def test_what_is_published_beside_the_page_counts_where_nothing_else_does(toy: str, tmp_path: Path) -> None:
@@ -188,10 +198,10 @@ def test_what_is_published_beside_the_page_counts_where_nothing_else_does(toy: s
     publish(report, [part(accuracy=0.7), part("red, two", accuracy=0.6)])
     put(out, part(accuracy=0.5))
     found = gather(out, report)
-    assert [line.found for line in found.lines[toy]] == [Mean(0.5, None, 1), Mean(0.6, None, 1), None]
-    assert found.missing == [Asked(toy, "blue, three", 0)]
+    assert [line.ours for line in found.comparisons[toy]] == [Mean(0.5, None, 1), Mean(0.6, None, 1), None]
+    assert found.missing == [PartKey(toy, "blue, three", 0)]
     publish(report, found.parts)
-    assert gather(tmp_path / "nothing", report).lines[toy][0].found == Mean(0.5, None, 1)
+    assert gather(tmp_path / "nothing", report).comparisons[toy][0].ours == Mean(0.5, None, 1)
 
 
 def test_of_one_part_the_one_that_holds_counts(toy: str, tmp_path: Path) -> None:
@@ -199,10 +209,10 @@ def test_of_one_part_the_one_that_holds_counts(toy: str, tmp_path: Path) -> None
     publish(report, [part(accuracy=0.6)])
     put(out, replace(part(), environment={"fedarena": "0.0.1"}))
     found = gather(out, report)
-    assert (found.lines[toy][0].found, found.complaints) == (Mean(0.6, None, 1), [])
+    assert (found.comparisons[toy][0].ours, found.complaints) == (Mean(0.6, None, 1), [])
     publish(report, [replace(part(), setting="before")])
     found = gather(out, report)
-    assert found.lines[toy][0].verdict == "not measured"
+    assert found.comparisons[toy][0].verdict == "not measured"
     assert len(found.complaints) == 1
 
 
@@ -217,7 +227,7 @@ def test_a_damaged_line_beside_the_page_is_told_and_costs_no_other(
     whole = path.read_text().splitlines()
     path.write_text("\n".join([whole[0], line, whole[1]]) + "\n")
     found = gather(tmp_path, tmp_path)
-    assert [one.verdict for one in found.lines[toy]] == ["held", "held", "not measured"]
+    assert [one.verdict for one in found.comparisons[toy]] == ["held", "held", "not measured"]
     (complaint,) = found.complaints
     assert complaint.startswith(f"{path}, line 2, {told}")
     path.write_bytes(b"\xff\xfe")
@@ -229,7 +239,7 @@ def test_a_damaged_line_beside_the_page_is_told_and_costs_no_other(
 
 def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
     names = ["ε = 1", "ε = 2", "γ = 1", "x" * 300, "x" * 299]
-    paths = {path_of(tmp_path, Asked(TABLE, name, 0)) for name in names}
+    paths = {path_of(tmp_path, PartKey(TABLE, name, 0)) for name in names}
     assert len(paths) == len(names)
     assert all(len(path.name) < 120 for path in paths)
     one = part(names[-1], seed=7)
@@ -239,24 +249,24 @@ def test_names_alike_and_long_have_files_of_their_own(tmp_path: Path) -> None:
 
 def test_expected_times_are_those_of_names_most_alike() -> None:
     names = ("a/x", "usps, one"), ("a/y", "usps, two"), ("a/y", "mnist, one")
-    there = {Asked(*name, 0): seconds for name, seconds in zip(names, (10.0, 30.0, 500.0), strict=True)}
-    assert expected(Asked("a/x", "usps, two, more", 0), there) == 30.0
-    assert expected(Asked("a/x", "usps, three", 0), there) == 20.0  # the median of the paper's tables
-    assert expected(Asked("a/x", "usps, one", 5), there) == 10.0  # the same, another seed
-    assert expected(Asked("a/x", "fashion, one", 0), there) is None
-    assert expected(Asked("b/x", "usps, one", 0), there) is None  # another paper
+    there = {PartKey(*name, 0): seconds for name, seconds in zip(names, (10.0, 30.0, 500.0), strict=True)}
+    assert expected(PartKey("a/x", "usps, two, more", 0), there) == 30.0
+    assert expected(PartKey("a/x", "usps, three", 0), there) == 20.0  # the median of the paper's tables
+    assert expected(PartKey("a/x", "usps, one", 5), there) == 10.0  # the same, another seed
+    assert expected(PartKey("a/x", "fashion, one", 0), there) is None
+    assert expected(PartKey("b/x", "usps, one", 0), there) is None  # another paper
 
 
 def test_the_cheapest_come_first_and_then_the_tables_in_turn() -> None:
-    there = {Asked("a/x", "usps, one", 0): 10.0, Asked("a/x", "mnist, one", 0): 5.0}
-    asked = [Asked("a/x", name, 0) for name in ("k, 1", "k, 2", "usps, two", "mnist, two")]
-    asked += [Asked("b/x", "other", 0)]
+    there = {PartKey("a/x", "usps, one", 0): 10.0, PartKey("a/x", "mnist, one", 0): 5.0}
+    asked = [PartKey("a/x", name, 0) for name in ("k, 1", "k, 2", "usps, two", "mnist, two")]
+    asked += [PartKey("b/x", "other", 0)]
     order = cheapest_first(asked, there)
     assert [one.piece for one in order] == ["mnist, two", "usps, two", "k, 1", "other", "k, 2"]
 
 
 def test_what_was_given_up_has_an_expected_time_until_it_is_measured(toy: str, tmp_path: Path) -> None:
-    one, other = Asked(toy, "red, one", 0), Asked(toy, "blue, three", 0)
+    one, other = PartKey(toy, "red, one", 0), PartKey(toy, "blue, three", 0)
     save_guess(tmp_path, one, 900.0)
     save_guess(tmp_path, other, 60.0)
     path_of(tmp_path, other).with_suffix(GUESS).write_text("{")  # no guess any more
@@ -354,11 +364,11 @@ def assert_differences_hold(page_text: str, least: int) -> None:
 
 def test_differences_on_the_page_are_ours_less_the_paper_s_as_printed() -> None:
     """Every published number, beside one of ours that has more digits than are shown."""
-    every = [(t, p) for t, p in every_table() if not isinstance(p.paper, str) and not p.apart]
-    lines: dict[str, list[Line]] = {}
+    every = [(t, p) for t, p in every_published_number() if not isinstance(p.paper, str) and not p.apart]
+    lines: dict[str, list[Comparison]] = {}
     for i, (t, p) in enumerate(every):
         mine = Mean(float(p.paper) * (1 + 0.1 * math.sin(i)), None, 1)
-        lines.setdefault(t, []).append(Line(t, p, mine, verdict(p, mine), (0,), 1.0))
+        lines.setdefault(t, []).append(Comparison(t, p, mine, verdict(p, mine), (0,), 1.0))
     text = page(Gathered(lines, dict.fromkeys(lines, ""), (), (), (), {}, ()), None, "")
     assert_differences_hold(text, len(every))
 

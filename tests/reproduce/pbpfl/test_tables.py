@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 import torch
@@ -13,7 +12,7 @@ from fedarena.cli.output.reproduce import over_seeds
 from fedarena.core.tensors import combine
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.rounds import Point, Run
-from fedarena.reproduce import TABLES
+from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl import common as pbpfl
 from fedarena.reproduce.pbpfl import picture as pbpfl_picture
 from fedarena.reproduce.pbpfl import precision as pbpfl_precision
@@ -22,7 +21,7 @@ from fedarena.reproduce.pbpfl import table2 as pbpfl_table2
 from fedarena.reproduce.pbpfl import table3 as pbpfl_table3
 from fedarena.reproduce.pbpfl import unmask as pbpfl_unmask
 from fedarena.reproduce.pbpfl.table3 import DOWN, FORWARD, MASKS, SERVER, STEP, UP
-from fedarena.reproduce.place import Where
+from fedarena.reproduce.tables import table_of
 
 
 def silent(share: float, text: str) -> None:
@@ -32,23 +31,21 @@ def silent(share: float, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
 def test_every_piece_has_a_name_of_its_own(name):
-    module = import_module(TABLES[f"pbpfl/{name}"])
-    assert module.__name__.endswith(f"pbpfl_{name}")
-    assert len(set(module.PIECES)) == len(module.PIECES) > 3
-    assert module.SETTING
+    table = table_of(f"pbpfl/{name}")
+    assert len(set(table.pieces)) == len(table.pieces) > 3
+    assert table.setting
 
 
 def test_table_1_names_its_federations():
-    names = pbpfl_table1.PIECES
+    names = pbpfl_table1.TABLE.pieces
     assert "bank-marketing, MLP-3, k = 1, whole" in names
     assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
     assert not [n for n in names if "k = 1," in n and "copies" in n]
     assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
     assert len(names) == 2 * 6 * 5
-    cells = {cell.name: cell for cell in pbpfl_table1.CELLS}
-    deepest = cells["bank-marketing, MLP-7, k = 10, disjoint"]
+    deepest = pbpfl_table1.BY_NAME["bank-marketing, MLP-7, k = 10, disjoint"]
     assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
-    assert cells["bank-marketing, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
+    assert pbpfl_table1.BY_NAME["bank-marketing, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
 
 
 def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
@@ -57,8 +54,8 @@ def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
 
 @pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
 def test_table_1_in_small(model, layers):
-    cell = pbpfl_table1.Cell(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
-    found = pbpfl_table1.measure(cell, Where(), 0, silent)
+    federation = pbpfl_table1.Federation(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    found = pbpfl_table1.measure(federation, Machine(), 0, silent)
     plain, masked, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert all(list(r) == list(plain) for r in found)
@@ -76,10 +73,12 @@ def test_table_1_in_small(model, layers):
 
 
 def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
-    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
-        seeds = [{"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(cell, Where(), seed, silent)]
+        seeds = [
+            {"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(federation, Machine(), seed, silent)
+        ]
     assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
     assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}
     seeds[1]["note"] = "lost 7 digits"
@@ -93,9 +92,9 @@ def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_
 
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
 def test_in_double_precision_the_training_curves_are_fedavgs(shards):
-    cell = pbpfl_table1.Cell("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
-    masked = pbpfl_table1.measure(cell, Where(), 0, silent)[1]
-    found = pbpfl_table1.measure(replace(cell, double=True), Where(), 0, silent)
+    federation = pbpfl_table1.Federation("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
+    masked = pbpfl_table1.measure(federation, Machine(), 0, silent)[1]
+    found = pbpfl_table1.measure(replace(federation, double=True), Machine(), 0, silent)
     plain, exact, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert plain["precision"] == "double"
@@ -107,8 +106,10 @@ def test_in_double_precision_the_training_curves_are_fedavgs(shards):
 
 
 def test_shards_that_are_copies_train_another_model():
-    cell = pbpfl_table1.Cell("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
-    one, other = (pbpfl_table1.measure(c, Where(), 0, silent)[0] for c in (cell, replace(cell, shards="copies")))
+    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
+    one, other = (
+        pbpfl_table1.measure(c, Machine(), 0, silent)[0] for c in (federation, replace(federation, shards="copies"))
+    )
     assert one["mse"] != other["mse"]
     assert one["rounds"] == other["rounds"]
 
@@ -116,7 +117,7 @@ def test_shards_that_are_copies_train_another_model():
 def test_mse_is_not_halved():
     assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
     problem = pbpfl.in_epochs(
-        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Where()
+        pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Machine()
     )
     mean = problem.y.double().mean()
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
@@ -124,19 +125,20 @@ def test_mse_is_not_halved():
 
 def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl(monkeypatch):
     kinds = []
+    train = pbpfl.train
 
     def watched(method, problem, *rest):
         kinds.append({p.dtype for p in problem.init.values()} | {problem.inputs(problem.shards[0][:1]).dtype})
-        return pbpfl.train(method, problem, *rest)
+        return train(method, problem, *rest)
 
-    monkeypatch.setattr(pbpfl_table2, "train", watched)
-    cell = pbpfl_table2.Cell(5, 1, data="digits", batch=128, rate=1e-3, double=True)
-    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    monkeypatch.setattr(pbpfl, "train", watched)
+    federation = pbpfl_table2.Federation(5, 1, data="digits", batch=128, rate=1e-3, double=True)
+    found = pbpfl_table2.measure(federation, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
     assert kinds == [{torch.float64}] * 3
     assert found[1]["apart"] == 0
-    assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.PIECES
+    assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.TABLE.pieces
 
 
 def test_curves_are_compared_at_every_evaluation():
@@ -148,7 +150,7 @@ def test_curves_are_compared_at_every_evaluation():
 
 
 def test_table_2_names_its_federations():
-    names = pbpfl_table2.PIECES
+    names = pbpfl_table2.TABLE.pieces
     assert "ham10000, 5 epochs, k = 1" in names
     assert "ham10000, 5 epochs, k = 1, skip=concat" in names
     assert "ham10000, 200 epochs, k = 10" in names
@@ -156,8 +158,8 @@ def test_table_2_names_its_federations():
 
 @pytest.mark.parametrize("skip", ["add", "concat"])
 def test_table_2_in_small(skip):
-    cell = pbpfl_table2.Cell(5, 1, skip, data="digits", batch=128, rate=1e-3)
-    found = pbpfl_table2.measure(cell, Where(), 0, silent)
+    federation = pbpfl_table2.Federation(5, 1, skip, data="digits", batch=128, rate=1e-3)
+    found = pbpfl_table2.measure(federation, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
     entropy, plain, masked, nudged, constant = found
@@ -173,16 +175,16 @@ def test_table_2_in_small(skip):
 
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_only():
-    cell = pbpfl_table2.Cell(1, 1, data="digits", batch=512, rate=1e-3)
-    assert {r["paper"] for r in pbpfl_table2.measure(cell, Where(), 0, silent)} == {None}
+    federation = pbpfl_table2.Federation(1, 1, data="digits", batch=512, rate=1e-3)
+    assert {r["paper"] for r in pbpfl_table2.measure(federation, Machine(), 0, silent)} == {None}
 
 
 @pytest.mark.parametrize("model", ["mlp", "resnet"])
 def test_table_3_in_small(model):
-    cell = next(c for c in pbpfl_table3.CELLS if c.model == model)
-    cell = replace(cell, shape=(51,) if model == "mlp" else (3, 8, 8), batch=2, repetitions=1)
+    federation = next(c for c in pbpfl_table3.NETWORKS if c.model == model)
+    federation = replace(federation, shape=(51,) if model == "mlp" else (3, 8, 8), batch=2, repetitions=1)
     told: list[float] = []
-    found = {r["what"]: r for r in pbpfl_table3.measure(cell, 0, told.append)}
+    found = {r["what"]: r for r in pbpfl_table3.measure(federation, 0, told.append)}
     assert told == [0.5, 1.0]
     assert found[UP]["ratio"] == 3.0
     assert found[DOWN]["pbpfl"] - found[DOWN]["fedavg"] == 4 * (7 if model == "resnet" else 1)  # r_a
@@ -192,8 +194,8 @@ def test_table_3_in_small(model):
 
 
 def test_what_table_3_times_computes_the_same():
-    cell = replace(pbpfl_table3.CELLS[1], shape=(3, 16, 16), batch=8)
-    step = pbpfl_table3.Round(cell, 0)
+    federation = replace(pbpfl_table3.NETWORKS[1], shape=(3, 16, 16), batch=8)
+    step = pbpfl_table3.Round(federation, 0)
     plain, by_hand = step.client("fedavg"), step.plain()
     assert all(torch.allclose(a[0], b, rtol=1e-3, atol=1e-6) for a, b in zip(plain.values(), by_hand, strict=True))
     assert torch.equal(step.forward("fedavg"), step.task.outputs(step.state.params, step.batch.x[0]))
@@ -209,7 +211,7 @@ SHORT = (
 
 
 def test_precision_in_small():
-    found = pbpfl_precision.measure(pbpfl_precision.CELLS[0], Where(), 0, silent, SHORT)
+    found = pbpfl_precision.measure(pbpfl_precision.NETWORKS[0], Machine(), 0, silent, SHORT)
     narrow, wide, usual, larger, huge = found
     assert wide["error"] < 4 * narrow["error"] < 1e-5  # twelve decades of r cost nothing
     assert usual["error"] < larger["error"] / 20  # the digits go with γ²
@@ -223,7 +225,7 @@ def test_precision_in_small():
 def test_wide_masks_of_a_deep_network_are_no_loss():
     """Gradients by masked parameters are then so large that their squares overflow in float32."""
     (wide,) = pbpfl_precision.measure(
-        *(pbpfl_precision.CELLS[2], Where(), 0, silent),
+        *(pbpfl_precision.NETWORKS[2], Machine(), 0, silent),
         (pbpfl_precision.Series("r", "decades", (12.0,), (("gamma_scale", "1e-12"),)),),
     )
     assert wide["error"] < 1e-6
@@ -232,10 +234,10 @@ def test_wide_masks_of_a_deep_network_are_no_loss():
 
 
 def test_precision_takes_trained_networks():
-    cell = replace(pbpfl_precision.CELLS[0], rounds=20)
+    network = replace(pbpfl_precision.NETWORKS[0], rounds=20)
     (fresh,), (trained,) = (
-        pbpfl_precision.measure(c, Where(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
-        for c in (pbpfl_precision.CELLS[0], cell)
+        pbpfl_precision.measure(c, Machine(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
+        for c in (pbpfl_precision.NETWORKS[0], network)
     )
     assert fresh["plain"] != trained["plain"]
 
@@ -263,7 +265,7 @@ def test_the_picture_shows_all_networks(tmp_path):
     ]
     pbpfl_precision.draw(rows, tmp_path / "all.png")
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
-    line = pbpfl_picture.Line([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
+    line = pbpfl_picture.ErrorCurve([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
     for n in (1, 3):
         pbpfl_picture.draw_panels([pbpfl_picture.Panel("x", {"s": line})] * n, 1e-2, tmp_path / f"{n}.png")
     assert (tmp_path / "1.png").read_bytes() != (tmp_path / "3.png").read_bytes()
@@ -282,7 +284,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
 @pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])
 def test_tables_are_unmasked(monkeypatch, piece):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
-    first, later = pbpfl_unmask.rows(piece, Where(), 0, silent)
+    first, later = pbpfl_unmask.TABLE.rows(piece, Machine(), 0, silent)
     assert (first["round"], later["round"]) == (0, 100)
     assert later["federation"] == piece
     assert list(later)[2:] == list(pbpfl_unmask.MEASURED)
@@ -293,8 +295,7 @@ def test_tables_are_unmasked(monkeypatch, piece):
 
 def test_under_adam_broadcasts_of_rounds_before_tell_too(monkeypatch):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
-    lone = replace(pbpfl_unmask.CELLS[-1], data="diabetes", batch=32)
-    monkeypatch.setattr(pbpfl_unmask, "CELLS", (lone,))
-    first, later = pbpfl_unmask.rows(lone.title, Where(), 0, silent)
+    federation = replace(pbpfl_unmask.FEDERATIONS[-1], data="diabetes", batch=32)
+    first, later = pbpfl_unmask.measure(federation, Machine(), 0, silent)
     assert first["by broadcasts"] == pytest.approx(first["by columns"], abs=1e-6)  # of two rounds hardly any bound
     assert later["by broadcasts"] < 0.5 * later["by columns"]

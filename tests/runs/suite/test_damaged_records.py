@@ -43,14 +43,14 @@ DAMAGE: list[tuple[Tamper | str, str]] = [
     (at("metrics", "accuracy", to="high"), 'metrics.accuracy is "high", which is not a number'),
     (at("series", to={"roc": [[0, 1, 2]]}), "series.roc[0] is a list, which is not a list of two numbers"),
     (at("cost", "bytes_up", to=-1), "cost.bytes_up is -1, which is not a number from 0 on"),
-    (at("marks", to="none"), 'marks is "none", which is not a list'),
+    (at("warnings", to="none"), 'warnings is "none", which is not a list'),
     (at("seed", to="a"), 'seed is "a", which is not a whole number'),
     (at("seed", to=True), "seed is true, which is not a whole number"),
     (at("trial", to=None), "trial is null, which is not a table"),
     (at("trial", "records", to=None), "trial.records is null, which is not a whole number"),
     (at("options", "training", to={}), "options.training has no local_epochs"),
     (at("options", "attack", to=3), "options.attack is 3, which is not a table"),
-    (at("problem", "data", to={}), "problem.data has no subset"),
+    (at("problem", "data", to={}), "problem.data has no source"),
     (at("goal", to="nonesuch"), 'goal is "nonesuch", allowed: nothing, reconstruction'),
     (lambda record: record.pop("defense"), "it has no defense"),
     (at("defense", to="median"), "its name is not that of its content"),
@@ -89,7 +89,7 @@ def test_what_is_damaged_counts_for_nothing_and_is_named(
     name = damaged(tiny, tmp_path / "out", tamper)
     base, board = load_board(tiny), load_board(tmp_path / "out")
     (note,) = board.notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} ({why}")
+    assert note.startswith(f"damaged records are ignored: records/{name} ({why}")
     assert not re.search(r"Error|object|NoneType|literal|codec|\n", note)
     assert sum(len(c.scores) for c in base.cells) - sum(len(c.scores) for c in board.cells) == 1
     (found,) = compare(base, board).findings
@@ -127,7 +127,7 @@ def test_what_an_inference_attack_measured_is_looked_at_too(tiny: Path, tmp_path
     name, record = next((n, r) for n, r in sorted(records_in(tiny).items()) if "privacy" in r["scores"])
     (tmp_path / "out" / "records" / name).write_text(json.dumps({**record, "scores": {}}))
     (note,) = load_board(tmp_path / "out").notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} (its scores (none) do not follow")
+    assert note.startswith(f"damaged records are ignored: records/{name} (its scores (none) do not follow")
     (tmp_path / "out" / "records" / name).write_text(json.dumps({**record, "metrics": {}}))
     (note,) = load_board(tmp_path / "out").notes
-    assert note.startswith(f"damaged records count for nothing: records/{name} (metrics has no ")
+    assert note.startswith(f"damaged records are ignored: records/{name} (metrics has no ")

@@ -27,7 +27,7 @@ attacks = ["alie", "steer", "sign-flip"]
 """
 
 
-def test_what_is_expected_is_what_comes(tmp_path: Path) -> None:
+def test_the_expected_reasons_are_those_of_the_run(tmp_path: Path) -> None:
     suite, plan = planned(TEXT, tmp_path)
     foretold = expected(trials_of(suite, plan.seeds))
     measure(TEXT, tmp_path)

@@ -25,7 +25,7 @@ def spent(seconds: float, attack: float = 0.0) -> list[Record]:
     return [{"cost": {"seconds": seconds, "attack_seconds": attack}}]
 
 
-def test_what_is_not_known_is_not_guessed() -> None:
+def test_unknown_costs_are_not_guessed() -> None:
     assert Costs().of(trial("dbcl", "dlg")) is None
 
 
@@ -52,7 +52,7 @@ def test_a_poisoned_run_costs_its_own_federation_times_what_the_attack_adds() ->
     assert costs.of(trial("pbpfl", "alie", "own")) == 400
 
 
-def test_of_a_folder(tiny: Path, tmp_path: Path) -> None:
+def test_the_forecast_of_a_folder_counts_what_is_missing(tiny: Path, tmp_path: Path) -> None:
     suite, plan = planned(TINY, tmp_path)
     nothing, whole = Store(tmp_path), Store(tiny)
     assert forecast(suite, plan, nothing).seconds is None

@@ -15,7 +15,7 @@ import pytest
 from helpers.suite import TINY, contents, measure, records_in, start, write_suite
 
 from fedarena.records import pictures as gallery
-from fedarena.records.store import BEGUN, STALE
+from fedarena.records.store import STALE, UNFINISHED
 from fedarena.records.trial_key import key_of
 
 PATIENCE = 120.0
@@ -76,17 +76,17 @@ def check_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
             if path.suffix == ".npz":
                 assert gallery.load(where / "out", path.stem) is not None
             else:
-                assert BEGUN.fullmatch(path.name), path
+                assert UNFINISHED.fullmatch(path.name), path
     return found
 
 
 def finish(where: Path, seeds: str = "0,1") -> None:
     """Run what is left, and clear what killed writes left once it is old."""
     for path in (where / "out").rglob(".*"):
-        if BEGUN.fullmatch(path.name):
+        if UNFINISHED.fullmatch(path.name):
             old = path.stat().st_mtime - STALE - 1
             os.utime(path, (old, old))
-    process = begin(where, seeds)
+    process = begin(where, seeds, jobs=1)
     out, err = process.communicate()
     assert process.returncode == 0, out + err
     assert not [path for path in (where / "out").rglob(".*") if path.name != ".claims"]

@@ -16,7 +16,7 @@ from fedarena.runs.suite.plan import digest_of, read_plan, write_plan
 from fedarena.runs.suite.run import plan_of
 
 
-def test_it_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_plan_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     _, plan = planned(TINY, tmp_path)
     write_plan(plan, tmp_path)
     assert read_plan(tmp_path) == plan
@@ -31,7 +31,7 @@ def test_its_keys_are_those_that_records_have(tiny: Path, tmp_path: Path) -> Non
     assert {t.key for t in plan.trials} == {r["trial"]["key"] for r in records}
     said = {t.key: (t.defense, t.attack, t.party, t.form, t.knows, t.goal, t.seed) for t in plan.trials}
     for r in records:
-        found = (r["defense"], r["attack"], r["party"], r["form"], r["knows"], r["goal"], r["seed"])
+        found = (r["defense"], r["attack"], r["party"], r["form"], r["attacker_knowledge"], r["goal"], r["seed"])
         assert said[r["trial"]["key"]] == found
 
 
@@ -49,7 +49,7 @@ def test_its_keys_are_those_that_records_have(tiny: Path, tmp_path: Path) -> Non
         "[" * 100_000,
     ],
 )
-def test_what_is_no_plan_is_none(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_plan_gives_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text, errors="surrogateescape")
     assert read_plan(tmp_path) is None
 

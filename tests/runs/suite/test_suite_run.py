@@ -26,13 +26,15 @@ from helpers.suite import (
 )
 
 from fedarena.core.errors import UserError
-from fedarena.records.schema import SCHEMA, Record
+from fedarena.federation.spec import Training
+from fedarena.records.schema import Record
 from fedarena.records.store import STALE, Store
-from fedarena.records.trial_locks import Claims
+from fedarena.records.trial_locks import TrialLocks
+from fedarena.records.upgrade import READABLE
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
 from fedarena.runs.executors import InProcess
-from fedarena.runs.shared_training import Training, given_by, training_of
+from fedarena.runs.shared_training import given_by, training_of
 from fedarena.runs.suite.run import run_suite
 from fedarena.runs.suite.trials import Trial, trials_of
 
@@ -129,7 +131,7 @@ DAMAGE = {
     "lacks its trial": lambda record: json.dumps({k: v for k, v in record.items() if k != "trial"}),
     "odd trial": lambda record: json.dumps({**record, "trial": {"key": "a", "records": None}}),
     "without a sum": lambda record: json.dumps({k: v for k, v in record.items() if k != "sum"}),
-    "of another layout": lambda record: json.dumps({**record, "schema": SCHEMA - 1}),
+    "of another schema": lambda record: json.dumps({**record, "schema": min(READABLE) - 1}),
 }
 
 
@@ -142,10 +144,10 @@ def test_a_damaged_record_is_told_of_and_measured_again(damage: str, tiny: Path,
     path = tmp_path / "out" / "records" / name
     path.write_bytes(made.encode() if isinstance(made, str) else made)
     (note,) = Store(tmp_path / "out").notes()
-    if damage in ("of another layout", "without a sum"):
-        assert note == "1 record of another layout, as other versions write: of no use"
+    if damage in ("of another schema", "without a sum"):
+        assert note == "1 record of another schema, written by another version: ignored"
     else:
-        assert note.startswith(f"damaged records count for nothing: records/{name} (")
+        assert note.startswith(f"damaged records are ignored: records/{name} (")
         assert "\n" not in note
     warned: list[str] = []
     assert measure(TINY, tmp_path, warn=warned.append).done == 1
@@ -160,7 +162,7 @@ def test_a_renamed_record_counts_for_nothing(tiny: Path, tmp_path: Path) -> None
     path = next(iter(sorted(folder.glob("*.json"))))
     path.rename(folder / "renamed.json")
     (note,) = Store(tmp_path / "out").notes()
-    assert note == "damaged records count for nothing: records/renamed.json (its name is not that of its content)"
+    assert note == "damaged records are ignored: records/renamed.json (its name is not that of its content)"
     assert measure(TINY, tmp_path).done == 1
     assert path.is_file()
 
@@ -226,7 +228,8 @@ def test_two_runs_at_once_share_the_work(tiny: Path, tmp_path: Path) -> None:
 def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None:
     keys = ["00" * 10, "ff" * 10]
     code = (
-        "import sys, pathlib; from fedarena.records.trial_locks import Claims; c = Claims(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib; from fedarena.records.trial_locks import TrialLocks;"
+        "c = TrialLocks(pathlib.Path(sys.argv[1]));"
         "print(c.take(sys.argv[2:]), flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
@@ -234,7 +237,7 @@ def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None
     )
     assert other.stdout is not None
     assert other.stdout.readline() == "True\n"
-    mine = Claims(tmp_path)
+    mine = TrialLocks(tmp_path)
     assert not mine.take(keys)
     assert mine.take(keys[:1])
     other.kill()
@@ -244,7 +247,7 @@ def test_claims_are_exclusive_and_end_with_their_process(tmp_path: Path) -> None
     assert (tmp_path / ".claims").stat().st_size == 0
 
 
-def test_what_training_raises_loses_its_trials_and_no_other(
+def test_an_error_in_training_loses_its_trials_and_no_other(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unexpected error, and bad input found out late."""

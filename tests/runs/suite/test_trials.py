@@ -84,7 +84,7 @@ def test_a_fedavg_that_is_trained_otherwise_is_no_cell_and_no_baseline() -> None
     ]
 
 
-def test_what_is_wanted_of_parties_forms_and_knowledge() -> None:
+def test_a_matrix_limits_parties_forms_and_knowledge() -> None:
     text = READ + '[[matrix]]\nproblem = "read"\ndefenses = ["dbcl"]\nattacks = ["dlg"]\n'
     text += 'parties = ["client"]\nforms = ["paper"]\n'
     assert {(t.spec.threats[0].party, t.spec.threats[0].form) for t in trials(text) if t.threat} == {

@@ -1,0 +1,75 @@
+"""The records of a defense without poisoning, over seeds → a clean run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from fedarena.board.board import BySeed, CleanRun
+from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
+from fedarena.board.planned_trial import PlannedTrial
+from fedarena.records.command import command_of
+from fedarena.records.schema import Record
+
+
+def clean_run(trials: Sequence[PlannedTrial], reference: BySeed) -> CleanRun:
+    """The clean run of these trials, one a seed.
+
+    Args:
+        reference: FedAvg's accuracy on the problem by seed.
+    """
+    runs = {t.seed: t.records[0] for t in trials if t.records}
+    records = list(runs.values())
+    statuses = {t.seed: status_of(t, t.records[:1]) for t in trials}
+    reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
+    status, reason = status_and_reason(statuses, reasons)
+    accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    run = CleanRun(
+        problem=trials[0].problem,
+        defense=trials[0].defense,
+        status=status,
+        reason=reason,
+        accuracy=accuracy,
+        utility=_utility(accuracy, statuses, reference),
+        bytes_up=_mean([r["cost"]["bytes_up"] for r in records]) or 0.0,
+        bytes_down=_mean([r["cost"]["bytes_down"] for r in records]) or 0.0,
+        relative_seconds=_mean([r["cost"]["relative_seconds"] for r in records]),
+        peak_bytes=_mean([r["cost"]["peak_bytes"] for r in records]) or 0.0,
+        guarantees={},
+        warnings=warnings_in(records),
+        curve=(),
+        keys=tuple(r["key"] for r in records),
+        command="",
+    )
+    return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
+
+
+def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
+    """The run with the fields that the record of its least seed determines."""
+    return replace(
+        run,
+        guarantees=dict(first["guarantees"]),
+        curve=curve(first["utility"]["clean_curve"]),
+        command=command_of(first, seeds),
+    )
+
+
+def _utility(accuracy: BySeed, statuses: Mapping[int, str], reference: BySeed) -> BySeed:
+    """Accuracy over FedAvg's by seed, clipped to [0, 1]; 0 where the model diverged or FedAvg has no accuracy.
+
+    The answers of a diverged model are worthless, even if as many of them are right as of guesses.
+    """
+
+    def ratio(seed: int) -> float:
+        if statuses[seed] == "diverged" or reference[seed] <= 0:
+            return 0.0
+        return rounded(min(1.0, max(0.0, accuracy[seed] / reference[seed])))
+
+    return {seed: ratio(seed) for seed in accuracy if seed in reference}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the values that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

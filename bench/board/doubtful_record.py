@@ -1,0 +1,37 @@
+"""Whether a record's scores are those that its own metrics give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedarena import goals
+from fedarena.records.schema import Record
+
+CLOSE = 1e-6
+"""Scores that differ by less are equal."""
+
+
+def doubt(record: Record) -> str:
+    """Why a record's scores are not those that its own metrics give; empty where they are.
+
+    They are not where somebody edited the scores or the metrics, or removed one of them.
+    """
+    stored, status = record["scores"], record["status"]
+    if status not in ("ok", "diverged") or record["attack"] == "none":
+        return f"it has scores ({_list(stored)}), where there was nothing to score" if stored else ""
+    if not (record["attacker_knowledge"] or record["goal"]):
+        return "goal is empty, though it is of an inference attack"
+    # After divergence there may have been nothing left to attack.
+    if status == "diverged" and not stored:
+        return ""
+    try:
+        computed = goals.recorded(record["goal"]).scores(record["metrics"], record["utility"])
+    except KeyError as missing:
+        return f"metrics has no {missing.args[0]}, from which its score follows"
+    if set(stored) == set(computed) and all(abs(stored[name] - computed[name]) < CLOSE for name in computed):
+        return ""
+    return f"its scores ({_list(stored)}) do not follow from what was measured, which gives {_list(computed)}"
+
+
+def _list(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.6g}" for name, value in values.items()) or "none"

@@ -1,0 +1,158 @@
+"""A board as a leaderboard: every line and every cell as text, which markdown, terminal and web page only print.
+
+The columns are those of `columns`. Printers choose among them and set their own headings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedarena.board.advice import advice, summary
+from fedarena.board.board import Board
+from fedarena.board.notes import (
+    curious_parties,
+    has_several_problems,
+    notes,
+    problems_of,
+    provenance_text,
+    seeds_text,
+    threats_text,
+    unranked_lines,
+)
+from fedarena.board.ranking import RankingRow, Score, rank_defenses
+from fedarena.board.score_text import HOW, NOTHING, average, counts, defense_name, score, times, worst_case
+from fedarena.board.threat_filter import ThreatFilter, threats_on
+
+AXES = ("integrity", "privacy")
+"""The axes that have worst cases."""
+
+
+@dataclass(frozen=True)
+class ScoreText:
+    """A cell of the ranking.
+
+    Attributes:
+        text: the score, cost or count.
+        worst_case: of a worst-case score the cell that it comes from; otherwise empty.
+        score: the score itself; None for costs and counts.
+    """
+
+    text: str
+    worst_case: str = ""
+    score: Score | None = None
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """One defense.
+
+    Attributes:
+        rank: "1", "2", …, or a dash for defenses without a rank.
+        defense: its name, with a dagger where it has warnings.
+        unranked: why it has no rank; empty where it has one.
+        cells: by the keys of `columns`.
+    """
+
+    rank: str
+    defense: str
+    unranked: str
+    cells: dict[str, ScoreText]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A board under a threat filter.
+
+    Attributes:
+        title: the title.
+        threats, summary, seeds: which threats count, how much was measured, and on which seeds.
+        problems: a line for each problem that counts.
+        axes: the scores that count: utility, and the axes on which the filter has threats.
+        parties: curious parties of the filter that have cells.
+        rows: the defenses in the order of their ranks.
+        unranked: why defenses have no rank, one line for each reason.
+        advice: which defense to take.
+        notes: what a reader must know about the numbers.
+        how: how the scores are computed.
+        provenance: what made the records; empty where unknown.
+    """
+
+    title: str
+    threats: str
+    summary: str
+    seeds: str
+    problems: tuple[str, ...]
+    axes: tuple[str, ...]
+    parties: tuple[str, ...]
+    rows: tuple[LeaderboardRow, ...]
+    unranked: tuple[str, ...]
+    advice: tuple[str, ...]
+    notes: tuple[str, ...]
+    how: tuple[str, ...]
+    provenance: str
+
+    @property
+    def attacked_axes(self) -> tuple[str, ...]:
+        """The axes on which attacks count, which have worst cases."""
+        return self.axes[1:]
+
+
+def render(board: Board, threats: ThreatFilter | None = None) -> Leaderboard:
+    """The leaderboard of a board.
+
+    Args:
+        threats: by default `threats_on(board)`.
+    """
+    threats = threats or threats_on(board)
+    rows = rank_defenses(board, threats)
+    return Leaderboard(
+        title=board.title or board.suite,
+        threats=threats_text(threats),
+        summary=summary(board, threats, rows),
+        seeds=seeds_text(board),
+        problems=tuple(f"{p.name}: {p.description}" for p in problems_of(board, threats)),
+        axes=threats.axes,
+        parties=tuple(curious_parties(board, threats)),
+        rows=tuple(_row(board, row) for row in rows),
+        unranked=tuple(unranked_lines(rows)),
+        advice=tuple(advice(board, threats, rows)),
+        notes=tuple(notes(board, threats, rows)),
+        how=HOW,
+        provenance=provenance_text(board),
+    )
+
+
+def columns(parties: Sequence[str]) -> dict[str, str]:
+    """Key → heading of every column after rank and defense, with a column for each of these curious parties."""
+    return {
+        **{name: name for name in ("overall", "utility", *AXES)},
+        **{f"paper_{axis}": f"{axis}, paper form" for axis in AXES},
+        **{f"average:{axis}": f"{axis}, mean over cells" for axis in AXES},
+        **{f"party:{party}": f"privacy: {party}" for party in parties},
+        "bytes": "bytes / FedAvg's",
+        "time": "time / FedAvg's",
+        "cells": "cells",
+    }
+
+
+def _row(board: Board, row: RankingRow) -> LeaderboardRow:
+    several = has_several_problems(board)
+
+    def worst(s: Score) -> ScoreText:
+        return ScoreText(score(s), worst_case(s, several), s)
+
+    cells = {name: ScoreText(score(row.score(name)), score=row.score(name)) for name in ("overall", "utility")}
+    for axis in AXES:
+        cells[axis] = worst(row.score(axis))
+        cells[f"paper_{axis}"] = worst(row.paper_score(axis))
+        cells[f"average:{axis}"] = ScoreText(average(row.score(axis)))
+    for party in curious_parties(board, ThreatFilter()):
+        cells[f"party:{party}"] = worst(row.by_party.get(party, Score(None)))
+    cells |= {"bytes": ScoreText(times(row.bytes)), "time": ScoreText(times(row.seconds))}
+    return LeaderboardRow(
+        rank=NOTHING if row.rank is None else str(row.rank),
+        defense=defense_name(row),
+        unranked=f"no rank: {row.unranked}" if row.unranked else "",
+        cells={**cells, "cells": ScoreText(counts(row.counts))},
+    )

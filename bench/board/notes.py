@@ -1,0 +1,135 @@
+"""What a reader must know about a board before reading its numbers: threats, seeds, warnings, missing ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedarena.board.board import Board, ProblemInfo
+from fedarena.board.ranking import RankingRow, warnings_of
+from fedarena.board.score_text import DAGGER
+from fedarena.board.threat_filter import ThreatFilter
+from fedarena.core.text.plural import plural
+from fedarena.core.threat import EVERYONE, KNOWLEDGE
+
+
+def threats_text(threats: ThreatFilter) -> str:
+    """The threats that count."""
+    return threats.description or "all threats on the board"
+
+
+def problems_of(board: Board, threats: ThreatFilter) -> list[ProblemInfo]:
+    """The problems that count."""
+    return [p for p in board.problems if threats.has_problem(p.name)]
+
+
+def curious_parties(board: Board, threats: ThreatFilter) -> list[str]:
+    """Curious parties of the filter with a cell that counts on the board."""
+    present = {c.party for c in board.cells if c.axis == "privacy" and c.counts}
+    return [p for p in threats.parties if p in present]
+
+
+def has_several_problems(board: Board) -> bool:
+    """Whether results must name their problem."""
+    return len({c.problem for c in board.cells} | {r.problem for r in board.clean_runs}) > 1
+
+
+def seeds_text(board: Board) -> str:
+    """Which seeds there are, and what they can show."""
+    if not board.seeds:
+        return "no seeds: nothing was measured"
+    if len(board.seeds) == 1:
+        return f"one seed ({board.seeds[0]}): no interval, and differences may be chance"
+    return f"{plural(len(board.seeds), 'seed')} ({', '.join(map(str, board.seeds))}); intervals are 95 % over seeds"
+
+
+def provenance_text(board: Board) -> str:
+    """What made the records, and when."""
+    titles = {"newest": "newest record"}
+    return ", ".join(f"{titles.get(name, name)} {value}" for name, value in board.provenance.items() if value)
+
+
+def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> list[str]:
+    """The board's own notes, several versions, warnings, seeds that an overall score lacks, attacks by others.
+
+    Args:
+        rows: `rank_defenses(board, threats)`.
+    """
+    lines = [*board.notes, *_several_versions(board), *warning_lines(board, threats)]
+    lines += [*_fewer_seeds(rows, threats), *_problems_without_scores(board, threats)]
+    cells = [c for c in board.cells if threats.counts(c) and c.found_by]
+    if by_others := sorted({f"{c.attack} ({c.found_by})" for c in cells}):
+        lines.append(f"attacks by others: {', '.join(by_others)}")
+    return lines
+
+
+def _fewer_seeds(rows: Sequence[RankingRow], threats: ThreatFilter) -> list[str]:
+    """Defenses whose overall score has fewer seeds than its parts, so that it is not the mean of the parts shown."""
+    lines = []
+    for row in rows:
+        by_axis = {axis: row.score(axis).by_seed for axis in threats.axes}
+        seeds = set().union(*by_axis.values())
+        lacking = seeds - set(row.overall.by_seed)
+        if row.overall.by_seed and lacking:
+            axes = [axis for axis, scores in by_axis.items() if lacking - set(scores)]
+            over = f"{len(seeds) - len(lacking)} of {len(seeds)} seeds"
+            lines.append(f"{row.defense}: overall is over {over}, since on others it has no {' or '.join(axes)}")
+    return lines
+
+
+def _problems_without_scores(board: Board, threats: ThreatFilter) -> list[str]:
+    """Problems of the filter whose attacks count in no score."""
+    admitted = {c.problem for c in board.cells if threats.admits(c)}
+    counting = {c.problem for c in board.cells if threats.counts(c)}
+    names = [p.name for p in board.problems if p.name in admitted - counting]
+    return [f"{name}: its attacks are on the board and count in no score" for name in names]
+
+
+def _several_versions(board: Board) -> list[str]:
+    """Records of several versions differ by more than their seeds."""
+    lines = []
+    for name, what in (("fedarena", "versions of fedarena"), ("commit", "commits"), ("torch", "versions of torch")):
+        versions = [version for version in board.provenance.get(name, "").split(", ") if version]
+        if len(versions) > 1:
+            lines.append(f"measured by {len(versions)} {what}: {', '.join(versions)}")
+    return lines
+
+
+def warning_lines(board: Board, threats: ThreatFilter | None = None) -> list[str]:
+    """Subsets of data, and the warnings of runs with the defenses that have them."""
+    threats = threats or ThreatFilter()
+    subsets = [f"{p.name}: a subset of the data, {p.subset}" for p in problems_of(board, threats) if p.subset]
+    names: dict[str, list[str]] = {}
+    for defense in board.defenses:
+        for warning, problems in _problems_by_warning(board, threats, defense).items():
+            names.setdefault(warning, []).append(f"{defense} on {', '.join(problems)}" if problems else defense)
+    return subsets + [f"{DAGGER} {', '.join(defenses)}: {warning}" for warning, defenses in names.items()]
+
+
+def _problems_by_warning(board: Board, threats: ThreatFilter, defense: str) -> dict[str, list[str]]:
+    """A defense's warnings, with the problems where each applies; [] where it applies to all of its runs."""
+    found = warnings_of(board, threats, defense)
+    runs = {r.problem for r in board.clean_runs if r.defense == defense and threats.has_problem(r.problem)}
+    by_warning = {}
+    for warning in dict.fromkeys(warning for _, warning in found):
+        problems = list(dict.fromkeys(problem for problem, one in found if one == warning))
+        by_warning[warning] = [] if runs <= set(problems) else problems
+    return by_warning
+
+
+def unmeasured_threats(board: Board, threats: ThreatFilter) -> list[str]:
+    """Threats of the filter that no attack on the board poses."""
+    cells = [c for c in board.cells if threats.counts(c)]
+    parties = {c.party for c in cells if c.axis == "privacy"}
+    knows = {c.knows for c in cells if c.axis == "integrity"}
+    return [f"a curious {p}" for p in EVERYONE if p in threats.parties and p not in parties] + [
+        f"corrupted clients ({k})" for k in KNOWLEDGE if k in threats.knows and k not in knows
+    ]
+
+
+def unranked_lines(rows: Sequence[RankingRow]) -> list[str]:
+    """The defenses without a rank, one line for each reason."""
+    defenses: dict[str, list[str]] = {}
+    for row in rows:
+        if row.unranked:
+            defenses.setdefault(row.unranked, []).append(row.defense)
+    return [f"No rank: {', '.join(names)} ({reason})" for reason, names in defenses.items()]

@@ -1,0 +1,133 @@
+"""Prints a leaderboard as a web page.
+
+The page holds the board as JSON and computes scores and ranks itself (page.js), so that a reader can choose threats; a
+test compares them with `fedarena.board.ranking`. Without JavaScript it shows the advice and the ranking for the threats
+that were chosen first. Foreign text (the name of a plug-in, the message of an exception) cannot run: it is escaped
+here, page.js makes text nodes of it, and the page's policy admits no script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fedarena.board.board import Board
+from fedarena.board.leaderboard import Leaderboard, render
+from fedarena.board.page.board_data import board_data, problem_choices
+from fedarena.board.page.heat_colours import heat_css
+from fedarena.board.page.pictures import Pictures, load_pictures
+from fedarena.board.page.ranking_table import heads, rows
+from fedarena.board.threat_filter import ThreatFilter, threats_on, within
+from fedarena.core.text.plural import plural
+from fedarena.core.threat import EVERYONE
+
+KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upload (omniscient)"}
+"""What corrupted clients know, in the words of the page."""
+
+
+def page(
+    board: Board, threats: ThreatFilter | None = None, folder: Path | None = None, commands: Sequence[str] = ()
+) -> str:
+    """The page.
+
+    Args:
+        threats: what is chosen at first; of several problems the page can choose all or one.
+        folder: the folder of the records, in which their pictures are.
+        commands: the commands that make the page.
+    """
+    threats = threats or threats_on(board)
+    if len(threats.problems) > 1:
+        board = within(board, ThreatFilter(problems=threats.problems))
+        threats = ThreatFilter(threats.parties, threats.knows)
+    pictures = load_pictures(board, folder)
+    leaderboard = render(board, threats)
+    parts = {
+        **_own_assets(),
+        **_text(board, leaderboard, pictures),
+        "parties": _boxes("party", {p: p for p in EVERYONE}, threats.parties),
+        "knows": _boxes("knows", KNOWLEDGE_TEXT, threats.knows),
+        "problems": _problem_options(board, threats),
+        "heads": heads(board, threats),
+        "rows": rows(board, threats, leaderboard),
+        "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)
+        + "<p>Each cell has its own, below its table of seeds.</p>",
+        "data": inert(board_data(board, pictures)),
+    }
+    # One pass, so that the contents of one part are never searched for the next one.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+
+
+def inert(data: Any) -> str:
+    """JSON that cannot end its script element, whatever its strings hold."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _own_assets() -> dict[str, str]:
+    """Style and script of the page, and the policy that admits them alone."""
+    style, script = _asset("page.css") + heat_css(), _asset("page.js")
+    return {"policy": escape(_policy(style, script)), "style": style, "script": script}
+
+
+def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[str, str]:
+    """Everything above and below the ranking."""
+    notes = [*leaderboard.notes]
+    if pictures.left_out:
+        cells = plural(pictures.left_out, "cell")
+        notes.append(f"pictures of {cells} are left out, for the page would be too large")
+    made = f"<p>Made from records of {escape(leaderboard.provenance)}.</p>" if leaderboard.provenance else ""
+    about = f"{leaderboard.summary}. Seeds: {leaderboard.seeds}."
+    return {
+        "title": escape(leaderboard.title or "Leaderboard"),
+        # All problems of the page, since the reader may choose another one.
+        "about": f"<p>{escape(about)}</p>{_list([f'{p.name}: {p.description}' for p in board.problems])}",
+        "advice": _paragraphs(leaderboard.advice),
+        "notes": f'<section aria-labelledby="notes"><h2 id="notes">Notes</h2>{_list(notes)}</section>' if notes else "",
+        "how": _paragraphs(leaderboard.how),
+        "made": made,
+    }
+
+
+def _boxes(name: str, options: Mapping[str, str], chosen: Sequence[str]) -> str:
+    return "".join(
+        f'<label><input type="checkbox" name="{name}" value="{value}"{" checked" if value in chosen else ""}>'
+        f"{escape(text)}</label>"
+        for value, text in options.items()
+    )
+
+
+def _problem_options(board: Board, threats: ThreatFilter) -> str:
+    chosen = threats.problems[0] if threats.problems else ""
+    return "".join(
+        f"<option{' selected' if problem == chosen else ''}>{escape(problem or 'all')}</option>"
+        for problem in problem_choices(board)
+    )
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
+    return "\n".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _asset(name: str) -> str:
+    return files("fedarena.board.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """A content security policy: nothing from anywhere, and no script or style but the page's own."""
+
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    allowed = f"style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'"
+    return f"default-src 'none'; img-src data:; {allowed}; base-uri 'none'; form-action 'none'"

@@ -1,0 +1,49 @@
+"""What an attack reached, in a sentence."""
+
+from __future__ import annotations
+
+import re
+
+from fedarena import goals
+from fedarena.board.board import Board, BoardCell
+from fedarena.contracts.baseline import BASELINE
+from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import level, percent, quality
+from fedarena.goals.cell import Cell
+
+
+def outcome(c: BoardCell, board: Board) -> str:
+    """What came of an attack; empty where nothing was measured."""
+    metrics = {name: mean(list(values.values())) for name, values in c.metrics.items() if values}
+    return _poisoning(c, metrics, board) if c.axis == "integrity" else _inference(c, metrics)
+
+
+def _poisoning(c: BoardCell, metrics: dict[str, Mean], board: Board) -> str:
+    if "accuracy" not in metrics:
+        return ""
+    measure = next((p.measure for p in board.problems if p.name == c.problem), "accuracy")
+    clean = [run.accuracy for run in board.clean_runs if run.place == (c.problem, c.defense) and run.accuracy]
+    before = f" (everybody honest: {level(mean(list(clean[0].values())), measure)})" if clean else ""
+    success = metrics.get("attack_success_rate")
+    trigger = f"; its trigger works on {percent(success)} of inputs" if success else ""
+    return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."
+
+
+def _inference(c: BoardCell, metrics: dict[str, Mean]) -> str:
+    if c.goal not in GOAL_NAMES:
+        return ""
+    wording = goals.find(c.goal).text.wording(list(metrics))
+    if wording.metric not in metrics:
+        return ""
+    begin = wording.undefended if c.defense == BASELINE else wording.defended
+    cell = Cell(
+        status=c.status,
+        reason=c.reason,
+        reading=c.reading,
+        metrics=metrics,
+        keys=tuple(c.keys.values()),
+    )
+    # Not str.format, since the name of a plug-in may hold braces.
+    filled = re.sub(r"\{(attack|defense)\}", lambda match: str(getattr(c, match[1])), begin)
+    return f"{filled} {wording.outcome(cell)}."

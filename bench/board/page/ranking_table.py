@@ -1,0 +1,63 @@
+"""The ranking of the web page as it is without JavaScript."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fedarena.board.board import Board
+from fedarena.board.leaderboard import Leaderboard, LeaderboardRow, columns
+from fedarena.board.notes import curious_parties
+from fedarena.board.page.heat_colours import heat_class
+from fedarena.board.ranking import Score
+from fedarena.board.threat_filter import ThreatFilter
+
+
+def heads(board: Board, threats: ThreatFilter) -> str:
+    """The headings; page.js knows the columns by the same keys."""
+    return "".join(
+        f'<th scope="col" data-key="{escape(key)}"{_hidden(key, threats)}>{escape(title)}</th>'
+        for key, title in {"rank": "rank", "defense": "defense", **_columns(board)}.items()
+    )
+
+
+def rows(board: Board, threats: ThreatFilter, leaderboard: Leaderboard) -> str:
+    """A line for each defense."""
+    keys = list(_columns(board))
+    return "\n".join(_row(row, keys, threats) for row in leaderboard.rows)
+
+
+def _columns(board: Board) -> dict[str, str]:
+    """Key → heading, with every party of the board, since the reader may choose other threats."""
+    return columns(curious_parties(board, ThreatFilter()))
+
+
+def _hidden(key: str, threats: ThreatFilter) -> str:
+    """The attribute that hides columns of threats that are not chosen."""
+    without_threat = (key.endswith("integrity") and not threats.knows) or (
+        key.endswith("privacy") and not threats.parties
+    )
+    other_party = key.startswith("party:") and key.removeprefix("party:") not in threats.parties
+    return " hidden" if without_threat or other_party else ""
+
+
+def _row(row: LeaderboardRow, keys: list[str], threats: ThreatFilter) -> str:
+    why = f"<small>{escape(row.unranked)}</small>" if row.unranked else ""
+    first = f'<td class="rank">{row.rank}</td><th scope="row">{escape(row.defense)}{why}</th>'
+    cells = "".join(_cell(row, key, threats) for key in keys)
+    look = ' class="unranked"' if row.unranked else ""
+    return f"<tr{look}>{first}{cells}</tr>"
+
+
+def _cell(row: LeaderboardRow, key: str, threats: ThreatFilter) -> str:
+    cell = row.cells[key]
+    if cell.score is None:
+        return f"<td{_hidden(key, threats)}>{escape(cell.text)}</td>"
+    case = f"<small>{escape(cell.worst_case)}</small>" if key in ("integrity", "privacy") else ""
+    return f'<td class="{_look(cell.score)}"{_hidden(key, threats)}>{escape(cell.text)}{case}</td>'
+
+
+def _look(score: Score) -> str:
+    """The classes of a score: a colour, or hatching where no attack could start."""
+    if score.value is None:
+        return "score"
+    return f"score {heat_class(score.value.value)}" if score.cells else "score hatched"

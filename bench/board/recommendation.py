@@ -1,0 +1,104 @@
+"""Which of the ranked defenses to take, what speaks against it, and what the next one is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedarena.board.board import Board
+from fedarena.board.lead import difference
+from fedarena.board.notes import has_several_problems, threats_text
+from fedarena.board.phrases import attack_text, difference_text, join_and
+from fedarena.board.ranking import RankingRow
+from fedarena.board.score_text import score, times
+from fedarena.board.threat_filter import ThreatFilter
+from fedarena.contracts.baseline import BASELINE
+
+WITHSTOOD = 0.5
+"""A defense with a lower score does not withstand a threat."""
+
+CLOSE = 0.0005
+"""Scores that differ by no more look the same to a reader."""
+
+
+def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+    """The defense to take, with its scores, its worst cases, its cost and its warnings."""
+    best = ranked[0]
+    parts = [f"{axis} {score(best.score(axis))}" for axis in threats.axes]
+    overall = f"overall {score(best.overall)}, the mean of {join_and(parts)}" if len(parts) > 1 else parts[0]
+    sentences = [f"For {threats_text(threats)}: {_take(threats, ranked)} ({overall})."]
+    for axis in threats.axes:
+        worst = best.score(axis).worst
+        if worst is not None:
+            case = attack_text(worst, has_several_problems(board))
+            sentences.append(f"Its worst case of {axis} is {case}, which leaves {score(best.score(axis))}.")
+    untouched = [axis for axis in threats.attacked_axes if not best.score(axis).cells]
+    if untouched:
+        axes = join_and(untouched)
+        sentences.append(f"Of the attacks on {axes} none could start against it, which is no proof that none can.")
+    sentences.append(_cost(best, "It costs"))
+    runs = [run for run in board.clean_runs if run.defense == best.defense]
+    if warnings := list(dict.fromkeys(warning for run in runs for warning in run.warnings)):
+        sentences.append(f"Beside its numbers stands: {'; '.join(warnings)}.")
+    return " ".join(sentences)
+
+
+def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+    """The first words of a recommendation, which say where the best defense is no good one."""
+    best = ranked[0].defense
+    if best == BASELINE:
+        instead = f"take {BASELINE}, or a defense that is not on this board"
+        return f"no defense ranks above plain {BASELINE}, which is none: {instead}"
+    if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
+        return f"no defense here keeps {WITHSTOOD} of each; the highest overall score has {best}"
+    return f"take {best}"
+
+
+def _withstands(row: RankingRow, threats: ThreatFilter) -> bool:
+    """Whether a defense withstands every threat of the filter."""
+    return all(row.score(axis).value is not None and row.score(axis).level >= WITHSTOOD for axis in threats.axes)
+
+
+def weaknesses(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> list[str]:
+    """A warning for each low score of the best defense, which the overall mean hides."""
+    return [_weakness(axis, ranked) for axis in threats.axes if ranked[0].score(axis).level < WITHSTOOD]
+
+
+def _weakness(axis: str, ranked: Sequence[RankingRow]) -> str:
+    """The best defense's low score on an axis, and the defense that has the highest."""
+    own = ranked[0].score(axis)
+    best = max(ranked, key=lambda row: row.score(axis).level)
+    most = best.score(axis)
+    if most.level <= own.level + CLOSE:
+        return f"Beware: its {axis} is {score(own)}, and none with a rank has more."
+    return (
+        f"Beware: its {axis} is {score(own)}. Of all with a rank {best.defense} has the most, {score(most)}, "
+        f"with overall {score(best.overall)}."
+    )
+
+
+def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+    """The second defense, where it is worse and better than the first, and its cost."""
+    if len(ranked) < 2:
+        return "It is the only defense with a rank, so there is nothing to compare it with."
+    best, other = ranked[:2]
+    lower = difference(best.overall, other.overall)
+    text = f"The next, {other.defense}, has overall {score(other.overall)}"
+    if lower is not None and lower.value > CLOSE:
+        text += f", {difference_text(lower)} lower"
+    if round(best.overall.level, 3) == round(other.overall.level, 3):  # which is a tie in ranks
+        text += ", the same to three digits: cost decides"
+    losses = {axis: best.score(axis).level - other.score(axis).level for axis in threats.axes}
+    largest = max(losses, key=lambda axis: losses[axis])
+    if losses[largest] > CLOSE:
+        worst = other.score(largest).worst
+        after = f" after {attack_text(worst, has_several_problems(board))}" if worst is not None else ""
+        text += f"; it loses most in {largest}, where it has {score(other.score(largest))}{after}"
+    gains = [f"{axis} {score(other.score(axis))}" for axis in threats.axes if losses[axis] < -CLOSE]
+    text += f", and is the better one in {join_and(gains)}" if gains else ""
+    return f"{text}. {_cost(other, 'It would cost')}"
+
+
+def _cost(row: RankingRow, begin: str) -> str:
+    parts = [f"{times(row.bytes)} FedAvg's bytes"] if row.bytes is not None else []
+    parts += [f"{times(row.seconds)} its training time"] if row.seconds is not None else []
+    return f"{begin} {join_and(parts)}." if parts else "What it costs was not measured."

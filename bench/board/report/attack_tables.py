@@ -1,0 +1,113 @@
+"""Every cell, attack by attack: threat, score, metrics, status with its reason, and the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedarena.board.board import Board, BoardCell
+from fedarena.board.notes import has_several_problems
+from fedarena.board.score_text import DAGGER, NOTHING, interval
+from fedarena.core.text.markdown import code, escape, folded, table
+from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import number
+from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+
+SHOWN = {
+    "accuracy": "accuracy",
+    "attack_success_rate": "trigger succeeds",
+    "recovered": "recovered",
+    "auc": "AUC",
+    "tpr_at_1_percent_fpr": "TPR at 1 % FPR",
+    "label_accuracy": "labels right",
+    "agreement": "agreement",
+    "prior_agreement": "a constant prediction's agreement",
+    "top1": "class recognised",
+    "cosine": "cosine",
+    "ssim": "SSIM",
+    "psnr": "PSNR",
+}
+"""Metrics that the tables show, the first three of those that a cell has; records and board.json hold all."""
+
+SHARES = ("attack_success_rate", "recovered", "auc", "tpr_at_1_percent_fpr", "label_accuracy", "top1")
+"""Metrics that are never beyond [0, 1], so that their intervals are clipped there."""
+
+
+def attack_tables(board: Board) -> str:
+    """One folded table for each attack; a sentence where there are no cells."""
+    attacks = list(dict.fromkeys(c.attack for c in board.cells))
+    tables = [folded(_title(board, attack), _table_and_commands(board, attack)) for attack in attacks]
+    return "\n\n".join(tables) or "No cells: nothing was attacked."
+
+
+def ordered(cells: Sequence[BoardCell], board: Board) -> list[BoardCell]:
+    """By problem, defense, party, knowledge and form, each in the order that all outputs have."""
+    problems, defenses = [p.name for p in board.problems], board.defenses
+
+    def position(c: BoardCell) -> tuple[int, ...]:
+        keys = (
+            (problems, c.problem),
+            (defenses, c.defense),
+            (EVERYONE, c.party),
+            (KNOWLEDGE, c.knows),
+            (FORMS, c.form),
+        )
+        return tuple(names.index(name) if name in names else len(names) for names, name in keys)
+
+    return sorted(cells, key=position)
+
+
+def metrics(cell: BoardCell) -> str:
+    """ "recovered 0.43 ± 0.05, SSIM 0.61 ± 0.02"."""
+    texts = []
+    for name in [name for name in SHOWN if cell.metrics.get(name)][:3]:
+        value = mean(list(cell.metrics[name].values()))
+        texts.append(f"{SHOWN[name]} {interval(value) if name in SHARES else number(value)}")
+    return ", ".join(texts)
+
+
+def _title(board: Board, attack: str) -> str:
+    cells = [c for c in board.cells if c.attack == attack]
+    what = "poisoning" if cells[0].axis == "integrity" else "inference"
+    by = f", found by {cells[0].found_by}" if cells[0].found_by else ""
+    return f"{attack}: {what}, {len(cells)} {'cell' if len(cells) == 1 else 'cells'}{by}"
+
+
+def _table_and_commands(board: Board, attack: str) -> str:
+    """The cells of an attack, and below them each command with the numbers of the rows that it measures."""
+    cells, several = ordered([c for c in board.cells if c.attack == attack], board), has_several_problems(board)
+    heads = ["#", *(["problem"] if several else []), "defense", "threat", "score", "seeds", "measured", "status"]
+    warned = {run.place for run in board.clean_runs if run.warnings}
+    rows = []
+    commands: dict[str, list[str]] = {}
+    for i, c in enumerate(cells, 1):
+        row = _row(c, c.warnings != () or (c.problem, c.defense) in warned)
+        rows.append([str(i), *(row if several else row[1:])])
+        if c.command:
+            commands.setdefault(c.command, []).append(str(i))
+    block = [f"{command}  # {', '.join(numbers)}" for command, numbers in commands.items()]
+    return table(heads, rows) + (f"\n\nEach row anew:\n\n{code(block)}" if block else "")
+
+
+def _row(c: BoardCell, warned: bool) -> list[str]:
+    """A cell, with a dagger where it or its clean run has warnings."""
+    scores = list(c.scores.values())
+    return [
+        escape(c.problem),
+        escape(f"{c.defense} {DAGGER}" if warned else c.defense),
+        escape(c.threat),
+        interval(mean(scores)) if scores else NOTHING,
+        str(len(scores)),
+        escape(metrics(c)) or NOTHING,
+        escape(_status(c)),
+    ]
+
+
+def _status(c: BoardCell) -> str:
+    """Status and reason, and the readings of cells with a score."""
+    parts = [c.status + (f": {c.reason}" if c.reason else "")]
+    parts += [] if c.counts else ["does not count in scores"]
+    parts += [f"read by {c.reading}"] if c.reading else []
+    others = [f"{name or 'unnamed'} {value:.2f}" for name, value in sorted(c.other_readings.items())]
+    parts += [f"other readings: {', '.join(others)}"] if others else []
+    parts += [f"marked: {warning}" for warning in c.warnings]
+    return "; ".join(parts)

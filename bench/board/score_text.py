@@ -1,0 +1,74 @@
+"""How scores, worst cases, costs and counts are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedarena.board.board import STATUSES
+from fedarena.board.ranking import RankingRow, Score
+from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import share
+from fedarena.federation.integrity import ABOVE_CHANCE
+
+NOTHING = "–"
+"""What stands where there is no number."""
+
+DAGGER = "†"
+"""The sign beside defenses and cells that have a warning."""
+
+HOW = (
+    "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's (0 of a "
+    "model that diverged), "
+    "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
+    "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
+    "guessing, and overall the mean of those that are asked about, over seeds that all of them have. On a seed on "
+    f"which the defense has learned nothing while nobody poisons (less than {ABOVE_CHANCE:g} above a constant "
+    "prediction) its integrity is 0 where FedAvg has learned something, and there is none where FedAvg has not.",
+    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
+    "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
+    "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers "
+    "tried them; plain FedAvg, which has no paper to be read, meets an attack in one form, which stands in both.",
+    "n/a is an attack that could not start, which counts as withstood; a defense that failed at an attack, or did"
+    " not meet one that another met, has no rank; equal to three digits is a tie, which goes to fewer bytes, then"
+    " to less time.",
+)
+"""How the scores are computed."""
+
+
+def interval(m: Mean | None) -> str:
+    """A share with its interval, where there is one."""
+    return NOTHING if m is None else share(m)
+
+
+def score(s: Score) -> str:
+    """A score with its interval; n/a where no attack could start."""
+    return "n/a" if s.untouched else interval(s.value)
+
+
+def average(s: Score) -> str:
+    """The mean over all cells, which stands beside a worst case."""
+    return NOTHING if s.average is None else f"{s.average:.2f}"
+
+
+def worst_case(s: Score, several_problems: bool) -> str:
+    """The cell of a worst case: attack, attacker, form, and the problem where the board has several."""
+    if s.worst is None:
+        return "no attack could start" if s.untouched else NOTHING
+    by = f", found by {s.worst.found_by}" if s.worst.found_by else ""
+    return f"{s.worst.attack}: {s.worst.threat}{f', on {s.worst.problem}' if several_problems else ''}{by}"
+
+
+def times(x: float | None) -> str:
+    """A cost relative to FedAvg's: "1.50 ×"."""
+    return NOTHING if x is None else f"{x:.2f} ×"
+
+
+def counts(by_status: Mapping[str, int]) -> str:
+    """ "12 ok, 3 n/a"."""
+    order = (*STATUSES, *sorted(set(by_status) - set(STATUSES)))
+    return ", ".join(f"{by_status[name]} {name}" for name in order if by_status.get(name)) or "none"
+
+
+def defense_name(row: RankingRow) -> str:
+    """A defense's name, with the dagger where it has warnings."""
+    return f"{row.defense} {DAGGER}" if row.warnings else row.defense

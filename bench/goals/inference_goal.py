@@ -1,0 +1,207 @@
+"""Goals of attacks that read a finished run: how such an attack is furnished, judged and scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
+
+from fedarena.contracts.baseline import BASELINE
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference, Watch
+from fedarena.contracts.transcript import cut
+from fedarena.core.options import check_acting
+from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, Form, NotApplicable, Party, Threat, Visibility
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
+from fedarena.federation.spec import threats as every_threat
+from fedarena.goals import inference_table
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, wanted_of
+from fedarena.goals.guesses_figure import guesses_figure
+from fedarena.goals.text import GoalText
+from fedarena.problem.batch import Batch
+
+if TYPE_CHECKING:
+    from fedarena.core.rng import Rng
+    from fedarena.federation.finished_run import FinishedRun
+    from fedarena.federation.rounds import Run
+    from fedarena.goals.pairing_table import Figure, PairingTable
+    from fedarena.problem.problem import Problem
+    from fedarena.problem.spec import ProblemSpec
+    from fedarena.records.results import GroupResult
+    from fedarena.records.schema import Record
+
+Draw = Callable[[int, int], Batch | None]
+"""(round, client) → the batch that the client works on; None: it draws as usual."""
+
+NEITHER = "reads and poisons nothing: leave it out"
+
+
+class InferenceGoal(Goal):
+    """What an attack that reads a finished run is after."""
+
+    text: ClassVar[GoalText]
+    """Its words."""
+
+    axis: ClassVar[Axis] = "privacy"
+    idle_options: ClassVar[Mapping[str, str]] = {"knows": NEITHER, "corrupted": NEITHER}
+
+    parties: ClassVar[tuple[Party, ...]] = PARTIES
+    """Who can have it."""
+
+    undefended_form: ClassVar[Form] = "adaptive"
+    """The form in which the run without a defense is attacked, for comparison, where both are asked for."""
+
+    forms_differ: ClassVar[bool] = False
+    """Whether attacks do something else in each form even where no defense stands between, so that each form is
+    compared with its own."""
+
+    # -- what an attack with this goal has to do ------------------------------------------------------
+
+    def refuse(self, problem: Problem, attack: Inference) -> None:
+        """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
+
+    def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw | None:
+        """What clients work on, where the experiment says so; None: they draw as usual."""
+        return None
+
+    @abstractmethod
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        """One for each way in which a party looks at what it saw, or why there is none."""
+
+    @abstractmethod
+    def judge(self, answer: Any, challenge: Challenge) -> dict[str, float]:
+        """The metrics of an answer. Any exception makes the trial a failed one."""
+
+    @abstractmethod
+    def leak(self, metrics: Mapping[str, float]) -> float:
+        """The advantage over guessing; what is beyond [0, 1] is cut off."""
+
+    def pictures(self, answer: Any, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
+        """Originals and guesses [n, channels, height, width] to be drawn; None: nothing."""
+        return None
+
+    def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
+        """Curves that the record keeps beside the metrics: points [x, y] by name.
+
+        x is the round unless the name says otherwise.
+        """
+        return {}
+
+    # -- what every goal says -------------------------------------------------------------------------
+
+    def choices(self, attack: MethodSpec) -> Choices:
+        return Choices(parties=self.parties, forms=FORMS)
+
+    def threats(self, attack: MethodSpec, wanted: Choices) -> tuple[Threat, ...]:
+        return every_threat(wanted_of(self.parties, wanted.parties), wanted_of(FORMS, wanted.forms))
+
+    def undefended(self, threats: tuple[Threat, ...]) -> tuple[Threat, ...]:
+        """In each form that is asked for, or in one of two."""
+        forms = tuple(dict.fromkeys(t.form for t in threats))
+        if not self.forms_differ and len(forms) > 1:
+            forms = (self.undefended_form,)
+        return every_threat(tuple(dict.fromkeys(t.party for t in threats)), forms)
+
+    def undefended_choices(self, wanted: Choices) -> Choices:
+        return replace(wanted, forms=(self.undefended_form,))
+
+    def check_options(self, attack: MethodSpec, owner: str, threats: Sequence[Threat]) -> None:
+        parties, forms = dict.fromkeys(t.party for t in threats), dict.fromkeys(t.form for t in threats)
+        check_acting(attack.options, owner, parties, forms)
+
+    def require_runnable(self, spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
+        method = compose.make_inference(attack)
+        method.watch(spec.schedule)
+        self.refuse(problem, method)
+        method.fit(problem.task)
+
+    def groups(self, spec: GroupSpec, threats: tuple[Threat, ...]) -> list[GroupSpec]:
+        return [replace(spec, threats=threats)]
+
+    def clean_runs(self, spec: GroupSpec) -> list[GroupSpec]:
+        """None: the run that is read is clean itself."""
+        return []
+
+    def references_beside(self, spec: GroupSpec) -> list[GroupSpec]:
+        """An experiment that says what clients work on has a FedAvg of its own."""
+        plain = MethodSpec(BASELINE)
+        if not self._shapes_training() or spec.defense == plain:
+            return []
+        whom = tuple(replace(threat, form=self.undefended_form) for threat in spec.threats)
+        return [replace(spec, defense=plain, threats=whom)]
+
+    def training(self, spec: GroupSpec) -> Training:
+        return training_under(spec, spec.attack if self._shapes_training() else None)
+
+    def references(self, spec: GroupSpec) -> tuple[Training, Training]:
+        run = self.training(spec)
+        return run, replace(run, defense=MethodSpec(BASELINE))
+
+    def _shapes_training(self) -> bool:
+        """Whether its experiment says what clients work on."""
+        return type(self).draws is not InferenceGoal.draws
+
+    def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
+        return self.privacy(metrics)
+
+    def privacy(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """leak and privacy = 1 − leak; leak is the advantage over guessing."""
+        leak = min(1.0, max(0.0, self.leak(metrics)))
+        return {"leak": leak, "privacy": 1.0 - leak}
+
+    def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:
+        if not run.rounds:  # too few clients were left in all of them
+            return ""
+        if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
+            return ""
+        given = self._given(threat, compose.make_inference(attack), problem, protocol, run)
+        return given.reason if isinstance(given, NotApplicable) else ""
+
+    def explain(self, problem: Problem, protocol: Defense, run: Run, attack: MethodSpec) -> list[PartyFacts]:
+        rows, method = [], compose.make_inference(attack)
+        for threat in every_threat(self.parties, FORMS):
+            given = self._given(threat, method, problem, protocol, run)
+            text = f"n/a: {given.reason}" if isinstance(given, NotApplicable) else given
+            sees = visible_parts(VISIBILITY[threat.party], protocol.secure is not None)
+            rows.append(PartyFacts(threat.party, threat.form, sees, text))
+        return rows
+
+    def _given(
+        self, threat: Threat, attack: Inference, problem: Problem, protocol: Defense, run: Run
+    ) -> str | NotApplicable:
+        transcript = PartyTranscript(threat, cut(run.rounds, threat, problem.data_of(threat)), (0,))
+        return self.text.given(problem, protocol, transcript, attack)
+
+    def table(self, records: Sequence[Record], defense: str, attack: str) -> PairingTable:
+        return inference_table.pairing_table(records, defense, attack, self.text, self.parties)
+
+    def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Figure | None:
+        """The originals and guesses of `pictures`."""
+        return guesses_figure(results, defense, attack, self.text)
+
+
+def above(value: float, prior: float) -> float:
+    """The share of what a guess leaves open; 0 where it leaves nothing."""
+    return (value - prior) / (1 - prior) if prior < 1 else 0.0
+
+
+def visible_parts(visibility: Visibility, summed: bool) -> str:
+    """What a party sees of the training, in words.
+
+    Args:
+        summed: whether uploads are summed securely.
+    """
+    parts = {
+        "the broadcast": visibility.down,
+        "the mean of a round's uploads and every masked message" if summed else "every upload": visibility.ups,
+        "W and the round's secrets": visibility.state,
+        "its own data and upload, in the rounds it is sampled": visibility.own,
+    }
+    return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"

@@ -1,0 +1,219 @@
+"""Records of one pairing → the table that sets no defense, paper form and adaptive form side by side; its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import fmean
+
+from fedarena.contracts.baseline import BASELINE
+from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import MEASURES, level, number, quality
+from fedarena.core.threat import EVERYONE, Form
+from fedarena.goals.cell import Cell, and_list, over_seeds
+from fedarena.goals.pairing_table import CellText, Notes, PairingTable
+from fedarena.goals.text import GoalText, Wording
+from fedarena.records.schema import Record
+
+EXPLAINED = 1e-5
+"""Relative squared distance below which an observation counts as explained."""
+
+NO_DEFENSE = "no defense"
+COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
+"""The columns of the defense. The run without a defense comes before them, in one column or in one for each form."""
+
+OF_SEVERAL = (
+    "Where there are several readings of what was seen, a cell is told by the one that leaks most, which the judge "
+    "picks and no attacker could; its interval holds for all of them together"
+)
+
+Rows = dict[str, dict[str, Cell | None]]
+"""Party → column → cell, in the order in which they are printed."""
+
+
+def pairing_table(
+    records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
+) -> PairingTable:
+    """The table as text.
+
+    Args:
+        text: the words of the attack's goal. parties: who can have this goal.
+    """
+    rows, notes = table(records, defense, text), Notes()
+    cells = [c for row in rows.values() for c in row.values() if c is not None]
+    texts = tuple((party, tuple(_cell_text(c, notes, text) for c in row.values())) for party, row in rows.items())
+    several = [f"{OF_SEVERAL}."] if any(picked(c, text) for c in cells) else []
+    return PairingTable(
+        title="attacker",
+        columns=tuple(next(iter(rows.values()))),
+        rows=texts,
+        notes=tuple(notes.notes),
+        sentences=(*several, *text.baseline(records), *_utility_and_cost(records, defense)),
+        verdict=verdict(rows, records, defense, attack, text, parties),
+    )
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
+    """One cell from the records of one (defense, party, form), all readings and seeds; None without records.
+
+    A record without a reading (n/a, failed, diverged) counts for every reading, so that no seed is lost.
+    """
+    rows = list(records)
+    without = [r for r in rows if not r["reading"]]
+    names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
+    of_each = [[r for r in rows if name and r["reading"] == name] for name in names]
+    judged = sum(any(r["metrics"] for r in some) for some in of_each)
+    cells = [over_seeds(some + without, name, judged) for name, some in zip(names, of_each, strict=True)]
+    if len(cells) < 2:
+        return next(iter(cells), None)
+    worst = max(cells, key=partial(_severity, text=text))
+    return replace(worst, beside=tuple((c.reading, c) for c in cells if c is not worst))
+
+
+def _severity(c: Cell, text: GoalText) -> tuple[float, float]:
+    """How bad a cell is for the defender, by the metric that stands for it."""
+    wording = text.wording(list(c.metrics))
+    value, tie = c.value(wording.metric), c.value(wording.tie)
+    return (value or 0.0, tie if tie is not None else -2.0)
+
+
+def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
+    """The cells of a pairing."""
+    columns = {title: (defense, form) for form, title in COLUMNS.items()}
+    plain = [f for f in COLUMNS if any(r["defense"] == BASELINE and r["form"] == f for r in records)]
+    if defense != BASELINE and plain:
+        several = {f"{NO_DEFENSE}, {COLUMNS[form]}": (BASELINE, form) for form in plain}
+        columns = (several if len(several) > 1 else {NO_DEFENSE: (BASELINE, plain[0])}) | columns
+    rows: Rows = {}
+    for party in EVERYONE:
+        of_party = [r for r in records if r["party"] == party]
+        if of_party:
+            rows[party] = {
+                title: cell_of((r for r in of_party if (r["defense"], r["form"]) == which), text)
+                for title, which in columns.items()
+            }
+    return rows
+
+
+def picked(c: Cell, text: GoalText) -> bool:
+    """Whether the cell shows one of several readings that do not agree."""
+    metric = text.wording(list(c.metrics)).metric
+    return bool({other.value(metric) for _, other in c.beside} - {None, c.value(metric)})
+
+
+def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
+    if c is None:
+        return CellText(("not asked for",))
+    lines, wording = text.lines(c), text.wording(list(c.metrics))
+    if picked(c, text):
+        lines += [f"{name}: {wording.outcome(o)}" for name, o in c.beside if wording.metric in o.metrics]
+    if "cosine" in c.metrics and wording.metric != "cosine":
+        lines.append(f"estimate: cosine {number(c.metrics['cosine'])}")
+    reading = c.reading if lines else ""
+    if c.status != "ok":
+        lines.insert(0, f"{c.status} ({notes.number(c.reason)})")
+    return CellText(tuple(lines), reading)
+
+
+# -- sentences -----------------------------------------------------------------------------------------
+
+
+def verdict(
+    rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
+) -> str:
+    """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy."""
+    return f"{_privacy(rows, records, defense, attack, text, parties)}{_accuracy(records, defense)}."
+
+
+def _accuracy(records: Sequence[Record], defense: str) -> str:
+    """A clause, where the defended model keeps less than nine tenths of FedAvg's accuracy."""
+    utility = [r["utility"] for r in records if r["defense"] == defense]
+    ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
+    if ours >= plain - 0.1 * abs(plain):
+        return ""
+    measure = records[0]["utility"]["measure"]
+    reached, usual = (level(Mean(value, None, 1), measure) for value in (ours, plain))
+    return f"; the model that it trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}"
+
+
+def _privacy(
+    rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
+) -> str:
+    wording = text.wording([name for r in records for name in r["metrics"]])
+    paper, adaptive = (_outcomes(rows, column, wording, text) for column in COLUMNS.values())
+    if not paper and not adaptive:
+        return f"{attack} gave no result; the reasons stand below the table"
+    beside, listed = text.guessing(records), partial(_list, parties)
+    if defense == BASELINE:
+        other = (
+            f" (in the form that its paper tried {listed(paper)})" if adaptive and paper not in ({}, adaptive) else ""
+        )
+        return f"{wording.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}{beside}"
+
+    def base(form: Form) -> str:
+        """What an attack of that form, or of the only one that was run, does without a defense."""
+        plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
+        plain = plain or _outcomes(rows, NO_DEFENSE, wording, text)
+        return f" (no defense: {listed(plain)})" if plain else ""
+
+    begins = wording.defended.format(attack=attack, defense=defense)
+    if not paper or not adaptive:
+        form = wording.adaptive if adaptive else "in the form that its paper tried, the only one run"
+        return f"{begins} {listed(adaptive or paper)}, {form}{base('adaptive' if adaptive else 'paper')}{beside}"
+    both = base("paper") if base("paper") != base("adaptive") else ""
+    first = f"{begins} {listed(paper)} in the form that its paper tried{both}"
+    return f"{first}, and {listed(adaptive)} when {wording.adaptive}{base('adaptive')}{_open(rows)}{beside}"
+
+
+def _open(rows: Rows) -> str:
+    """A clause for cells where the observation is explained by images that are not the victims'."""
+    for cells in rows.values():
+        c = cells.get(COLUMNS["adaptive"])
+        if c is not None and (c.value("recovered") or 0.0) < 0.5 and (c.value("match") or 1.0) < EXPLAINED:
+            return "; other images explain what was seen as well, so that a better prior may find the right ones"
+    return ""
+
+
+def _outcomes(rows: Rows, column: str, wording: Wording, text: GoalText) -> dict[str, str]:
+    """Party → the outcome in a column's cell in words, where it has one."""
+    cells = {party: row.get(column) for party, row in rows.items()}
+    return {p: _outcome(c, wording, text) for p, c in cells.items() if c is not None and wording.metric in c.metrics}
+
+
+def _outcome(c: Cell, wording: Wording, text: GoalText) -> str:
+    """In words; by which reading, where others say something else."""
+    return f"{wording.outcome(c)} by '{c.reading}'" if picked(c, text) else wording.outcome(c)
+
+
+def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:
+    """'0 % as the client, 100 % as the server and the eavesdropper'; of all who could attack, 'as any party'."""
+    groups: dict[str, list[str]] = {}
+    for party, outcome in outcomes.items():
+        groups.setdefault(outcome, []).append(f"the {party}")
+    if len(groups) == 1 and outcomes.keys() >= set(everyone):
+        return f"{next(iter(groups))} as any party"
+    return ", ".join(f"{outcome} as {and_list(parties)}" for outcome, parties in groups.items())
+
+
+def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:
+    """A line for FedAvg and one for the defense: what its model reaches, and what it costs."""
+    lines = []
+    for name in dict.fromkeys((BASELINE, defense)):
+        runs = list({r["seed"]: r for r in records if r["defense"] == name}.values())
+        reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), runs[0]["utility"]["measure"])
+        cost = [r["cost"] for r in runs]
+        up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
+        slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
+        lines.append(
+            f"{name}: {reached}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
+            f"training time {slower:.2f} x FedAvg's; a client's peak {_bytes(peak)}"
+        )
+    return lines
+
+
+def _bytes(n: float) -> str:
+    return f"{n / 1e6:.2f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"

@@ -1,0 +1,263 @@
+"""Records of one poisoning attack against one defense → the table that sets it beside no defense, and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from fedarena.contracts.baseline import BASELINE
+from fedarena.core import registry
+from fedarena.core.text.figures import Line
+from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import MEASURES, level, percent, quality
+from fedarena.federation.compose import defense_cards
+from fedarena.federation.integrity import learned
+from fedarena.goals.cell import Cell, over_seeds
+from fedarena.goals.pairing_table import CellText, Curves, Notes, PairingTable
+from fedarena.records.schema import Record
+
+NO_DEFENSE = "no defense"
+NOBODY = "nobody"
+"""The row of the runs in which all clients are honest."""
+
+LINES = (
+    ("attack_success_rate", "trigger succeeds {}"),
+    ("clean_success_rate", "(unattacked: {})"),
+    ("corrupted_weight", "weight of corrupted {}"),
+    ("honest_rejected", "rejected: honest {}"),
+    ("corrupted_rejected", "rejected: corrupted {}"),
+)
+"""Metrics that every defense may have, and how they are printed."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        knows: what the corrupted clients know, or `NOBODY`.
+        cells: defense → cell over seeds.
+    """
+
+    knows: str
+    cells: dict[str, Cell | None]
+
+
+def pairing_table(records: Sequence[Record], defense: str, attack: str) -> PairingTable:
+    """The table as text."""
+    cells, notes, measure = rows(records, defense), Notes(), records[0]["utility"]["measure"]
+    names = tuple(cells[0].cells)
+    unweighed_defenses = [f"{name}: {reason}" for name in names if (reason := unweighed(records, name))]
+    guarantees = [f"{name}: {value}" for name, value in _guarantees(records, defense)]
+    return PairingTable(
+        title="corrupted clients know",
+        columns=tuple(f"{NO_DEFENSE} ({BASELINE})" if name == BASELINE else name for name in names),
+        rows=tuple(_row_text(row, records, notes, measure) for row in cells),
+        notes=tuple(notes.notes),
+        sentences=(*unweighed_defenses, *guarantees, *(_tuned(r) for r in records if r["tuned"])),
+        verdict=verdict(records, defense, attack),
+    )
+
+
+def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Curves:
+    """Accuracy, or R² of numbers, by round of the first seed, with all clients honest and under attack."""
+    seed = min(r["seed"] for r in records)
+    lines = []
+    for r in records:
+        if r["seed"] != seed or r["status"] != "ok":
+            continue
+        curve = r["attacked"]["curve"] if r["attacker_knowledge"] else r["utility"]["clean_curve"]
+        who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
+        name = NO_DEFENSE if r["defense"] == BASELINE else r["defense"]
+        lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != BASELINE))
+    measure, dataset = records[0]["utility"]["measure"], records[0]["problem"]["dataset"]
+    axis = MEASURES[measure] + (" (below 0: not drawn)" if measure == "R2" else "")
+    return Curves(f"{defense} against {attack} on {dataset}, seed {seed}", lines, "round", axis)
+
+
+# -- cells ---------------------------------------------------------------------------------------------
+
+
+def rows(records: Sequence[Record], defense: str) -> list[Row]:
+    """The clean row, then one a knowledge; columns are FedAvg (no defense) and the defense."""
+    columns = list(dict.fromkeys((BASELINE, defense)))
+    table = []
+    for knows in dict.fromkeys(r["attacker_knowledge"] for r in records):
+        of_column = {d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knows, d)] for d in columns}
+        cells = {d: over_seeds(some) if some else None for d, some in of_column.items()}
+        table.append(Row(knows or NOBODY, cells))
+    return table
+
+
+def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
+    """Accuracy of the runs in which all clients are honest, by seed."""
+    return [r["utility"]["clean_accuracy"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
+
+
+def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
+    if row.knows != NOBODY:
+        return row.knows, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
+    cells = []
+    for defense, c in row.cells.items():
+        reached = quality(mean(clean_accuracy(records, defense)), measure)
+        cells.append(CellText(_clean_lines(defense, c, reached)))
+    return "(nobody is corrupted)", tuple(cells)
+
+
+def _lines(defense: str) -> list[tuple[str, str]]:
+    """Metrics of a defense, with what its cards say of its own, and how they are printed."""
+    own = [pair for card in defense_cards(defense) for pair in card.verdicts]
+    return [
+        *LINES,
+        *((f"{who}_{name}", f"{text}: {who} {{}}") for name, text in own for who in ("honest", "corrupted")),
+    ]
+
+
+def _clean_lines(defense: str, c: Cell | None, reached: str) -> tuple[str, ...]:
+    lines = [reached]
+    for name, text in _lines(defense):
+        if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
+            lines.append(text.format(percent(c.metrics[name])))
+    return tuple(lines)
+
+
+def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) -> tuple[str, ...]:
+    if c is None:
+        return ("-",)
+    lines = []
+    if "accuracy" in c.metrics:
+        lines.append(quality(c.metrics["accuracy"], measure))
+    if "lowest" in c.metrics:
+        lines.append(f"lowest under attack {level(c.metrics['lowest'], measure)}")
+    shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
+    if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
+        shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
+    lines += [text.format(percent(c.metrics[name])) for name, text in shown]
+    if "accuracy" in c.metrics:
+        lines.append(_recovery(c))
+    if c.reason:
+        lines.insert(0, f"{'see' if c.status == 'ok' else c.status} ({notes.number(c.reason)})")
+    return tuple(lines)
+
+
+def _recovery(c: Cell) -> str:
+    """How long the model took to come back, and over how many of the seeds it did."""
+    back, seeds = c.metrics.get("rounds_to_recover"), c.metrics["accuracy"].seeds
+    if back is None:
+        return "does not recover"
+    of = "" if back.seeds == seeds else f" ({back.seeds} of {seeds} seeds)"
+    return (
+        f"recovers after {back.value:.0f} rounds{of}"
+        if back.value
+        else f"within 5 % of the honest run, once learned{of}"
+    )
+
+
+# -- sentences -----------------------------------------------------------------------------------------
+
+
+def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]]:
+    guarantees: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
+    texts = {name: text for card in defense_cards(defense) for name, text in card.guarantees}
+    parts = [f"{texts.get(name, name)} {value:.4g}" for name, value in guarantees.items()]
+    return [(f"{defense} promises", "; ".join(parts))] if parts else []
+
+
+def _tuned(record: Record) -> str:
+    """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
+    names, tried, chosen = record["tuned"]["options"], record["tuned"]["tried"], record["tuned"]["chosen"]
+    own = record["attacked"].get("strengths", {})
+
+    def one(name: str, value: float | None) -> str:
+        if value is not None:
+            return f"{name}={value:g}"
+        return f"{name} of its formula" + (f", {own[name]:.4g}" if name in own else "")
+
+    def text(values: Sequence[float | None]) -> str:
+        return ", ".join(one(name, v) for name, v in zip(names, values, strict=True))
+
+    given = tried[0][0]
+    what = f"kept {text(given)}" if chosen == given else f"chose {text(chosen)} in place of {text(given)}"
+    where = f"{record['defense']}, {record['attacker_knowledge']}, seed {record['seed']}"
+    return f"{where}: the attacker {what} after {len(tried)} simulated runs"
+
+
+def unweighed(records: Sequence[Record], defense: str) -> str:
+    """Why the table does not say whose uploads a defense used; empty where it does."""
+    done = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
+    if not done or any(name.endswith("_rejected") for r in done for name in r["metrics"]):
+        return ""
+    parts = [group.partition("+")[2] for group in done[0]["options"] if group.startswith("defense+")]
+    if any(registry.find_part(part).kind == "secure" for part in parts):
+        return "no weights and no rejections of uploads, for the server sees their sum alone"
+    if parts:
+        return "no weights and no rejections of uploads, for a coordinate-wise rule selects no uploads"
+    return "no weights and no rejections of uploads, for the protocol does not tell what it made of each"
+
+
+def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
+    """One sentence for each knowledge says what the attack leaves of the accuracy, with the defense and without.
+
+    Further sentences say why there is no result, and where honest clients alone learn nothing either.
+    """
+    sentences: list[str] = []
+    measure = records[0]["utility"]["measure"]
+    without: dict[str, dict[str, list[str]]] = {}
+    for row in rows(records, defense):
+        if row.knows == NOBODY:
+            continue
+        known, outcomes = _knowledge(row.knows), []
+        for name, c in row.cells.items():
+            if c is None:
+                continue
+            if "accuracy" in c.metrics:
+                outcomes.append(_outcome(c, mean(clean_accuracy(records, name)), name, measure))
+            else:
+                without.setdefault(c.reason, {}).setdefault(known, []).append(_called(name))
+        if outcomes:
+            sentences.append(f"With {known}, {attack} {' and '.join(outcomes)}.")
+    for reason, places in without.items():
+        where = ", nor ".join(f"against {' and '.join(names)} with {known}" for known, names in places.items())
+        sentences.append(f"{attack} gives no result {where}: {reason}.")
+    sentences.append(_nothing_learned(records, defense))
+    if len({r["seed"] for r in records}) > 1:
+        sentences.append("Intervals: 95 % confidence over seeds.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _knowledge(knows: str) -> str:
+    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knows, knows)
+
+
+def _called(defense: str) -> str:
+    return "FedAvg" if defense == BASELINE else defense
+
+
+def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
+    before, after = level(clean, measure), level(c.metrics["accuracy"], measure)
+    text = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
+    if "attack_success_rate" not in c.metrics:
+        return text
+    success, base = (percent(c.metrics[f"{whose}_success_rate"]) for whose in ("attack", "clean"))
+    return f"{text}, with the trigger working on {success} (honest model: {base})"
+
+
+def _nothing_learned(records: Sequence[Record], defense: str) -> str:
+    """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
+    useless, measure = [], records[0]["utility"]["measure"]
+    for name in dict.fromkeys((BASELINE, defense)):
+        clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
+        nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
+        if nothing:
+            reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
+            seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
+            useless.append(f"{_called(name)} ({reached}{seeds})")
+    if not useless:
+        return ""
+    # Of a defense that fails where FedAvg does not, nothing is left; where FedAvg fails, there was nothing to keep.
+    then = "there is no integrity" if useless[0].startswith(_called(BASELINE)) else "integrity is 0"
+    return (
+        f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(useless)} is that of guessing: an attack "
+        f"has nothing to break there, and {then}."
+    )

@@ -1,0 +1,86 @@
+"""A run in which corrupted clients take part: trained, judged, written down."""
+
+from __future__ import annotations
+
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
+from fedarena.core.errors import UserError, describe
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import finite
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.federation import compose
+from fedarena.federation import rounds as federation
+from fedarena.federation.adversary import Adversary, knowledge_of, why_not
+from fedarena.federation.finished_run import FinishedRun
+from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate
+from fedarena.federation.spec import GroupSpec
+from fedarena.federation.tuning import tune
+from fedarena.goals.goal import Progress
+from fedarena.goals.metrics.reconstruction import only_finite
+from fedarena.problem.problem import Problem
+from fedarena.records.identity import options_of
+from fedarena.records.record_of import record_of
+from fedarena.records.schema import Record, Status, Tuned
+
+
+def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
+    """Train and judge one run. An attack that cannot start, or breaks, gives a record that says so."""
+    (threat,) = spec.threats
+    # A seed of its own, from which the run's seed cannot be computed back.
+    rng = Rng(Rng(spec.seed).child("attack").integer())
+    try:
+        attack, tuned = _ready(spec, knowledge_of(problem, defense, threat.knows or "own"), rng, progress)
+        if isinstance(attack, NotApplicable):
+            return _untrained(spec, problem, defense, "n/a", attack.reason)
+        run = federation.run(
+            defense,
+            problem,
+            Rng(spec.seed).child("federation"),
+            progress=lambda share: progress(share, "training"),
+            adversary=Adversary(attack, frozenset(problem.corrupted), rng.child("attack")),
+        )
+    except UserError:
+        raise
+    except Exception as error:  # a third party's code; the trial stays in the denominator
+        return _untrained(spec, problem, defense, "failed", describe(error))
+    record = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
+    record["tuned"] = tuned
+    return record
+
+
+def _ready(
+    spec: GroupSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
+) -> tuple[Poisoning | NotApplicable, Tuned]:
+    """The attack, tuned if it is to be, and how it was; or why it cannot start."""
+    assert spec.attack is not None
+    attack = compose.make_poisoning(spec.attack, knowledge)
+    if (reason := why_not(attack)) is not None:
+        return reason, {}
+    method, tuned = tune(spec.attack, knowledge, rng.child("tuning"), lambda share: progress(share / 2, "tuning"))
+    if not tuned:
+        return attack, {}
+    attack = compose.make_poisoning(method, knowledge)
+    # `options` of the record is what was asked for; the strength given there is not the one of the run.
+    ran_with = options_of("attack", method)
+    chosen = Tuned(options=tuned["options"], tried=tuned["tried"], chosen=tuned["chosen"], ran_with=ran_with)
+    return why_not(attack, tuned=True) or attack, chosen
+
+
+def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Status, reason: str) -> Record:
+    finished = FinishedRun(spec, problem, defense, federation.untrained(problem))
+    return record_of(finished, spec.threats[0], "", status, reason)
+
+
+def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
+    run, problem = finished.run, finished.problem
+    # A model that the attack drove out of the floating-point numbers is a result: it predicts one class.
+    reason = "" if run.diverged_at is None else run.why
+    rounds = shares(run.verdicts, frozenset(problem.corrupted))
+    metrics = {
+        "accuracy": run.accuracy,
+        **means_over_rounds(rounds),
+        **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
+    }
+    record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
+    record["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
+    return record

@@ -1,0 +1,43 @@
+"""The records of a trial after its training and before its attack: one for each reading, or the trial's only one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedarena.core.threat import Threat
+from fedarena.federation.spec import GroupSpec
+from fedarena.goals.challenge import Challenge
+from fedarena.records.schema import Record
+
+
+@dataclass(frozen=True)
+class CompleteRecord:
+    """A record with nothing left to attack.
+
+    Attributes:
+        spec, threat: the trial that it belongs to; no threat where nobody attacks.
+        record: the record itself.
+    """
+
+    spec: GroupSpec
+    threat: Threat | None
+    record: Record
+
+
+@dataclass(frozen=True)
+class OpenRecord:
+    """A record whose reading is still to be attacked.
+
+    Attributes:
+        spec, threat: the trial that it belongs to.
+        challenge: what the attack gets, sealed off from the run, and what the judge keeps.
+        record: the record without the attack's metrics.
+    """
+
+    spec: GroupSpec
+    threat: Threat
+    challenge: Challenge
+    record: Record
+
+
+PreparedRecord = CompleteRecord | OpenRecord

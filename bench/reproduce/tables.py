@@ -1,0 +1,53 @@
+"""All tables by name. Each is the constant `TABLE` of a module, which is imported when the table is needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fedarena.reproduce.table import Table
+
+TABLES = {
+    "baffle/adaptive": "fedarena.reproduce.baffle.adaptive",
+    "baffle/table1": "fedarena.reproduce.baffle.table1",
+    "baffle/table2": "fedarena.reproduce.baffle.table2",
+    "baffle/table4": "fedarena.reproduce.baffle.table4",
+    "baffle/table4-large": "fedarena.reproduce.baffle.table4_large",
+    "dbcl/figure3": "fedarena.reproduce.dbcl.figure3",
+    "dbcl/property": "fedarena.reproduce.dbcl.property",
+    "dbcl/table1": "fedarena.reproduce.dbcl.table1",
+    "dbcl/table1-rest": "fedarena.reproduce.dbcl.table1_rest",
+    "inference/digits": "fedarena.reproduce.inference.digits",
+    "inference/epsilon": "fedarena.reproduce.inference.epsilon",
+    "inversion/images": "fedarena.reproduce.inference.inversion_images",
+    "membership/lira": "fedarena.reproduce.inference.membership_lira",
+    "inversion/faces": "fedarena.reproduce.inference.inversion_faces",
+    "pbpfl/precision": "fedarena.reproduce.pbpfl.precision",
+    "pbpfl/table1": "fedarena.reproduce.pbpfl.table1",
+    "pbpfl/table2": "fedarena.reproduce.pbpfl.table2",
+    "pbpfl/table3": "fedarena.reproduce.pbpfl.table3",
+    "pbpfl/unmask": "fedarena.reproduce.pbpfl.unmask",
+    "two-stage/bank": "fedarena.reproduce.two_stage.bank",
+    "two-stage/figure1": "fedarena.reproduce.two_stage.figure1",
+    "two-stage/figure2": "fedarena.reproduce.two_stage.figure2",
+    "two-stage/table2": "fedarena.reproduce.two_stage.table2",
+    "two-stage/table3": "fedarena.reproduce.two_stage.table3",
+    "two-stage/table4": "fedarena.reproduce.two_stage.table4",
+    "two-stage/table5": "fedarena.reproduce.two_stage.table5",
+    "two-stage/table6": "fedarena.reproduce.two_stage.table6",
+    "two-stage/tables10-14": "fedarena.reproduce.two_stage.tables10to14",
+    "two-stage/table15": "fedarena.reproduce.two_stage.table15",
+    "two-stage/table16": "fedarena.reproduce.two_stage.table16",
+    "two-stage/table17": "fedarena.reproduce.two_stage.table17",
+}
+"""Name → module."""
+
+
+def table_of(name: str) -> Table:
+    """The table with that name."""
+    return table_in(TABLES[name])
+
+
+def table_in(module: str) -> Table:
+    """The table that a module holds."""
+    table: Table = import_module(module).TABLE
+    return table

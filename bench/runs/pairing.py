@@ -1,0 +1,124 @@
+"""One defense against one attack, beside no defense: which groups of trials that is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from fedarena import goals
+from fedarena.contracts.baseline import BASELINE
+from fedarena.core.errors import UserError
+from fedarena.core.threat import FORMS, KNOWLEDGE
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.goals.goal import Choices, Goal
+from fedarena.problem.problem import build
+from fedarena.problem.spec import ProblemSpec
+from fedarena.runs.checks import require_summable
+
+Word = TypeVar("Word", bound=str)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A defense against an attack.
+
+    Attributes:
+        defense, attack: what meets what, on which problem.
+        seeds: a run each.
+        device, data_dir: as in `GroupSpec`.
+    """
+
+    defense: MethodSpec
+    attack: MethodSpec
+    problem: ProblemSpec
+    seeds: Sequence[int]
+    device: str = "cpu"
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """As whom the attack is to be played; None stands for all that apply.
+
+    Attributes:
+        party, form, knows: see `fedarena.goals.goal.Choices`.
+        given: further options of the pairing that somebody set, which some attacks refuse.
+    """
+
+    party: Sequence[str] | None = None
+    form: Sequence[str] | None = None
+    knows: Sequence[str] | None = None
+    given: Collection[str] = ()
+
+
+def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
+    """The training runs of a pairing, the undefended ones always among them.
+
+    Raises:
+        UserError: what cannot run is refused before anything is started.
+    """
+    goal = goals.of_attack(pairing.attack)
+    _require_runnable(pairing, goal)
+    choices = _choices(pairing.attack, goal, wanted)
+    threats = goal.threats(pairing.attack, choices)
+    goal.check_options(pairing.attack, f"attack {pairing.attack.name}", threats)
+    clean, attacked = [], []
+    for seed in pairing.seeds:
+        for defense in dict.fromkeys((pairing.defense, MethodSpec(BASELINE))):
+            spec = GroupSpec(
+                problem=pairing.problem,
+                defense=defense,
+                attack=pairing.attack,
+                threats=(),
+                seed=seed,
+                device=pairing.device,
+                data_dir=pairing.data_dir,
+            )
+            clean += goal.clean_runs(spec)
+            attacked += goal.groups(spec, threats if defense is pairing.defense else goal.undefended(threats))
+    return clean + attacked
+
+
+def _require_runnable(pairing: Pairing, goal: Goal) -> None:
+    """Raise UserError for a problem that the defense or the attack refuses, on any seed: each has its own shards."""
+    for i, seed in enumerate(pairing.seeds):
+        try:
+            problem = build(pairing.problem, seed, pairing.data_dir, pairing.device, compose.auxiliary(pairing.defense))
+            protocol = compose.make_defense(pairing.defense, problem.task)
+            goal.require_runnable(pairing.problem, problem, protocol, pairing.attack)
+            require_summable(protocol, problem, seed)
+        except UserError as error:
+            if i == 0:
+                raise
+            raise UserError(f"seed {seed}: {error}") from None
+
+
+def _choices(attack: MethodSpec, goal: Goal, wanted: Wanted) -> Choices:
+    """What is wanted, as far as it applies. Raises UserError for what does not."""
+    name, possible = (attack, *attack.rest)[-1].name, goal.choices(attack)
+    for option, why in goal.idle_options.items():
+        if option in wanted.given or getattr(wanted, option, None) is not None:
+            raise UserError(f"option '{option}' is given, but {name} {why}")
+    knows = _checked("knows", wanted.knows, KNOWLEDGE)
+    for level in knows:
+        if level not in possible.knows:
+            raise UserError(f"option 'knows' is '{level}', allowed for {name}: {', '.join(possible.knows)}")
+    return Choices(
+        parties=_checked("party", wanted.party, possible.parties),
+        forms=_checked("form", wanted.form, FORMS),
+        knows=knows,
+    )
+
+
+def _checked(option: str, words: Sequence[str] | None, allowed: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Words of an option, each once; () where it was not given. Raises UserError for one that is not allowed."""
+    if words is None:
+        return ()
+    known = {str(word): word for word in allowed}
+    for word in words:
+        if word not in known:
+            raise UserError(f"option '{option}' is '{word}', allowed: {', '.join(allowed)}")
+    return tuple(dict.fromkeys(known[word] for word in words))

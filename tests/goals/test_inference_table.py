@@ -1,0 +1,162 @@
+"""The table: no seed is lost, the worst reading is shown, the sentence says what the numbers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers.tables import cell, table, verdict
+
+from fedarena.core.text.mean import mean
+from fedarena.goals.phrases import interval
+
+
+def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "defense": "dbcl",
+        "goal": "reconstruction",
+        "party": "server",
+        "form": "adaptive",
+        "reading": "upload",
+        "seed": seed,
+        "status": "ok",
+        "reason": "",
+        "metrics": {"recovered": 1.0, "ssim": 0.9, "match": 1e-9},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9, "measure": "accuracy"},
+        "key": f"k{seed}",
+    }
+    return made | changes
+
+
+def broken(seed: int, status: str) -> dict[str, Any]:
+    return record(seed, reading="", status=status, reason="out of luck", metrics={})
+
+
+def test_seeds_without_a_result_stay_in_the_cell() -> None:
+    made = cell([record(0), broken(1, "failed"), broken(2, "diverged")])
+    assert made is not None
+    assert made.status == "mixed"
+    assert made.reason == "seed 1: failed: out of luck; seed 2: diverged: out of luck"
+    assert made.metrics["recovered"].seeds == 1
+    assert len(made.keys) == 3
+
+
+def test_one_status_for_all_seeds_is_the_cells() -> None:
+    made = cell([broken(0, "n/a"), broken(1, "n/a")])
+    assert made is not None
+    assert (made.status, made.reason) == ("n/a", "out of luck")
+    assert cell([]) is None
+
+
+def test_the_worst_reading_for_the_defender_is_shown() -> None:
+    worse = record(reading="option-II", metrics={"recovered": 0.0, "ssim": 0.5})
+    made = cell([record(reading="option-I", metrics={"recovered": 0.0, "ssim": 0.1}), worse])
+    assert made is not None
+    assert made.reading == "option-II"
+
+
+def test_the_interval_is_students() -> None:
+    made = mean([1.0, 2.0, 3.0])
+    assert made.value == 2.0
+    assert made.half == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert mean([1.0]).half is None
+
+
+def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0.9) -> str:
+    records = [
+        record(form="paper", metrics={"recovered": paper, "ssim": paper, "match": 0.5}),
+        record(metrics={"recovered": adaptive, "ssim": adaptive, "match": match}),
+        record(defense="fedavg", metrics={"recovered": 1.0, "ssim": 1.0, "match": 1e-9}),
+    ]
+    for r in records[:2]:
+        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "measure": "accuracy"}
+    return verdict(table(records, "dbcl"), records, "dbcl", "dlg")
+
+
+def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
+    assert "0 % as the server in the form that its paper tried, and 100 % as the server" in told(0.0, 1.0)
+    for paper, adaptive in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+        assert "holds" not in told(paper, adaptive)
+
+
+def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
+    assert "other images explain what was seen" in told(0.0, 0.0, match=1e-8)
+    assert "other images explain what was seen" not in told(0.0, 0.0, match=0.1)
+    assert "other images explain what was seen" not in told(0.0, 1.0)
+
+
+def test_the_verdict_names_a_lost_accuracy() -> None:
+    assert "10 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.1)
+    assert "accuracy" not in told(0.0, 1.0)
+
+
+# -- several readings ----------------------------------------------------------------------------------
+
+
+def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[str, Any]:
+    metrics = {"auc": value, "advantage": 2 * value - 1, "auc_low": value - 0.1, "auc_high": value + 0.1}
+    metrics |= {"auc_low_together": value - 0.2, "auc_high_together": value + 0.2}
+    return record(seed, goal="property", reading=reading, metrics=metrics, **changes)
+
+
+def test_the_verdict_names_the_reading_that_was_picked() -> None:
+    records = [ranked("option-I", 0.6, form="paper"), ranked("option-II", 0.7, form="paper"), ranked("smoother", 0.8)]
+    told = verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
+    assert "AUC 0.70 (0.50 to 0.90, not told from chance) by 'option-II' as the server" in told
+    assert "by 'smoother'" not in told  # there is no other
+
+
+def test_readings_that_say_the_same_are_not_told_apart() -> None:
+    records = [ranked("option-I", 0.6), ranked("option-II", 0.6)]
+    assert " by '" not in verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
+
+
+def test_over_seeds_the_interval_holds_for_all_readings_at_once() -> None:
+    one = cell([ranked("option-I", v, s) for s, v in enumerate((0.5, 0.6, 0.7))])
+    two = cell([ranked(r, v, s) for r in ("option-I", "option-II") for s, v in enumerate((0.5, 0.6, 0.7))])
+    assert one is not None
+    assert two is not None
+    assert one.metrics["auc"].half == pytest.approx(4.3027 * 0.1 / 3**0.5, rel=1e-4)
+    assert two.metrics["auc"].half == pytest.approx(6.2053 * 0.1 / 3**0.5, rel=1e-4)  # Student's t at 1 - 0.0125
+
+
+def test_seeds_that_agree_make_nothing_certain() -> None:
+    """Two seeds of 1.00, each of which alone leaves all from .54 on open."""
+    metrics = {"auc": 1.0, "advantage": 1.0, "auc_low": 0.54, "auc_high": 1.0}
+    made = cell([record(s, goal="property", metrics=metrics) for s in (0, 1)])
+    assert made is not None
+    assert made.metrics["auc"].half == 0
+    assert interval(made, "auc") == (pytest.approx(1 - 0.46 / 2**0.5), 1)
+
+
+def test_seeds_that_scatter_tell_more_than_each_of_them() -> None:
+    made = cell([ranked("upload", v, s) for s, v in enumerate((0.5, 0.9))])
+    assert made is not None
+    assert interval(made, "auc") == (0, 1)  # Student's of two
+    far = cell([ranked("upload", v, s) for s, v in enumerate((0.69, 0.7, 0.71))])
+    assert far is not None
+    assert interval(far, "auc") == (pytest.approx(0.7 - 0.2 / 3**0.5), pytest.approx(0.7 + 0.2 / 3**0.5))
+
+
+# -- without a defense ---------------------------------------------------------------------------------
+
+
+def test_each_form_is_compared_with_the_same_form_without_a_defense() -> None:
+    plain = [ranked("upload", v, defense="fedavg", form=form) for form, v in (("paper", 0.9), ("adaptive", 1.0))]
+    records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), *plain]
+    rows = table(records, "dbcl")
+    assert list(rows["server"]) == [
+        "no defense, paper form", "no defense, adaptive form", "paper form", "adaptive form"
+    ]  # fmt: skip
+    told = verdict(rows, records, "dbcl", "property-inference")
+    before, after = told.split("in the form that its paper tried")
+    assert "no defense" not in before
+    assert "(no defense: AUC 0.90" in after.split("when matched through the protocol")[0]
+    assert "(no defense: AUC 1.00" in after.split("when matched through the protocol")[1]
+    assert list(table(records, "fedavg")["server"]) == ["paper form", "adaptive form"]
+
+
+def test_one_form_alone_without_a_defense_stands_beside_both() -> None:
+    records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), ranked("u", 1.0, defense="fedavg")]
+    assert list(table(records, "dbcl")["server"]) == ["no defense", "paper form", "adaptive form"]
+    assert verdict(table(records, "dbcl"), records, "dbcl", "property-inference").count("no defense") == 1

@@ -1,0 +1,21 @@
+"""What a record says of the machine and the code that measured it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from helpers.paths import ROOT
+
+from fedarena.records import environment
+
+
+def test_a_checkout_s_records_hold_its_commit_and_an_installed_package_s_none() -> None:
+    commit = environment.environment()["commit"]
+    in_checkout = Path(environment.__file__).resolve().is_relative_to(ROOT / "bench") and (ROOT / ".git").exists()
+    if not in_checkout:
+        assert commit is None
+        return
+    head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    assert commit is not None
+    assert head.stdout.startswith(commit.removesuffix("-dirty").rpartition("-g")[2])

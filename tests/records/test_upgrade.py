@@ -1,0 +1,50 @@
+"""Records of schema 6 are read as records of the present schema, under the keys that they have always had."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedarena.cli import main
+from fedarena.records.command import command_of
+from fedarena.records.record_file import read_record
+from fedarena.records.schema import SCHEMA
+from fedarena.records.store import Store
+from fedarena.records.trial_key import key_of, trial_key
+
+FILE = Path(__file__).parent / "files" / "0043805be569f1d2788a.json"
+
+
+def test_a_file_of_schema_6_is_read_and_has_its_key() -> None:
+    old, record = json.loads(FILE.read_text()), read_record(FILE.read_bytes(), FILE.stem)
+    assert record is not None
+    assert (old["schema"], record["schema"]) == (6, SCHEMA)
+    assert key_of(record) == old["key"] == FILE.stem
+    assert trial_key(record) == old["trial"]["key"]
+    assert record["attacker_knowledge"] == old["knows"] == "own"
+    assert record["warnings"] == old["marks"]
+    assert record["problem"]["assumed_corrupted"] == old["problem"]["belief"] == 4
+    renamed = {"schema", "problem", "knows", "marks", "attacker_knowledge", "warnings", "sum"}
+    assert {n: v for n, v in record.items() if n not in renamed} == {n: v for n, v in old.items() if n not in renamed}
+
+
+def test_the_command_of_a_record_of_schema_6_makes_a_trial_of_the_same_key(tmp_path: Path) -> None:
+    record = read_record(FILE.read_bytes(), FILE.stem)
+    assert record is not None
+    words = command_of(record).split()
+    assert main([*words[1:], "--jobs=1", "--quiet", f"--out={tmp_path}"]) == 0
+    (again,) = Store(tmp_path).trial(record["trial"]["key"])
+    assert again["key"] == record["key"]
+    assert again["metrics"] == pytest.approx(record["metrics"], abs=0.1)
+
+
+@pytest.mark.parametrize("field", ["knows", "marks", "problem", "seed"])
+def test_a_file_of_schema_6_that_was_changed_is_damaged(field: str) -> None:
+    content = {**json.loads(FILE.read_text()), field: 3}
+    with pytest.raises(ValueError, match=r" is 3, |changed after it was written|not that of its content"):
+        read_record(json.dumps(content).encode(), FILE.stem)
+    del content[field]
+    with pytest.raises(ValueError, match=r"it has no "):
+        read_record(json.dumps(content).encode(), FILE.stem)
