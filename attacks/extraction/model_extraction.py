@@ -17,7 +17,7 @@ from fedarena.core.rng import Rng
 from fedarena.problem.schedule import Schedule
 
 
-class ModelExtraction(Inference):
+class ModelExtractionAttack(Inference):
     """The attack; see the module's docstring."""
 
     options: Options

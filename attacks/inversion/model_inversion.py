@@ -72,7 +72,7 @@ class ModelInversion(Inference):
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"
-        model, cost = view.model, Cost(self.options.cost, view.loss)
+        model, cost = view.model, InversionCost(self.options.cost, view.loss)
         measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._asked(model, cost, rng)
         device = next(model.task.model.parameters()).device
         images, steps = self.descend(measure, self._start(view).to(device), cost.of(self.options.confidence), progress)
@@ -116,7 +116,7 @@ class ModelInversion(Inference):
         share = self.options.denoise
         return x if share == 0 else (1 - share) * x + share * smooth(x)
 
-    def _asked(self, model: BlackBox, cost: Cost, rng: Rng) -> Measure:
+    def _asked(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
         o, generator = self.options, rng.child("directions").torch()
 
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,7 +136,7 @@ class ModelInversion(Inference):
 
 
 @dataclass(frozen=True)
-class Cost:
+class InversionCost:
     """c, as a function of what the model says.
 
     Attributes:
@@ -161,7 +161,7 @@ class Cost:
         return float(self(said, torch.zeros(1, dtype=torch.int64)))
 
 
-def in_clear(model: WhiteBox, cost: Cost) -> Measure:
+def in_clear(model: WhiteBox, cost: InversionCost) -> Measure:
     """Costs and gradients of a model whose parameters are known."""
 
     def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:

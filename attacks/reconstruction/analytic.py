@@ -28,7 +28,7 @@ from torch import Tensor
 from fedarena.attacks.helpers.victims import spread
 from fedarena.attacks.reconstruction.cards.analytic import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
-from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Law, Least
+from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
@@ -56,9 +56,9 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        law: Law = Least()
+        law: ImageDistribution = LeastNorm()
         if view.population is not None:
-            law = Gaussian.of(view.population.x.flatten(1))
+            law = GaussianImages.of(view.population.x.flatten(1))
         read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
             found = reconstruct(view, seen, law, rng.child("analytic", i))
@@ -79,7 +79,7 @@ def grey(view: View, seen: Observation) -> Reconstruction:
     return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
-def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruction | str:
+def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng) -> Reconstruction | str:
     """The samples behind one observation, or why they cannot be read."""
     layer = first_layer(seen.target)
     if isinstance(layer, str):

@@ -32,7 +32,7 @@ from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.helpers.adam import adam, cosine, steps
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
-from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, Objective, lowest
+from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, MatchingObjective, lowest
 from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.view import Observation, View
@@ -101,7 +101,7 @@ class InvertingGradients(Matching):
     def at_once(self, seen: Observation) -> int:
         return max(1, TOGETHER // sum(t.numel() for t in seen.target.values()))
 
-    def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
+    def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         o, spent, first = self.options, 0, 1
         for i, objective in enumerate(objectives):
             last = o.iterations if i == len(objectives) - 1 else int(ROUGHLY * o.iterations)

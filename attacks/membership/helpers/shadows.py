@@ -45,7 +45,15 @@ def shadows(
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
         init = law(task.model, stream.child("init").torch())
-        knowledge = AttackerKnowledge(task, protocol, len(task.sizes), 0, data, "own", init)
+        knowledge = AttackerKnowledge(
+            task=task,
+            defense=protocol,
+            clients=len(task.sizes),
+            corrupted=0,
+            data=data,
+            knows="own",
+            init=init,
+        )
         problem, defense = simulated(knowledge, 0, stream.child("problem")), protocol
         if plain:
             problem = merged(problem)
