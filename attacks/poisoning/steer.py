@@ -1,10 +1,11 @@
-"""Steering BAFFLE: K loss differences for a gradient of the attacker's choice.
+"""Steering: loss differences along shared directions, for a gradient of the attacker's choice.
 
-    u_k = λ σ z_kᵀ g*                                            (central differences: 2 λ σ z_kᵀ g*)
+    u_k = λ h z_kᵀ g*         h: σ, for central differences 2σ
 
-The server knows an upload only by its K numbers and steps along the z_k alone, which every client can expand from the
-seed. Whoever knows them writes down the differences that would be measured if its gradient were λ g*, without any loss
-behind them. It is not bound to forward passes: g* is computed by backpropagation on its own samples.
+The server of such a protocol (`fedarena.contracts.shared_directions`), BAFFLE's for one, knows an upload only by its K
+numbers and steps along the z_k alone, which every client can draw from the broadcast. The attacker writes down the
+differences that an honest client would measure if its gradient were λ g*, without measuring any loss. It is not bound
+to forward passes: g* is computed by backpropagation on its own samples.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Property inference (Melis, Song, De Cristofaro & Shmatikov, IEEE S&P 2019, Algorithm 3), through any protocol.
 
-In each round attacked the attacker lets the client function run on batches of its own, some of samples that all have
-the property and some of samples that all lack it, and learns to tell what comes of them. Then it is shown what the
-victim sent, or what it could make of it:
+In each attacked round the attacker lets the client function run on batches of its own. In some batches all samples have
+the property, in the others all lack it. From the uploads a classifier learns to tell the two apart, and is then shown
+what the victim sent, or what the attacker could make of it:
 
-    forest         a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
+    forest         a random forest on the updates of all rounds; this is the paper's attack, and all of its paper form
     round-forest   a random forest in each round, on more batches
-    ridge          a linear classifier in each round (`fedarena.attacks.property.helpers.round_ridge`)
+    ridge          a linear classifier in each round (`helpers/round_ridge.py`)
 
-A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
-Which classifier is best, and what of an update a forest is best shown (`helpers/update_features.py`),
-the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of samples that it held back.
-In the paper form these would tell it nothing: its own updates never went through the protocol, and any features tell
-those apart.
+The score of a round's classifier is divided by the standard deviation of its scores of own batches in that round.
 
-Of several clients' mean one is taken to have the property, drawn for each batch, and the others to lack it: 'the
-property of one participant' of Section 4.
+In the adaptive form the attacker chooses between classifiers, and between features of an update
+(`helpers/update_features.py`), by trying them on batches of samples that it held back. In the paper form that would
+show nothing: its own updates never went through the protocol, and any features separate those.
+
+Where the mean of several clients is seen, one of them, drawn for each batch, is taken to have the property and the
+others to lack it: "the property of one participant" of Section 4.
 """
 
 from __future__ import annotations

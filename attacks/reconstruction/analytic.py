@@ -1,19 +1,20 @@
-"""Samples read off the gradient of a dense first layer with a bias, without any search.
+"""Analytic reconstruction: samples are read off the gradient of a dense first layer with a bias, without any search.
 
 For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂W_i = ∂L/∂b_i·xᵀ, so x = ∂L/∂W_i/∂L/∂b_i
 (Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
-direction: their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
-a protocol the ratio is affine in x, and A and c are found by playing it
-(`fedarena.attacks.reconstruction.helpers.first_layer`).
+direction. Their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
+a protocol the ratio is affine in x, and A and c are found by playing the protocol (`helpers/first_layer.py`).
 
-What A x + c leaves open is filled in by the least norm, or with `prior=population` by the samples of the attacker's own
-(`helpers/image_distribution.py`). Of a batch, rows of units that are active for one sample alone show it
-(Boenisch et al. 2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from
-single rows, those first whose sample would leave [0, 1] the least: a best effort.
+What A x + c leaves open is filled in by the least norm, or with `prior=population` by the distribution of the
+attacker's own samples (`helpers/image_distribution.py`).
+
+Of a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
+agree with each other, and mixtures do not. Samples that no group of rows shows are taken from single rows, those first
+whose sample would leave [0, 1] the least: a best effort.
 
 Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
-upload is a(x)·((1 − β)∇f + β·g⁻), and with the length a(x) unknown the share of g⁻ is no constant to take away. The
-guess at what is behind these is grey; where none can be read, the attack does not apply.
+upload is a(x)·((1 − β)∇f + β·g⁻), and since the length a(x) is unknown, the share of g⁻ is no constant to take away.
+The guess for these is grey. Where none can be read, the attack does not apply.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""What each party makes of what it sees of BAFFLE.
+"""What each party observes of BAFFLE.
 
     paper form      the Stein estimate ĝ_c as if it were the gradient, matched with the plain model
     adaptive form   the K loss differences themselves, matched through the protocol: (L(W + σ z_k; x', y') −
                     L(W; x', y'))/σ as a client computes them, and as a start z_kᵀ ∂L/∂W(x', y')
                     (`fedarena.defenses.baffle.simulators`)
 
-Both ends expand the seed, so every party knows the z_k, and K numbers are K linear measurements of the gradient. What
-the estimate loses, the paper's noise of size √(n/K), is not lost in them.
+Both ends expand the seed, so that every party knows the z_k, and the K numbers are K linear measurements of the
+gradient. The estimate adds noise of size √(n/K), as the paper says; the measurements do not have it.
 
     server, eavesdropper   each client's differences, off the wire
     with a secure sum      the mean of the cohort's differences, to both of them
     client                 with downlink=scalars the aggregated differences come down in clear; else two consecutive W
                            show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
 
-At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's; the adaptive form replays the
-local steps along the seed's own directions. What a client keeps to itself it cannot replay: how many directions it
+At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's update. The adaptive form replays
+the local steps along the seed's own directions. It cannot replay what a client keeps to itself: how many directions it
 took (`min_directions`), the memory of its optimiser from rounds before (`optimizer_state=kept`), and the order of its
-samples, which with several local epochs leaves the replay far off. Where clients perturb with seeds of their own, as
-in the released code, nobody else can, and both forms read a noisy update of FedAvg's.
+samples, without which the replay of several local epochs is far off. Where clients perturb with seeds of their own, as
+in the released code, others cannot replay anything, and both forms read a noisy update of FedAvg's.
 """
 
 from __future__ import annotations

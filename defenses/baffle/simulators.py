@@ -1,17 +1,17 @@
-"""What a candidate batch would have had a client of BAFFLE send; the adaptive form matches it with what was seen.
+"""Simulators of BAFFLE: what a client with a candidate batch would have sent. The adaptive form matches it.
 
     Differences   ΔL_k/σ (central: /2σ) of K directions, as Eq. 2 and 3 have it
     Projections   the same to first order, z_kᵀ ∂L/∂W
     LocalSteps    W − W_local at the epoch level, every step along ĝ = (1/K) Σ_k z_k s_k, s_k by either of the two
 
-The first order is not what a client sent: ReLU networks show curvature and kinks along 55,000 normal numbers, some per
-cent of the differences at σ = 1e-4. But differences have a ramp of width σ wherever a unit is about to switch, and a
-search from a random start gets lost among them. So for small σ a search begins with the first order, and ends with the
-differences. They cancel, and are taken in double precision, whose rounding is about 1e-16·L/σ.
+The first order is not what a client sent: along 55,000 normal numbers ReLU networks show curvature and kinks, some per
+cent of the differences at σ = 1e-4. But the differences have a ramp of width σ wherever a unit is about to switch, and
+a search from a random start is lost among these ramps. So for small σ a search begins with the first order, and ends
+with the differences. Their terms cancel, and are computed in double precision, whose rounding is about 1e-16·L/σ.
 
-The perturbed parameters are rounded to the clients' format, as theirs are; the clients' rounded activations and losses
-are not simulated. What they leave, about 1e-7·L/σ in float32, a thousand times as much in float16, is an error of the
-simulation: it may be larger than the differences themselves.
+The perturbed parameters are rounded to the clients' format, as the clients' are. The clients' rounded activations and
+losses are not simulated. That leaves an error of the simulation of about 1e-7·L/σ in float32, and a thousand times as
+much in float16. It may be larger than the differences themselves.
 """
 
 from __future__ import annotations

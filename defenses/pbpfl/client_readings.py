@@ -1,7 +1,7 @@
-"""What a client of PBPFL makes of two consecutive broadcasts.
+"""What a client of PBPFL observes in two consecutive broadcasts.
 
-The client finds γ̂ by two broadcasts (`fedarena.defenses.pbpfl.gamma`), takes γ̂ r_a off the output layer and brings what
-is left into the canonical form C(W), with incoming weights of length 1 (`fedarena.models.scaling.positive_scaling`). C
+The client estimates γ (`fedarena.defenses.pbpfl.gamma_estimate`), takes γ̂ r_a off the output layer and brings what is
+left into the canonical form C(W), with incoming weights of length 1 (`fedarena.models.scaling.positive_scaling`). C
 changes by the update, seen up to the units' unknown lengths. There are two ways around those:
 
     `first layer`   the directions in which the rows of layers that read the input go

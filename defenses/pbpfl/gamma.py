@@ -1,4 +1,4 @@
-"""What whoever reads PBPFL's broadcasts undoes of its masks: γ, and with it the masked output layer.
+"""Recovers PBPFL's mask γ, and with it the output layer, from broadcasts.
 
 By labels. The client's upload is the gradient of a quadratic in γ that is least where the masked predictions explain
 its labels best:
@@ -10,7 +10,7 @@ the better γ̂.
 
 By columns. Each column j of the output layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²), and the median over
 columns is near γ. This takes no data. At first it is the better one of the two, since y then has nothing to do with the
-labels: where the interval of that median leaves out what labels say, they are not believed.
+labels. Where the interval of that median excludes the estimate by labels, that estimate is dropped.
 
 By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
 that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:

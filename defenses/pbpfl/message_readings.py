@@ -1,4 +1,4 @@
-"""What one client's masked message shows of it, where uploads are summed securely.
+"""What one client's masked message shows of its upload, where uploads are summed securely.
 
 `under its mask`   β of one message as it is, where masks are noise of a known size (`zero-sum`): β grows with α², and
                    is several times as large as a mask of size 1. Of one sample the first layer's part is a multiple of

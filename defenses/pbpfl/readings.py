@@ -1,6 +1,6 @@
-"""What each party makes of what it sees of PBPFL.
+"""What each party observes of PBPFL.
 
-The paper's attackers read noise as if it were the model:
+The paper's attackers take the masked model for the plain one:
 
     server         `gradient`     the exact gradient, by Eq. 19; matched with the plain model at W
     eavesdropper   `upload`       ∂L̂/∂Ŵ; matched with the plain model at Ŵ
