@@ -10,7 +10,7 @@ import torch
 from helpers.dbcl import cnn, cosine, distance, one_hot, play
 from torch import Tensor
 
-from fedarena.contracts.estimand import UPDATE
+from fedarena.contracts.estimand import GRADIENT, UPDATE
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import PlainGradient
 from fedarena.contracts.transcript import Round, cut
