@@ -1,4 +1,4 @@
-"""Who attacks, from where, and with which eyes: threats as plain data."""
+"""Threats as plain data: who attacks, and what the attacker sees."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Form = Literal["paper", "adaptive"]
 Knowledge = Literal["own", "omniscient"]
 
 PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
-"""Who sees something of the training."""
+"""The parties that see something of the training."""
 EVERYONE: tuple[Party, ...] = (*PARTIES, "outsider")
-"""And who has nothing but the model in the end, to be asked for predictions."""
+"""These and the outsider, who can only query the final model."""
 FORMS: tuple[Form, ...] = ("paper", "adaptive")
 KNOWLEDGE: tuple[Knowledge, ...] = ("own", "omniscient")
 

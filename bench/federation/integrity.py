@@ -1,4 +1,4 @@
-"""The harness's judgement of a poisoned run: what became of the model, and whose uploads the server used."""
+"""Metrics of a poisoned run: what became of the model, and whose uploads the server used."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
 
 
 def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:
-    """What the server made of corrupted and of honest uploads, round by round.
+    """How the server treated corrupted and honest uploads, round by round.
 
     Returns, for each round:
         corrupted_weight: the corrupted clients' share of the aggregate's weights, Σ_corrupted used / Σ used (for

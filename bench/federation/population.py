@@ -1,7 +1,7 @@
 """Samples of an attacker's own: half of the held-out data, of which no client trained on any.
 
-The other half is for strangers, whom an attack after members must tell from members, so that it never owns one of them.
-Who gets which half depends on the seed alone.
+The other half is for the non-members that membership inference must tell from members, so that an attacker never owns
+one of them. The halves depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fedarena.problem.problem import Problem
 
 
 def halves(problem: Problem, seed: int) -> tuple[Tensor, Tensor]:
-    """Indices of held-out samples: the attacker's, and the strangers'; ascending."""
+    """Indices of held-out samples: the attacker's, and the non-members'; ascending."""
     n = len(problem.y_test)
     order = torch.randperm(n, generator=Rng(seed).child("population").torch()).to(problem.device)
     return order[: n // 2].sort().values, order[n // 2 :].sort().values

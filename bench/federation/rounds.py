@@ -32,7 +32,7 @@ class Run:
 
     Attributes:
         params: the deployed model after the last round.
-        release: the model that clients are given in the end.
+        release: the model that clients get in the end.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed; of a round that
@@ -44,10 +44,10 @@ class Run:
         peak_bytes: of one client (`fedarena.federation.client_memory`), in the round in which it is most.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
             summed securely, if any.
-        why: where it diverged, the reason in a sentence.
-        verdicts: per round, what the server made of the participants' uploads.
+        why: the reason in a sentence, where it diverged.
+        verdicts: how the server treated the participants' uploads, for each round.
         failed: rounds that gave nothing, because too few clients were left for a secure sum.
-        warnings: what the defense says must stand beside every number of the run.
+        warnings: texts of the defense that must stand beside every number of the run.
     """
 
     params: Tensors

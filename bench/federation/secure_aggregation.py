@@ -1,4 +1,4 @@
-"""What the server is given of a round's uploads: every one of them, or by secure aggregation their mean alone."""
+"""A round of secure aggregation, by which the server learns the mean of the uploads alone."""
 
 from __future__ import annotations
 

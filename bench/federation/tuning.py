@@ -33,7 +33,7 @@ Progress = Callable[[float], None]
 def tune(
     method: MethodSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress = lambda share: None
 ) -> tuple[MethodSpec, dict[str, Any]]:
-    """The attack with the strength that did most harm in simulation, and what was tried.
+    """Choose the strength that does most harm in simulation.
 
     Each part with an option `tune` spends at most so many runs of `tune_rounds` rounds each, the attack before its
     wrappers, so that a strength is chosen before the time at which it is used. The very first run is on what the

@@ -1,4 +1,4 @@
-"""Who holds which data: clients' shards, corrupted clients among them, and the server's own samples."""
+"""The split of the data: the shards of honest and corrupted clients, and the server's own samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Index = npt.NDArray[np.int64]
 
 
 def choose_corrupted(spec: ProblemSpec, rng: Rng) -> tuple[int, ...]:
-    """Which clients are corrupted: uniformly at random, so that a client's number says nothing."""
+    """Draw the corrupted clients uniformly at random, so that a client's number says nothing."""
     return tuple(sorted(rng.numpy().permutation(spec.clients)[: spec.corrupted].tolist()))
 
 
@@ -47,7 +47,7 @@ def _domains(data: Dataset, spec: ProblemSpec) -> Index:
         return data.domains
     known = []
     for name in registry.registries()["dataset"].names():
-        with contextlib.suppress(UserError):  # somebody's broken plug-in is no reason to be silent about the others
+        with contextlib.suppress(UserError):  # a broken plug-in must not hide the other data sets
             known += [name] if "domains" in dict(registry.find("dataset", name).facts) else []
     raise UserError(
         f"option 'partition' is {spec.partition}, which divides by domain, but data set {data.name} has no domains, "

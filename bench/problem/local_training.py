@@ -1,4 +1,4 @@
-"""Local work of one client, written plainly: the truth that every faster form is held to."""
+"""Local training of one client, written plainly. Tests compare every faster form with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is trained for: its loss, and how its outputs are read.
+"""The loss that a model is trained for, and how its outputs are read.
 
     cross-entropy   −Σ_k ȳ_k log softmax(y)_k
     mse             ½ ‖y − ȳ‖², ȳ one-hot                         (PBPFL, Eq. 3)
@@ -21,7 +21,7 @@ from fedarena.core.errors import UserError
 LOSSES = ("cross-entropy", "mse", "regression")
 
 WORST = -1e6
-"""The least R² that is told apart."""
+"""The least R² in records; smaller values are set to it."""
 
 
 @dataclass(frozen=True)

@@ -94,5 +94,5 @@ class Task:
 
 
 def _note(called: dict[str, int], name: str, *_: Any) -> None:
-    """As a forward hook: the layer was computed after all others so far."""
+    """A forward hook that notes that the layer was computed after all others so far."""
     called[name] = max(called.values()) + 1
