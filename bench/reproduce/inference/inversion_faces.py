@@ -28,7 +28,7 @@ from fedarena.core.text.figures import Strip, gallery
 from fedarena.core.threat import Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
-from fedarena.goals.trials import PreparedTrial
+from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
@@ -163,7 +163,7 @@ def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Pro
     return rows
 
 
-def _row(prepared: PreparedTrial, progress: Progress) -> Row:
+def _row(prepared: PreparedRecord, progress: Progress) -> Row:
     """The columns of one party's attack."""
     record, pictures = trial.attack(prepared, progress)
     m = record["metrics"]

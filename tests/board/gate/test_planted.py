@@ -28,8 +28,9 @@ from fedarena.board.gate.wording import localized, verdict
 from fedarena.board.load import load_board
 from fedarena.cli import main
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Defense, Direction, Reading
+from fedarena.contracts.defense import Defense, Direction
 from fedarena.contracts.inference import Guess, Reconstruction
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
