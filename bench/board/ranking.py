@@ -157,22 +157,27 @@ def utility_problems(board: Board) -> list[str]:
 
 
 def _row(board: Board, defense: str, threats: ThreatFilter, tried: Set[tuple[str, ...]]) -> RankingRow:
+    """A defense's row without its rank.
+
+    Args:
+        tried: attempts in paper form on any defense.
+    """
     cells = [c for c in board.cells if c.defense == defense and threats.counts(c)]
-    by_axis = {axis: [c for c in cells if c.axis == axis] for axis in ("integrity", "privacy")}
-    scores = {"utility": _utility(board, defense, threats)} | {axis: worst(some) for axis, some in by_axis.items()}
-    paper = {axis: worst(_in_paper_form(some, tried)) for axis, some in by_axis.items()}
-    overall = _overall([scores[name] for name in threats.axes])
+    integrity, privacy = ([c for c in cells if c.axis == axis] for axis in ("integrity", "privacy"))
+    scores = {"utility": _utility(board, defense, threats), "integrity": worst(integrity), "privacy": worst(privacy)}
+    counting = {name: scores[name] for name in threats.axes}
+    overall = _overall(list(counting.values()))
     return RankingRow(
         defense=defense,
         rank=None,
-        unranked=_unranked(board, threats, cells, {name: scores[name] for name in threats.axes}, overall),
+        unranked=_unranked(board, threats, cells, counting, overall),
         overall=overall,
         utility=scores["utility"],
         integrity=scores["integrity"],
         privacy=scores["privacy"],
-        paper_integrity=paper["integrity"],
-        paper_privacy=paper["privacy"],
-        by_party={p: worst([c for c in by_axis["privacy"] if c.party == p]) for p in threats.parties},
+        paper_integrity=worst(_in_paper_form(integrity, tried)),
+        paper_privacy=worst(_in_paper_form(privacy, tried)),
+        by_party={p: worst([c for c in privacy if c.party == p]) for p in threats.parties},
         bytes=_relative_bytes(board, defense, threats),
         seconds=_relative_seconds(board, defense, threats),
         counts=dict(Counter(c.status for c in cells)),

@@ -33,10 +33,7 @@ Runs = list[tuple[CleanRun, CleanRun | None]]
 def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
     """Match cells by place and clean runs by problem and defense, test their scores, compare everything else."""
     rules = rules or Rules()
-    new_cells = {c.place: c for c in new.cells}
-    new_runs = {run.place: run for run in new.clean_runs}
-    cells: Cells = [(c, new_cells.get(c.place)) for c in base.cells if c.status != "missing"]
-    runs: Runs = [(run, new_runs.get(run.place)) for run in base.clean_runs if run.status != "missing"]
+    cells, runs = _pairs(base, new)
     cell_contrasts = [(c, contrast) for c, n in cells if (contrast := _cell_contrast(c, n, rules)) is not None]
     run_contrasts = [contrast for run, n in runs if (contrast := _clean_run_contrast(run, n, rules)) is not None]
     verdicts = _verdicts([*(contrast for _, contrast in cell_contrasts), *run_contrasts], rules)
@@ -57,6 +54,15 @@ def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
         items=tuple(items),
         added=tuple(_added(new, known)),
     )
+
+
+def _pairs(base: Board, new: Board) -> tuple[Cells, Runs]:
+    """The cells and clean runs of the base board that are not missing, with those of the new board."""
+    new_cells = {c.place: c for c in new.cells}
+    new_runs = {run.place: run for run in new.clean_runs}
+    cells: Cells = [(c, new_cells.get(c.place)) for c in base.cells if c.status != "missing"]
+    runs: Runs = [(run, new_runs.get(run.place)) for run in base.clean_runs if run.status != "missing"]
+    return cells, runs
 
 
 def _added(new: Board, known: set[Place]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fedarena.board.board import Board
 from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.board.report.report_figure import ReportFigure, as_png
@@ -28,10 +30,13 @@ def cost_and_score(board: Board) -> list[ReportFigure]:
         "Overall score beside cost, the best score on top; further left is cheaper, and the grey lines are FedAvg's "
         "cost. What has a row above it whose costs lie no further right is no bargain. Bars: 95 % over seeds."
     )
-    left_out = [row.defense for row in rows if row.defense not in scores]
-    if left_out:
-        caption += f" Not drawn, because they have no overall score: {', '.join(left_out)}."
-    return [ReportFigure("cost", alt, caption, as_png(in_rows(names, panels)))]
+    return [ReportFigure("cost", alt, caption + _left_out(rows, scores), as_png(in_rows(names, panels)))]
+
+
+def _left_out(rows: list[RankingRow], scores: Collection[str]) -> str:
+    """A sentence on the defenses that are not drawn; empty where all are."""
+    names = [row.defense for row in rows if row.defense not in scores]
+    return f" Not drawn, because they have no overall score: {', '.join(names)}." if names else ""
 
 
 def _costs(rows: list[RankingRow], title: str) -> dict[str, float]:

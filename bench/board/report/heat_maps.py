@@ -42,10 +42,9 @@ def _figure(board: Board, problem: ProblemInfo) -> ReportFigure:
     attacks = [name for names in by_axis.values() for name in names]
     forms = {c.form for c in cells}
     maps = {title: squares(board, problem.name, form) for form, title in MAPS.items() if form in forms}
-    # Wide maps stand below one another. Names of defenses stand beside the squares, names of attacks above them.
+    # Wide maps stand below one another.
     down, across = (len(maps), 1) if len(attacks) > 7 else (1, len(maps))
-    beside, above = (max(len(label(name)) for name in names) for names in (defenses, attacks))
-    width, height = 0.62 * len(attacks) + 0.08 * beside + 0.9, 0.36 * len(defenses) + 0.06 * above + 1.2
+    width, height = _size(defenses, attacks)
     figure = Figure(figsize=(across * max(3.2, width) + 0.9, down * height), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).flatten()
     for axes, (title, scores) in zip(grid, maps.items(), strict=True):
@@ -59,6 +58,12 @@ def _figure(board: Board, problem: ProblemInfo) -> ReportFigure:
     texts = [f"{title[0].upper()}{title[1:]}: {_lowest(defenses, attacks, found)}." for title, found in maps.items()]
     alt = " ".join([about, *texts])
     return ReportFigure(file_name("scores", problem.name), alt, _caption(problem, list(maps)), as_png(figure))
+
+
+def _size(defenses: Sequence[str], attacks: Sequence[str]) -> tuple[float, float]:
+    """Inches of a map with the names of defenses beside the squares and the names of attacks above them."""
+    beside, above = (max(len(label(name)) for name in names) for names in (defenses, attacks))
+    return 0.62 * len(attacks) + 0.08 * beside + 0.9, 0.36 * len(defenses) + 0.06 * above + 1.2
 
 
 def _caption(problem: ProblemInfo, titles: Sequence[str]) -> str:
