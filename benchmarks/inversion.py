@@ -53,7 +53,7 @@ from fedarena.core import torchvision_import as vision
 from fedarena.core.options import NoOptions
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.goals.metrics import image_similarity as images

@@ -18,8 +18,7 @@ from fedarena.core import registry
 from fedarena.core.card import KINDS, Card, Kind
 from fedarena.core.errors import UserError
 from fedarena.core.files import canonical
-from fedarena.core.option_values import to_text
-from fedarena.core.options import check_acting, describe_options, parse_options
+from fedarena.core.options import check_acting, describe_options, parse_options, to_text
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.problem.schedule import Schedule
 

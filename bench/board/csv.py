@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 
 PLACE = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows")
 RESULT = ("status", "reason", "reading", "found_by", "counts")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.board.phrases import difference_text, join_and, shortened
 from fedarena.board.ranking import RankingRow, Score
-from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import Mean, mean
 
 
 def difference(one: Score, other: Score) -> Mean | None:

@@ -14,7 +14,7 @@ from fedarena.board.published import from_json
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
 from fedarena.core.files import digest
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.records.trial_key import hashed_problem

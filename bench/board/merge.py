@@ -16,7 +16,7 @@ from typing import TypeVar
 from fedarena.board.board import Board, BoardCell, ProblemInfo
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 V = TypeVar("V")
 

@@ -8,7 +8,7 @@ from fedarena.board.board import Board, ProblemInfo
 from fedarena.board.ranking import RankingRow, warnings_of
 from fedarena.board.score_text import DAGGER
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.board import BoardCell
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 
 LISTED = 5
 """Names that a shortened list keeps."""

@@ -30,7 +30,7 @@ from statistics import fmean
 from fedarena.board.board import Board, BoardCell, BySeed
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.contracts.baseline import BASELINE
-from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import Mean, mean
 
 
 @dataclass(frozen=True)

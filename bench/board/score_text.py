@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from fedarena.board.board import STATUSES
 from fedarena.board.ranking import RankingRow, Score
-from fedarena.core.text.mean import Mean
-from fedarena.core.text.numbers import share
+from fedarena.core.text.numbers import Mean, share
 from fedarena.federation.integrity import ABOVE_CHANCE
 
 NOTHING = "–"

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.common_args import add_json
+from fedarena.cli.problem_args import add_json
 from fedarena.core.errors import UserError
 
 if TYPE_CHECKING:

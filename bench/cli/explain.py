@@ -6,8 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from fedarena.cli.common_args import add_json
-from fedarena.cli.problem_args import add_problem_arguments, data_dir, read_problem, read_settings
+from fedarena.cli.problem_args import add_json, add_problem_arguments, data_dir, read_problem, read_settings
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedarena.core.errors import UserError
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 if TYPE_CHECKING:
     from fedarena.board.board import Board

@@ -15,8 +15,7 @@ from fedarena.core import registry
 from fedarena.core.card import KINDS, Card, Kind
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
-from fedarena.core.options import OptionInfo, describe_options
+from fedarena.core.options import OptionInfo, describe_options, to_text
 from fedarena.problem.schedule import Schedule
 
 if TYPE_CHECKING:

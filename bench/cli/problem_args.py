@@ -1,4 +1,4 @@
-"""Command-line options that name a problem and the options of methods, shared by several commands."""
+"""Arguments that several commands share, and those of a problem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.cli.common_args import add_data_dir
 from fedarena.core.card import Card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
@@ -19,6 +18,7 @@ from fedarena.problem.schedule import Schedule
 if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec
     from fedarena.reproduce.machine import Machine
+
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
@@ -147,3 +147,19 @@ def _help(name: str) -> str:
     import dataclasses
 
     return str(next(f.metadata["help"] for f in dataclasses.fields(Schedule) if f.name == name))
+
+
+def add_data_dir(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--data-dir", metavar="FOLDER", help="data files (default: $FEDARENA_DATA, then the cache)")
+
+
+def add_device(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where to compute (default: cpu)")
+
+
+def add_json(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress")

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.common_args import add_data_dir, add_device, add_json, add_quiet
-from fedarena.cli.problem_args import read_machine, read_seeds
+from fedarena.cli.problem_args import add_data_dir, add_device, add_json, add_quiet, read_machine, read_seeds
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.problem.defaults import read_integer
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.table import Table

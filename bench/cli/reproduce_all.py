@@ -199,7 +199,7 @@ def as_json(gathered: Gathered) -> dict[str, Any]:
 
 
 def _as_json(one: Comparison) -> dict[str, Any]:
-    from fedarena.core.text.mean import Mean
+    from fedarena.core.text.numbers import Mean
 
     published, ours = one.published, one.ours
     return {

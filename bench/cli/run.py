@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.cli.common_args import add_device, add_quiet
 from fedarena.cli.problem_args import (
+    add_device,
     add_problem_arguments,
+    add_quiet,
     data_dir,
     read_problem,
     read_seeds,

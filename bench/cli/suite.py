@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.common_args import add_data_dir, add_json, add_quiet
-from fedarena.cli.problem_args import data_dir, read_seeds
+from fedarena.cli.problem_args import add_data_dir, add_json, add_quiet, data_dir, read_seeds
 from fedarena.core.errors import UserError
 from fedarena.problem.defaults import read_integer
 

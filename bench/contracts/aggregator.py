@@ -12,7 +12,7 @@ from torch import Tensor
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import Mean, mean
 from fedarena.records.schema import Record
 
 

@@ -24,8 +24,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.estimate_figure import estimate_figure
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.reconstruction import estimate_metrics
-from fedarena.goals.phrases import span, values
-from fedarena.goals.text import GoalText, Wording, given_of_readings
+from fedarena.goals.text import GoalText, Wording, given_of_readings, span, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -20,8 +20,7 @@ from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
-from fedarena.goals.phrases import percent_of, span, target_of, values
-from fedarena.goals.text import GoalText, Wording
+from fedarena.goals.text import GoalText, Wording, percent_of, span, target_of, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -8,8 +8,7 @@ from functools import partial
 from statistics import fmean
 
 from fedarena.contracts.baseline import BASELINE
-from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, number, quality
+from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
 from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.cell import Cell, and_list, over_seeds
 from fedarena.goals.pairing_table import CellText, Notes, PairingTable

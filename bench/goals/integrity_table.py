@@ -9,8 +9,7 @@ from statistics import fmean
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core import registry
 from fedarena.core.text.figures import Line
-from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import MEASURES, level, percent, quality
+from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, quality
 from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
 from fedarena.goals.cell import Cell, over_seeds

@@ -26,8 +26,7 @@ from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
 from fedarena.goals.metrics.reconstruction import mean_image
-from fedarena.goals.phrases import average, percent_of, values
-from fedarena.goals.text import GoalText, Wording
+from fedarena.goals.text import GoalText, Wording, average, percent_of, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

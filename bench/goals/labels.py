@@ -14,8 +14,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
-from fedarena.goals.phrases import average, percent_of, span, values
-from fedarena.goals.text import GoalText, Wording, given_of_readings
+from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, span, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -16,9 +16,8 @@ from fedarena.goals.candidates import Question, ask, how_many
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import membership_metrics
-from fedarena.goals.phrases import span, values
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
-from fedarena.goals.text import given_of_readings
+from fedarena.goals.text import given_of_readings, span, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -31,9 +31,8 @@ from fedarena.goals.inference_goal import Draw
 from fedarena.goals.metrics.auc_interval import score_interval
 from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
-from fedarena.goals.phrases import span, values
 from fedarena.goals.ranking import Ranking, RankingText
-from fedarena.goals.text import given_of_readings
+from fedarena.goals.text import given_of_readings, span, values
 from fedarena.problem.batch import Batch
 
 if TYPE_CHECKING:

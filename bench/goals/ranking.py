@@ -15,8 +15,7 @@ from fedarena.goals.challenge import Challenge
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
-from fedarena.goals.phrases import auc, interval, span
-from fedarena.goals.text import GoalText, Wording
+from fedarena.goals.text import GoalText, Wording, auc, interval, span
 
 if TYPE_CHECKING:
     from fedarena.records.schema import Record

@@ -17,8 +17,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.estimate import median_estimate_metrics
-from fedarena.goals.phrases import average, percent_of, values
-from fedarena.goals.text import GoalText, Wording, given_of_readings
+from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

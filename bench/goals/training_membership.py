@@ -27,9 +27,9 @@ from fedarena.goals.candidates import Question
 from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
-from fedarena.goals.phrases import span, values
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.released_model import model_of
+from fedarena.goals.text import span, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fedarena.core.device import find_device
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
+from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, to
 from fedarena.core.threat import Threat

@@ -11,7 +11,7 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
+from fedarena.core.options import to_text
 from fedarena.core.threat import EVERYONE, FORMS
 from fedarena.problem.schedule import Schedule
 from fedarena.records.schema import ProblemSetting, Record

@@ -1,9 +1,4 @@
-"""Checks of values that were read from JSON, with messages for the reader of the file.
-
-A check takes a value and its place in the file. It raises ValueError with a message that names both. Checks are made of
-checks: `fields({"seed": whole, "scores": named(share)})` checks a table with two fields. This module knows no schema;
-that of records is in `fedarena.records.schema`, that of boards in `fedarena.board.published`.
-"""
+"""Checks of JSON against types: each says in one line what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -11,7 +6,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 Check = Callable[[Any, str], None]
 """(value, where) → None, or ValueError; `where` is empty for the file as a whole."""
@@ -174,3 +170,46 @@ def _within(where: str, name: str) -> str:
 
 def _called(where: str) -> str:
     return where.removesuffix(": ") or "it"
+
+
+PLAIN: dict[Any, Check] = {str: text, bool: flag, int: whole, float: number, Any: anything}
+
+
+def check_of(kind: Any) -> Check:
+    """The check of a type: of a TypedDict, list, dict by names, Literal, optional or plain type of JSON.
+
+    A check in `Annotated[…, check]` takes the place of the type's own. A file must have all fields of a TypedDict, even
+    those that are `NotRequired`; all fields of one that is made with `total=False` may be missing.
+
+    Raises:
+        TypeError: no check is known for the type.
+    """
+    value, notes = parts_of(kind)
+    for note in notes:
+        if callable(note):
+            check: Check = note
+            return check
+    if value in PLAIN:
+        return PLAIN[value]
+    if is_typeddict(value):
+        of_fields = {name: check_of(hint) for name, hint in get_type_hints(value, include_extras=True).items()}
+        return fields(of_fields) if value.__total__ else fields({}, of_fields)
+    origin, inner = get_origin(value), get_args(value)
+    if origin is Literal:
+        return either(*inner)
+    if origin is list:
+        return each(check_of(inner[0]))
+    if origin is dict:
+        return named(check_of(inner[1]))
+    if origin in (Union, UnionType) and len(inner) == 2 and NoneType in inner:
+        return perhaps(check_of(next(one for one in inner if one is not NoneType)))
+    raise TypeError(f"no check is known for {kind}")
+
+
+def parts_of(kind: Any) -> tuple[Any, list[Any]]:
+    """A type without `Annotated` and `NotRequired`, and what stands beside it in `Annotated`, outermost first."""
+    notes: list[Any] = []
+    while get_origin(kind) in (Annotated, NotRequired):
+        notes += getattr(kind, "__metadata__", ())
+        kind = get_args(kind)[0]
+    return kind, notes

@@ -1,7 +1,7 @@
 """The schema of a record: what one trial leaves on disk, as one JSON object. No other place lists its fields.
 
 Every field has its type and, under it, a line that says what it holds. The checks of a file that is read follow from
-the types (`RECORD`, made by `fedarena.records.typed_json`). Where a type says too little, a check stands beside it in
+the types (`RECORD`, made by `fedarena.records.json_schema`). Where a type says too little, a check stands beside it in
 `Annotated`. `VARIES` stands there where two runs of one configuration may differ, as they do in time. A field that is
 `NotRequired` is filled in when the runs are known that the record is compared with; every file has it.
 
@@ -19,17 +19,18 @@ from fedarena.core.threat import Form, Knowledge, Party
 from fedarena.records.json_schema import (
     amount,
     both,
+    check_of,
     each,
     fields,
     named,
     number,
     pair,
+    parts_of,
     perhaps,
     point,
     share,
     whole,
 )
-from fedarena.records.typed_json import check_of, parts_of
 
 SCHEMA = 7
 """The version of this schema."""

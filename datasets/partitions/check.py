@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 Labels = npt.NDArray[np.int64 | np.float32]
 Shards = list[npt.NDArray[np.int64]]

@@ -9,7 +9,7 @@ import torch
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
+from fedarena.core.options import to_text
 from fedarena.defenses.baffle.card import Options
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task

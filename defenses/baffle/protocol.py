@@ -32,7 +32,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.contracts.shared_directions import SharedDirections
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
+from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.core.threat import NotApplicable, Threat

@@ -28,12 +28,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fedarena.contracts.client_rounds import client_rounds, consecutive_rounds
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
+    client_rounds,
+    consecutive_rounds,
     images_behind,
     others_of,
     uploads_seen,

@@ -23,13 +23,13 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from fedarena.contracts.client_rounds import client_rounds
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.estimand import GRADIENT, UPDATE
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
+    client_rounds,
     images_behind,
     others_of,
     uploads_seen,

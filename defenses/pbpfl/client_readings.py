@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fedarena.contracts.client_rounds import client_rounds
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading, Simulator
-from fedarena.contracts.simulators import PlainGradient, WithOwn, others_of, own_share, without_own
+from fedarena.contracts.simulators import PlainGradient, WithOwn, client_rounds, others_of, own_share, without_own
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat

@@ -11,7 +11,7 @@ from fedarena.board.board import Board, BoardCell
 from fedarena.board.lead import difference, excludes_zero
 from fedarena.board.ranking import Score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 
 NAMES = ("fedavg", "dbcl", "two-stage")
 

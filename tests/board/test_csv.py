@@ -11,7 +11,7 @@ from helpers.board import make_board, make_cell
 
 from fedarena.board.board import Board
 from fedarena.board.csv import to_csv
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 
 
 def read(board: Board) -> list[dict[str, str]]:

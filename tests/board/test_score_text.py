@@ -13,7 +13,7 @@ from fedarena.board.notes import notes, seeds_text, unmeasured_threats, warning_
 from fedarena.board.ranking import Score, rank_defenses, worst
 from fedarena.board.score_text import counts, defense_name, interval, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from fedarena.attacks.poisoning.alie import z_max
 from fedarena.cli import main
-from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import percent
+from fedarena.core.text.numbers import mean, percent
 from fedarena.records.schema import SCHEMA
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")

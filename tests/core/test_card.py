@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
-from fedarena.core.options import NoOptions, check_acting, check_options, describe_options, option, parse_options
+from fedarena.core.options import (
+    NoOptions,
+    check_acting,
+    check_options,
+    describe_options,
+    option,
+    parse_options,
+    to_text,
+)
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 
 

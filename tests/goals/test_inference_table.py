@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from helpers.tables import cell, table, verdict
 
-from fedarena.core.text.mean import mean
-from fedarena.goals.phrases import interval
+from fedarena.core.text.numbers import mean
+from fedarena.goals.text import interval
 
 
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fedarena.contracts.final_model import BlackBox, WhiteBox
 from fedarena.contracts.inference import Scores
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
-from fedarena.core.text.mean import t_quantile
+from fedarena.core.text.numbers import t_quantile
 from fedarena.core.threat import EVERYONE, Threat
 from fedarena.federation.population import halves
 from fedarena.goals import training_membership as goal

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints, is_typeddict
 import pytest
 
 from fedarena.records import schema
+from fedarena.records.json_schema import parts_of
 from fedarena.records.schema import RECORD, VOLATILE, Record
-from fedarena.records.typed_json import parts_of
 from fedarena.records.upgrade import upgrade
 
 FILE = Path(__file__).parent / "files" / "0043805be569f1d2788a.json"

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from helpers.suite import PROPERTY, measure, records_in
 
-from fedarena.records.record_file import save
 from fedarena.records.schema import Record
-from fedarena.records.store import Store
+from fedarena.records.store import Store, save
 
 
 @pytest.fixture(scope="module")

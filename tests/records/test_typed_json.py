@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
 
-from fedarena.records.json_schema import share
-from fedarena.records.typed_json import check_of
+from fedarena.records.json_schema import check_of, share
 
 
 class Inner(TypedDict, total=False):

@@ -9,9 +9,8 @@ import pytest
 
 from fedarena.cli import main
 from fedarena.records.command import command_of
-from fedarena.records.record_file import read_record
 from fedarena.records.schema import SCHEMA
-from fedarena.records.store import Store
+from fedarena.records.store import Store, read_record
 from fedarena.records.trial_key import key_of, trial_key
 
 FILE = Path(__file__).parent / "files" / "0043805be569f1d2788a.json"

@@ -20,9 +20,9 @@ from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.record_file import read_record, save
 from fedarena.records.results import GroupResult
 from fedarena.records.schema import VOLATILE, Record
+from fedarena.records.store import read_record, save
 from fedarena.records.trial_key import key_of
 from fedarena.runs.engine import run_groups
 

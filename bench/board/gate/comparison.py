@@ -9,7 +9,7 @@ from fedarena.board.gate.change import Change
 from fedarena.board.gate.contrast import Contrast
 from fedarena.board.gate.judge import Verdict
 from fedarena.board.gate.means import CellMean
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 REFERENCE = "FedAvg's accuracy"
 """The kind of a contrast of FedAvg's clean run. Its utility is always 1, so its accuracy is compared."""

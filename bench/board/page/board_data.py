@@ -13,7 +13,7 @@ from fedarena.board.page.outcome import outcome
 from fedarena.board.page.pictures import Pictures
 from fedarena.board.ranking import utility_problems
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.core.text.mean import t_quantile
+from fedarena.core.text.numbers import t_quantile
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 

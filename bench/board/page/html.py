@@ -25,7 +25,7 @@ from fedarena.board.page.heat_colours import heat_css
 from fedarena.board.page.pictures import Pictures, load_pictures
 from fedarena.board.page.ranking_table import heads, rows
 from fedarena.board.threat_filter import ThreatFilter, threats_on, within
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE
 
 KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upload (omniscient)"}

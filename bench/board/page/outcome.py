@@ -8,8 +8,7 @@ from fedarena import goals
 from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.goal_names import GOAL_NAMES
-from fedarena.core.text.mean import Mean, mean
-from fedarena.core.text.numbers import level, percent, quality
+from fedarena.core.text.numbers import Mean, level, mean, percent, quality
 from fedarena.goals.cell import Cell
 
 

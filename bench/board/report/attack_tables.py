@@ -8,8 +8,7 @@ from fedarena.board.board import Board, BoardCell
 from fedarena.board.notes import has_several_problems
 from fedarena.board.score_text import DAGGER, NOTHING, interval
 from fedarena.core.text.markdown import code, escape, folded, table
-from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import number
+from fedarena.core.text.numbers import mean, number
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 
 SHOWN = {

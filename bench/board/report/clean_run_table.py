@@ -5,8 +5,7 @@ from __future__ import annotations
 from fedarena.board.board import Board, CleanRun
 from fedarena.board.score_text import NOTHING, interval, times
 from fedarena.core.text.markdown import code, escape, table
-from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import MEASURES, level
+from fedarena.core.text.numbers import MEASURES, level, mean
 
 
 def clean_run_table(board: Board) -> str:

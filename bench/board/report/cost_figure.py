@@ -8,7 +8,7 @@ from fedarena.board.board import Board
 from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.board.report.report_figure import ReportFigure, as_png
 from fedarena.board.report.row_panels import Panel, in_rows, without_interval
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 
 COSTS = ("bytes per client and round / FedAvg's", "training time / FedAvg's")
 """Titles of the costs."""

@@ -10,7 +10,7 @@ from fedarena.board.report.report_figure import ReportFigure, as_png, file_name
 from fedarena.board.report.row_panels import Panel, in_rows, without_interval
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.contracts.baseline import BASELINE
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 
 
 def privacy_and_epsilon(board: Board) -> list[ReportFigure]:

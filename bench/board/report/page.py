@@ -19,8 +19,7 @@ from fedarena.board.score_text import DAGGER, HOW
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.markdown import code, escape, folded, items
-from fedarena.core.text.mean import mean
-from fedarena.core.text.numbers import MEASURES, level
+from fedarena.core.text.numbers import MEASURES, level, mean
 
 COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, curious server": ThreatFilter(parties=("server",)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedarena.board.report.figure_style import INK, SHADE, label
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

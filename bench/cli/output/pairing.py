@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.goals.pairing_table import CellText, PairingTable
 from fedarena.records.schema import Record
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedarena.cli.output.reproduce import laid_out
 from fedarena.core.text.markdown import code, escape, items, table
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.reproduce.table import Compact
 
 

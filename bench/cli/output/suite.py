@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedarena.cli.output.suite_progress import span
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Forecast

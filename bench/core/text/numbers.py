@@ -1,12 +1,11 @@
-"""Shares, numbers and the quality of models as text."""
+"""Numbers as text: shares in per cent, counts with their nouns, means with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fedarena.core.text.mean import Mean
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
 
 
 def percent(m: Mean) -> str:
@@ -47,3 +46,45 @@ def level(m: Mean, measure: str) -> str:
 def quality(m: Mean, measure: str) -> str:
     """The quality of a model, as "accuracy 97 %" or "R² 0.45"."""
     return f"{MEASURES[measure]} {level(m, measure)}"
+
+
+def plural(n: int, one: str, many: str = "") -> str:
+    """A count with its noun: `1 trial`, `1,506 trials`.
+
+    Args:
+        many: the plural, where it is not the singular with an s.
+    """
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds with its 95 % confidence half-width (None for fewer than two seeds)."""
+
+    value: float
+    half: float | None
+    seeds: int
+
+
+def mean(values: Sequence[float], together: int = 1) -> Mean:
+    """The mean of values with its 95 % half-width by Student's t.
+
+    Args:
+        together: the number of intervals that hold simultaneously with 95 % confidence (Bonferroni); this is one.
+    """
+    n = len(values)
+    if n < 2:
+        return Mean(fmean(values), None, n)
+    return Mean(fmean(values), t_quantile(n - 1, together) * stdev(values) / math.sqrt(n), n)
+
+
+def t_quantile(degrees: int, together: int = 1) -> float:
+    """The quantile of Student's t at 97.5 %, or at 1 − 0.025/together."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, above_most(together)))
+
+
+def above_most(together: int = 1) -> float:
+    """The level of the upper quantile of a 95 % interval, of several that hold simultaneously (Bonferroni)."""
+    return 1 - 0.025 / together

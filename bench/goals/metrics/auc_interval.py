@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
-from fedarena.core.text.mean import above_most
+from fedarena.core.text.numbers import above_most
 
 BISECTIONS = 60
 

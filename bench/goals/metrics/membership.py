@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
-from fedarena.core.text.mean import t_quantile
+from fedarena.core.text.numbers import t_quantile
 
 RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
 """False positive rates at which the share of members found is measured."""

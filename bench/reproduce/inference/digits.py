@@ -19,7 +19,7 @@ from fedarena import goals
 from fedarena.contracts.inference import Inference
 from fedarena.core import registry
 from fedarena.core.errors import UserError
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 from fedarena.core.threat import FORMS
 from fedarena.federation import compose
 from fedarena.federation.spec import threats

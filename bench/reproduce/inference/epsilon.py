@@ -24,7 +24,7 @@ from pathlib import Path
 
 from fedarena import goals
 from fedarena.core.text.figures import Line, Panel, panels
-from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.goals.inference_table import cell_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.page.parts import MeasuredPart, PartKey, guesses, load, published
 from fedarena.reproduce.page.shared import elsewhere
 from fedarena.reproduce.page.verdict import Verdict, difference, ours_of, verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 
 from fedarena.core.errors import UserError, WorkerDied
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.page.parts import MeasuredPart, PartKey
 from fedarena.reproduce.progress import Progress, step

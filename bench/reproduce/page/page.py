@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fedarena import __version__
 from fedarena.core import registry
 from fedarena.core.text.markdown import table as table_of
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.reproduce.left_out import PAPERS, Printed, counted
 from fedarena.reproduce.page import words
 from fedarena.reproduce.page.gather import Comparison, Gathered

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from fedarena.core.text.figures import MARKERS, SHADES, save_png
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.page.gather import Comparison
 
 

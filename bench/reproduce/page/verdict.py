@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from fedarena.core.text.mean import Mean, mean
+from fedarena.core.text.numbers import Mean, mean
 from fedarena.reproduce.published import Published
 
 Verdict = Literal["held", "better", "differs", "open", "no result", "not comparable", "not measured"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.page.gather import Comparison
 
 

@@ -20,7 +20,7 @@ from fedarena.core.card import KINDS
 from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.options import describe_options
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.runs.suite.suite import Suite
 
@@ -177,8 +177,7 @@ def _planned(trial: Trial, key: str, refused: str) -> Planned:
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.identity import identity_of
-    from fedarena.records.trial_key import trial_key
+    from fedarena.records.trial_key import identity_of, trial_key
 
     data: dict[str, Any] = {}
     for trial in trials:

@@ -30,7 +30,7 @@ from typing import Any
 
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
-from fedarena.core.option_values import to_text
+from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 

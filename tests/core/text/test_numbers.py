@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedarena.core.text.mean import Mean
-from fedarena.core.text.numbers import percent, quality
+from fedarena.core.text.numbers import Mean, percent, quality
 
 
 @pytest.mark.parametrize(

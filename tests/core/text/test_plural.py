@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedarena.core.text.plural import plural
+from fedarena.core.text.numbers import plural
 
 
 def test_one_is_singular_and_thousands_are_parted() -> None:

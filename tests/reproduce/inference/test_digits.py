@@ -11,7 +11,7 @@ from fedarena.cli import main
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
-from fedarena.core.text.mean import mean
+from fedarena.core.text.numbers import mean
 from fedarena.core.threat import FORMS, PARTIES
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats

@@ -17,7 +17,7 @@ from helpers.published import every_published_number
 
 from fedarena import __version__
 from fedarena.core.errors import UserError
-from fedarena.core.text.mean import Mean
+from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.left_out import counted
 from fedarena.reproduce.page import words
 from fedarena.reproduce.page.gather import Comparison, Gathered, gather, quoted

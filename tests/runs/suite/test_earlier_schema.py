@@ -10,8 +10,8 @@ from typing import Any
 from helpers.suite import TINY, contents, measure, planned, records_in, unused
 
 from fedarena.board.load import load_board
-from fedarena.records.record_file import sum_of
 from fedarena.records.schema import SCHEMA
+from fedarena.records.store import sum_of
 from fedarena.runs.suite.run import run_suite
 
 
