@@ -12,6 +12,7 @@ from torch.func import grad, vmap
 from fedarena.contracts.defense import Cohort, State
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
+from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row, rows, stack
 from fedarena.core.threat import Threat
@@ -128,6 +129,8 @@ def test_guarantees_are_those_of_the_smallest_client_and_of_the_sampling_that_ha
     assert make(delta=1e-6, epsilon=3.0).sigma > make(delta=1e-3, epsilon=3.0).sigma
     given = make(noise=1.7, epsilon=None).guarantees()
     assert given["sigma"] == 1.7
+    texts = dict(find("defense", "dp-sgd").guarantees)
+    assert set(texts) == (set(promise) | set(fixed.guarantees())) - {"rounds"}, "the card says how each is printed"
 
 
 def test_learning_rate_moves_with_the_noise():

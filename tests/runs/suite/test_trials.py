@@ -136,3 +136,13 @@ def test_the_package_s_suites_can_be_run(name: str) -> None:
     assert len({t.name for t in found}) == len(found) > 10
     assert any(t.threat and t.threat.knows for t in found)
     assert any(t.threat and not t.threat.knows for t in found)
+
+
+def test_a_problem_may_use_the_old_name_of_the_assumed_number() -> None:
+    matrix = '[[matrix]]\nproblem = "p"\ndefenses = ["krum"]\nattacks = ["ipm"]\n'
+    table = '[problems.p]\ndataset = "digits"\nclients = 6\n{}\n' + matrix
+    path = Path("play.toml")
+    old, new = (parse(table.format(f"{name} = 2"), path).problems for name in ("belief", "assumed_corrupted"))
+    assert old == new
+    with pytest.raises(UserError, match="has belief and assumed_corrupted, allowed: assumed_corrupted alone"):
+        parse(table.format("belief = 2\nassumed_corrupted = 2"), path)
