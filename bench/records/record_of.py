@@ -24,9 +24,7 @@ def record_of(
     reason: str,
     metrics: dict[str, float] | None = None,
 ) -> Record:
-    """The record of a run under a threat, before it is compared with other runs.
-
-    Fields that are `NotRequired` in the schema are still missing where they follow from those other runs.
+    """The record of a run under a threat, without the fields that follow from comparisons with other runs.
 
     Args:
         threat: None for a run without an attack.

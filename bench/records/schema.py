@@ -213,7 +213,7 @@ class Record(Identity):
     reading: str
     """The way in which the party looked at what it saw; empty where there is one way only, or nothing was seen."""
     status: Status
-    """`ok`; `n/a`, where the trial makes no sense; `diverged`, of the training; or `failed`, where a method broke."""
+    """`ok`; `n/a`, where the attack does not apply; `diverged`, of the training; or `failed`, where a method broke."""
     reason: str
     """The reason, where the status is not `ok`."""
     metrics: dict[str, float]
