@@ -56,10 +56,9 @@ def plain(task: Task, params: Tensors, batches: Sequence[Batch], k: int) -> Call
 
 def ours(task: Task, params: Tensors, batches: Sequence[Batch], k: int) -> Callable[[], Tensor]:
     """The library's form."""
+    how = forwards.Differencing(SIGMA, "forward", next(iter(params.values())).dtype)
     n = sum(p.numel() for p in params.values())
-    return lambda: forwards.differences(
-        task, params, batches, directions(SEED, n), k, SIGMA, "forward", next(iter(params.values())).dtype
-    )
+    return lambda: forwards.differences(task, params, batches, directions(SEED, n), k, how)
 
 
 def work(model: str, shape: tuple[int, ...], clients: int, samples: int) -> tuple[Task, Tensors, list[Batch]]:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.helpers.matching import Objective, squared_distance
+from fedarena.attacks.reconstruction.helpers.matching import MatchingObjective, squared_distance
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol
 from fedarena.core.options import NoOptions
@@ -40,7 +40,7 @@ def observation(task: Task, rng: Rng) -> Observation:
     return Observation(0, (0,), 1, target, simulate)
 
 
-def single(task: Task, seen: Observation, objective: Objective) -> Callable[[Tensor], Tensor]:
+def single(task: Task, seen: Observation, objective: MatchingObjective) -> Callable[[Tensor], Tensor]:
     """One candidate's gradient by plain autograd."""
     assert isinstance(seen.simulate, ThroughProtocol)
     params = {name: p.clone().requires_grad_() for name, p in seen.simulate.down.items()}
@@ -61,7 +61,7 @@ def measure(rounds: int = 15) -> tuple[float, float]:
     rng = Rng(0)
     task = Task(DlgLeNet(NoOptions()).module(SHAPE, CLASSES), SHAPE, CLASSES, (1,), Schedule(batch_size=1))
     seen = observation(task, rng.child("victim"))
-    objective = Objective(seen, (1, *SHAPE), CLASSES, None, 0.0)
+    objective = MatchingObjective(seen, (1, *SHAPE), CLASSES, None, 0.0)
     points = torch.randn(RESTARTS, torch.Size(SHAPE).numel() + CLASSES, generator=rng.child("points").torch())
     one, many = single(task, seen, objective), objective.evaluate
     apart = torch.stack([one(p) for p in points])

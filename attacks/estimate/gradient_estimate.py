@@ -1,16 +1,17 @@
-"""The gradient, as far as what was seen tells it: how good is the estimate that attacks begin with?
+"""Gradient estimate: how near to the gradient is the estimate that other attacks begin with?
 
     cos(ĝ, g)     ‖ĝ − g‖/‖g‖     round by round
 
-What a party makes of the wire before it searches for anything is in the view
-(`fedarena.contracts.observation.Observation.estimate`), and is the answer: options I and II of DBCL's clients and the
-smoother, BAFFLE's Stein estimate, PBPFL's Eq. 19. DBCL measures it so in its Section 6.3 and Figure 3, from which its
-reader is to conclude that no attack can follow.
+The attack searches for nothing. Its answer is what the view holds already
+(`fedarena.contracts.observation.Observation.estimate`): options I and II of DBCL's clients and the smoother, BAFFLE's
+Stein estimate, PBPFL's Eq. 19. DBCL's paper measures these in Section 6.3 and Figure 3, and concludes from them that no
+attack can follow.
 
-An estimate is judged as what it is of (`Observation.estimate_of`). Where a protocol leaves a symmetry that nobody but
-its server could resolve, and that no network's function depends on, the truth is taken in the same canonical form:
-PBPFL's R is no part of the gradient at C(W_t), nor of the update C(W_t) − C(W_{t+1}). What the masking really hides, γ,
-is not corrected for: an error of γ̂ counts. In the paper's form nothing is, since its attacker knows of no symmetry.
+`Observation.estimate_of` says what an estimate is compared with. Some protocols leave a symmetry that only the server
+could resolve and on which no network's function depends. Then the truth is taken in the same canonical form: PBPFL's R
+is no part of the gradient at C(W_t), nor of the update C(W_t) − C(W_{t+1}). What its masking really hides, γ, is not
+corrected for, so that an error of γ̂ counts. In the paper's form nothing is corrected, because its attacker knows of no
+symmetry.
 """
 
 from __future__ import annotations

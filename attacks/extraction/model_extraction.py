@@ -1,9 +1,9 @@
-"""Model extraction by reading the broadcast: what a party makes of it is the model that it takes.
+"""Model extraction: the party takes the model that it reads off the broadcast.
 
-A federation hands its model to every client in every round, so that taking it needs no queries (Tramèr et al. 2016,
-who coined the field's word, had nothing but predictions to go by). How far a broadcast gives the model away is the
-protocol's doing; what can be made of it is in the view (`fedarena.contracts.observation.Disclosure`), and nothing is
-added to that here, such as training on own data.
+A federation hands its model to every client in every round, so that taking it needs no queries. (Tramèr et al. 2016,
+who coined the word, had nothing but predictions.) The protocol decides how much of the model a broadcast shows, and
+the view holds what the party makes of it (`fedarena.contracts.observation.Disclosure`). This attack adds nothing to
+that, such as training on its own data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fedarena.core.rng import Rng
 from fedarena.problem.schedule import Schedule
 
 
-class ModelExtraction(Inference):
+class ModelExtractionAttack(Inference):
     """The attack; see the module's docstring."""
 
     options: Options

@@ -1,4 +1,4 @@
-"""Which rounds attacks look at that are after single uploads."""
+"""The rounds that attacks on single uploads look at."""
 
 from __future__ import annotations
 

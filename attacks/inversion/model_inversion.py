@@ -1,6 +1,6 @@
 """Model inversion, MI-Face (Fredrikson, Jha & Ristenpart, CCS 2015, Section 5): what a class looks like to a model.
 
-For every class k, descend a cost of an image that starts without any feature of anybody:
+For every class k the attack descends a cost of an image that starts without any person's features:
 
     c(x) = 1 − f_k(x)              cost=confidence; f: what the model says of x, with cross-entropy softmax
          = −log f_k(x)             cost=loss, where the model is trained for cross-entropy
@@ -8,17 +8,18 @@ For every class k, descend a cost of an image that starts without any feature of
 
     x ← Process(clip(x − λ ∇c(x), 0, 1))        Process: nothing, or a share of a 3×3 smoothing
 
-until α steps are taken, or c has not fallen for β steps, or c is as low as for f_k = γ and all else 0; the image with
-the least cost is the answer. All classes go side by side, and leave when they are done.
+until α steps are taken, or c has not fallen for β steps, or c is as low as for f_k = γ and all else 0. The answer is
+the image with the least cost. All classes are descended together, and each leaves when it is done.
 
-In clear, ∇c comes from the model. Of a model that only answers, it is measured along m random orthonormal directions u
-drawn anew at every step, by central differences:
+Of a white-box model ∇c is calculated. Of a black-box model it is measured along m random orthonormal directions u,
+drawn again at every step, by central differences:
 
     ∇c(x) ≈ (D/m) Σ_u u·(c(x + h u) − c(x − h u))/(2h)         2m queries
 
-exact to O(h²) where m reaches D, the number of pixels; below, unbiased, since a random m-dimensional subspace holds on
-average the share m/D of any vector. Then the rest of each step is noise, and what the model does not see of it stays in
-the answer. Square blocks of pixels that are moved as one make D smaller, and the picture coarser.
+With m = D, the number of pixels, this is exact to O(h²). With fewer directions it is unbiased, since a random
+m-dimensional subspace holds on average the share m/D of any vector, and the rest of each step is noise. That noise
+stays in the answer as far as the model does not react to it. Moving square blocks of pixels as one makes D smaller,
+and the picture coarser.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class ModelInversion(Inference):
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"
-        model, cost = view.model, Cost(self.options.cost, view.loss)
+        model, cost = view.model, InversionCost(self.options.cost, view.loss)
         measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._asked(model, cost, rng)
         device = next(model.task.model.parameters()).device
         images, steps = self.descend(measure, self._start(view).to(device), cost.of(self.options.confidence), progress)
@@ -116,7 +117,7 @@ class ModelInversion(Inference):
         share = self.options.denoise
         return x if share == 0 else (1 - share) * x + share * smooth(x)
 
-    def _asked(self, model: BlackBox, cost: Cost, rng: Rng) -> Measure:
+    def _asked(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
         o, generator = self.options, rng.child("directions").torch()
 
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,7 +137,7 @@ class ModelInversion(Inference):
 
 
 @dataclass(frozen=True)
-class Cost:
+class InversionCost:
     """c, as a function of what the model says.
 
     Attributes:
@@ -161,7 +162,7 @@ class Cost:
         return float(self(said, torch.zeros(1, dtype=torch.int64)))
 
 
-def in_clear(model: WhiteBox, cost: Cost) -> Measure:
+def in_clear(model: WhiteBox, cost: InversionCost) -> Measure:
     """Costs and gradients of a model whose parameters are known."""
 
     def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,18 +4,21 @@ With features h(x) of the last hidden layer and predictions p the gradient of th
 
     ∂L/∂b_c = (1/n) Σ_i (p_ic − 1[y_i = c]),     ∂L/∂W_c = (1/n) Σ_i (p_ic − 1[y_i = c]) h(x_i),
 
-and what is read of it one number a class:
+and the attack reads one number s_c of it for each class:
 
     evidence=bias   s_c = ∂L/∂b_c
-    evidence=rows   s_c = Σ_j ∂L/∂W_cj + ∂L/∂b_c, the row [W_c, b_c] projected on (1, …, 1), which stands in for the
-                    mean feature, for the view has none. With h ≥ 0, as after ReLU and sigmoid, a sample weighs
-                    a_i = 1 + Σ_j h_j(x_i) > 0 in it, and where features are large (sigmoid) noise weighs less.
+    evidence=rows   s_c = Σ_j ∂L/∂W_cj + ∂L/∂b_c, the row [W_c, b_c] projected on (1, …, 1). This vector stands in for
+                    the mean feature, which the view does not have. With h ≥ 0, as after ReLU and sigmoid, a sample has
+                    the weight a_i = 1 + Σ_j h_j(x_i) > 0 in s_c. Where features are large (sigmoid), noise weighs less.
 
-One sample: its class has the only negative entry, argmin_c s_c (iDLG). More: if all a_i = a and predictions were
-uniform, −s_c = a·(n_c/n − 1/C) with counts n_c. Then n times the class with the largest remainder is named, and its
-remainder lowered by a/n. The unit a is 1 for the bias of a gradient; of anything else that the bias is seen in, what a
-change of labels moves it by in a simulation; of rows √(Σ_c s_c² · n/(1 − 1/C)), by the mean of Σ_c (n_c/n − 1/C)² over
-draws of labels, which is (1 − 1/C)/n.
+One sample: its class has the only negative entry, argmin_c s_c (iDLG).
+
+Several samples: if all a_i = a and predictions were uniform, −s_c = a·(n_c/n − 1/C) with counts n_c. The attack names
+the class with the largest remainder n times, and lowers its remainder by a/n each time. The unit a is
+
+    1                              for the bias of a gradient
+    what a change of labels        moves it by in a simulation, where the bias is seen in anything else
+    √(Σ_c s_c² · n/(1 − 1/C))      for rows, since the mean of Σ_c (n_c/n − 1/C)² over draws of labels is (1 − 1/C)/n
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Membership from the joint: is what was seen turned towards what the candidate would have given?
+"""Joint membership: does what was seen point in the direction of what the candidate would have given?
 
     score(x) = ⟨a(x), v⟩/(‖a(x)‖·‖v‖)
 
 v is what was seen of a batch, and a(x) what a batch of nothing but x would have given, both as one vector. The mean
-over a batch holds 1/b of each member's own, so members are turned towards it; whatever the protocol projects the
-gradient on, both are projected alike. For plain gradients it is the cosine of gradients. For BAFFLE's K loss
-differences it uses what their histogram lacks, which difference belongs to which perturbation.
+over a batch holds 1/b of each member's own vector, so v points towards members. Whatever the protocol projects the
+gradient on, it projects both alike. For plain gradients the score is the cosine of two gradients. For BAFFLE's K loss
+differences it uses what their histogram lacks: which difference belongs to which perturbation.
 """
 
 from __future__ import annotations

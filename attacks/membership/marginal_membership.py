@@ -1,16 +1,16 @@
-"""Membership from the marginal: do a candidate's numbers have the distribution of those that were seen?
+"""Marginal membership: do a candidate's numbers have the distribution of those that were seen?
 
     score(x) = −sup_t |F_a(t) − F_v(t)|
 
-the two-sample Kolmogorov–Smirnov distance between the numbers a(x) that a batch of nothing but x would have given and
-the numbers v that were seen, whatever their order. It is the check of BAFFLE's Appendix D, which sets histograms of
-loss differences side by side.
+This is the two-sample Kolmogorov–Smirnov distance between the numbers a(x) that a batch of nothing but x would have
+given and the numbers v that were seen, whatever their order. It is the check of BAFFLE's Appendix D, which compares
+histograms of loss differences.
 
-A random half of the positions is taken of v and the other half of a(x). At the same positions the two would share the
-perturbations, and through them their distributions would show what belongs to the joint. Without the scale each half
-is divided by its root mean square. Then BAFFLE's differences tell nothing by construction: given the data they are
-independent normal numbers, whose scale is all that the data decide. The scale itself is about ‖∇L‖, so keeping it
-(scale=true) may tell something.
+The attack takes a random half of the positions of v, and the other half of a(x). At the same positions the two would
+share the perturbations, and through them their distributions would show what belongs to the joint. Without the option
+`scale` each half is divided by its root mean square. Then BAFFLE's differences show nothing by construction: given the
+data they are independent normal numbers, and the data decide nothing but their scale. The scale itself is about ‖∇L‖,
+so that keeping it (scale=true) may show something.
 """
 
 from __future__ import annotations

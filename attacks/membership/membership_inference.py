@@ -1,16 +1,18 @@
-"""Who was in the training set of a released model (Carlini et al. 2022; Yeom et al. 2018).
+"""Membership inference: which candidates were in the training set of a released model? (Carlini et al. 2022; Yeom et
+al. 2018)
 
-Models are surer of samples that they were trained on. With p_y the model's confidence in a candidate's own label, how
-sure it is is told by
+Models are more confident on samples that they were trained on. With p_y the model's confidence in a candidate's own
+label, the measure of it is
 
     φ = log p_y/(1 − p_y)                              (Carlini et al., logit scaling)
 
-which is close to normally distributed over models. Where no confidences are trained for, φ is −log of the loss.
+which is close to normally distributed over models. Where a model is not trained for confidences, φ is −log of the loss.
 
-    loss    φ itself. It orders candidates as minus the cross-entropy does, −log p_y, and tells apart what rounds to 0.
-    lira    (φ − μ)/σ, with μ the mean of the candidate's φ over shadow models, none of which was trained on it, and σ
-            their standard deviation: one for all candidates, or its own. The higher, the less likely as a model's that
-            did not see it: the authors' score 1 − Pr[Z > φ], Z ~ N(μ, σ²), rises with it.
+    loss    The score is φ. It orders candidates as minus the cross-entropy, −log p_y, does, and separates values that
+            round to 0.
+    lira    The score is (φ − μ)/σ. μ is the mean of the candidate's φ over shadow models, none of which was trained on
+            it. σ is their standard deviation, one for all candidates or each candidate's own. The authors' score
+            1 − Pr[Z > φ], Z ~ N(μ, σ²), rises with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Banked reputation: help the model until the server trusts the senders, then strike.
 
-Against servers that remember who was right, such as the second stage of the two-stage protocol, whose scores are
-never taken away again. With v the direction and g what is sent (the server subtracts it):
+The attack is made for servers that remember who was right, such as the second stage of the two-stage protocol, which
+never takes a score away again. With v the direction and g what is sent (the server subtracts it):
 
     bank      v = ∇L on own samples                     better than any honest upload, which is noisy
     strike    labels    v = ∇L' on own samples with labels y + 1 mod classes

@@ -1,7 +1,8 @@
-"""Delayed: honest until round τ·T, then another attack (Xiang et al. 2023, "adaptive attack", Table 5: TTBB = τ).
+"""Delayed: honest behaviour until round τ·T, then another attack (Xiang et al. 2023, "adaptive attack", Table 5: TTBB
+= τ).
 
-Until then an omniscient attacker sends copies of the uploads of random honest clients, as in the paper; another
-one follows the protocol on its own samples.
+Until that round an omniscient attacker sends copies of the uploads of random honest clients, as in the paper. An
+attacker that knows its own samples alone follows the protocol on them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     every colluder sends −ε·μ,    μ the mean of the honest uploads
 
-It has done its work when ⟨aggregate, μ⟩ ≤ 0. A small ε hides among honest uploads, a large one moves means.
+The attack has succeeded when ⟨aggregate, μ⟩ ≤ 0. A small ε hides among honest uploads, a large one moves means.
 """
 
 from __future__ import annotations

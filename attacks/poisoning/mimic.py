@@ -1,7 +1,7 @@
 """Mimic (Karimireddy, He & Jaggi, ICLR 2022, Section 3.2 and Appendix B): all colluders copy one honest client.
 
-Nothing that they send is abnormal; what one client has weighs f + 1 times, which hurts where clients differ. It
-is the client that lies farthest along the direction z of largest variance among the honest uploads x_i:
+Nothing that they send is abnormal. But one client's upload then counts f + 1 times, which does harm where clients
+differ. The client to copy is the one farthest along the direction z of largest variance among the honest uploads x_i:
 
     warm-up   μ ← running mean of the x_i;   z ← normalised t·z + Σ_i (x_i − μ)⟨x_i − μ, z⟩  (Oja)
               S_i ← S_i + ⟨z, x_i⟩

@@ -1,4 +1,4 @@
-"""Rank map: another attack's uploads, worn as the noise that honest clients add.
+"""Rank map: it gives another attack's uploads the values of the noise that honest clients add.
 
     v_i = what the inner attack would send            (a direction; its length does not matter)
     g_i = σ_u·Φ⁻¹((rank(v_i) − ½)/d)                  σ_u the noise on a coordinate of an honest upload

@@ -1,15 +1,14 @@
-"""Steering BAFFLE: K loss differences for a gradient of the attacker's choice.
+"""Steering: loss differences along shared directions, for a gradient of the attacker's choice.
 
-    u_k = λ σ z_kᵀ g*                                            (central differences: 2 λ σ z_kᵀ g*)
+    u_k = λ h z_kᵀ g*         h: σ, for central differences 2σ
 
-The server knows an upload only by its K numbers and steps along the z_k alone, which every client can expand from the
-seed. Whoever knows them writes down the differences that would be measured if its gradient were λ g*, without any loss
-behind them. It is not bound to forward passes: g* is computed by backpropagation on its own samples.
+The server of such a protocol (`fedarena.contracts.shared_directions`), BAFFLE's for one, knows an upload only by its K
+numbers and steps along the z_k alone, which every client can draw from the broadcast. The attacker writes down the
+differences that an honest client would measure if its gradient were λ g*, without measuring any loss. It is not bound
+to forward passes: g* is computed by backpropagation on its own samples.
 """
 
 from __future__ import annotations
-
-from itertools import islice
 
 import torch
 from torch.func import grad
@@ -17,12 +16,10 @@ from torch.func import grad
 from fedarena.attacks.poisoning.cards.steer import Options
 from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
+from fedarena.contracts.shared_directions import SharedDirections
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import NotApplicable
-from fedarena.defenses.baffle.directions import directions
-from fedarena.defenses.baffle.protocol import Baffle
-from fedarena.defenses.baffle.wire import DIFFERENCES, SEED
 
 
 class Steer(Poisoning):
@@ -41,26 +38,17 @@ class Steer(Poisoning):
 
     def applies(self) -> NotApplicable | None:
         defense = self.knowledge.defense
-        if not isinstance(defense, Baffle):
+        if not isinstance(defense, SharedDirections):
             return NotApplicable("no shared perturbations: uploads are not loss differences along known directions")
-        if not defense.task.schedule.fedsgd:
-            return NotApplicable("with local epochs no loss difference is uploaded")
-        if defense.options.law:
-            return NotApplicable("the run is simulated in law: there are no loss differences to write")
-        if defense.own_seeds:
-            return NotApplicable("clients perturb with seeds of their own, so that no direction is shared")
-        if defense.options.downlink == "scalars":
-            return NotApplicable("with downlink=scalars this attack, which keeps no model, is not sent one")
-        return None
+        why = defense.why_not_shared()
+        return NotApplicable(why) if why else None
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         defense = self.knowledge.defense
-        assert isinstance(defense, Baffle)
+        assert isinstance(defense, SharedDirections)
         wanted = flatten(scale(self.options.strength, self._target(view.down, rng)))
-        z = islice(directions(int(view.down[SEED]), defense.n), defense.options.directions)
-        halves = 2.0 if defense.options.scheme == "central" else 1.0
-        u = torch.stack([one.to(wanted) @ wanted for one in z]) * (halves * defense.options.sigma)
-        return {DIFFERENCES: u.repeat(view.size, 1)}, memory
+        projections = torch.stack([z.to(wanted) @ wanted for z in defense.shared_directions(view.down)])
+        return defense.upload_of((projections * defense.spacing).repeat(view.size, 1)), memory
 
     def _target(self, down: Tensors, rng: Rng) -> Tensors:
         """g*, named and shaped like the parameters."""

@@ -1,21 +1,21 @@
 """Property inference (Melis, Song, De Cristofaro & Shmatikov, IEEE S&P 2019, Algorithm 3), through any protocol.
 
-In each round attacked the attacker lets the client function run on batches of its own, some of samples that all have
-the property and some of samples that all lack it, and learns to tell what comes of them. Then it is shown what the
-victim sent, or what it could make of it:
+In each attacked round the attacker lets the client function run on batches of its own. In some batches all samples have
+the property, in the others all lack it. From the uploads a classifier learns to tell the two apart, and is then shown
+what the victim sent, or what the attacker could make of it:
 
-    forest         a random forest on the updates of all rounds; the paper's attack, and all that its paper form does
+    forest         a random forest on the updates of all rounds; this is the paper's attack, and all of its paper form
     round-forest   a random forest in each round, on more batches
-    ridge          a linear classifier in each round (`fedarena.attacks.property.helpers.round_ridge`)
+    ridge          a linear classifier in each round (`helpers/round_ridge.py`)
 
-A round's classifier is taken by its distance, in standard deviations, from what it makes of own batches in that round.
-Which classifier is best, and what of an update a forest is best shown (`helpers/update_features.py`),
-the attacker can tell beforehand, and in the adaptive form does: it tries them on batches of samples that it held back.
-In the paper form these would tell it nothing: its own updates never went through the protocol, and any features tell
-those apart.
+The score of a round's classifier is divided by the standard deviation of its scores of own batches in that round.
 
-Of several clients' mean one is taken to have the property, drawn for each batch, and the others to lack it: 'the
-property of one participant' of Section 4.
+In the adaptive form the attacker chooses between classifiers, and between features of an update
+(`helpers/update_features.py`), by trying them on batches of samples that it held back. In the paper form that would
+show nothing: its own updates never went through the protocol, and any features separate those.
+
+Where the mean of several clients is seen, one of them, drawn for each batch, is taken to have the property and the
+others to lack it: "the property of one participant" of Section 4.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Classifier(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RoundScores:
     """Scores of one round.
 
     Attributes:
@@ -79,14 +79,14 @@ class Asked:
     checks: Tensor
 
     @classmethod
-    def of(cls, scores: Tensor) -> Asked:
+    def of(cls, scores: Tensor) -> RoundScores:
         """Of the held-back ones and of the victim's, which comes last."""
         return cls(float(scores[-1]), scores[:-1])
 
-    def standardised(self) -> Asked:
+    def standardised(self) -> RoundScores:
         """In standard deviations from the mean of the held-back ones."""
         mean, deviation = float(self.checks.mean()), float(self.checks.std()) or 1.0
-        return Asked((self.seen - mean) / deviation, (self.checks - mean) / deviation)
+        return RoundScores((self.seen - mean) / deviation, (self.checks - mean) / deviation)
 
 
 class PropertyInference(Inference):
@@ -120,46 +120,49 @@ class PropertyInference(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> PropertyScores | NotApplicable:
         o, adaptive = self.options, view.threat.form == "adaptive"
         own = OwnBatches.of(view, o.match_classes, adaptive, rng.child("own"))
-        wanted = (FOREST,) if not adaptive else (FOREST, ROUND_FOREST, RIDGE) if o.classifier == BEST else ()
-        wanted = wanted or (o.classifier,)
-        kinds = (o.features,) if o.features != BEST else TRIED if adaptive else TRIED[:1]
-        found: dict[Classifier, list[Asked]] = defaultdict(list)
-        shown: dict[str, list[Shown]] = defaultdict(list)
+        wanted, kinds = self._classifiers(adaptive), self._kinds(adaptive)
+        scores: dict[Classifier, list[RoundScores]] = defaultdict(list)
+        features: dict[str, list[RoundFeatures]] = defaultdict(list)
         for i, seen in enumerate(view.observations):
             stream = rng.child("round", i)
             noise = seen.noise_std if adaptive else 0.0
             count = CHECKS if adaptive else 0
             checks = own.lesson(seen, "check", count, count, stream)
-            asked = [*noisy(checks.updates, noise, stream.child("noise", "check")), seen.target]
+            queries = [*noisy(checks.updates, noise, stream.child("noise", "check")), seen.target]
             if FOREST in wanted:
                 few = own.lesson(seen, "train", o.with_batches, o.without_batches, stream.child("few"))
-                for kind, part in self._shown(kinds, few, asked, noise, stream.child("noise", "few")).items():
-                    shown[kind].append(part)
+                of_round = self._features(kinds, few, queries, noise, stream.child("noise", "few"))
+                for kind, part in of_round.items():
+                    features[kind].append(part)
             if ROUND_FOREST in wanted or RIDGE in wanted:
                 many = own.lesson(seen, "train", o.round_batches, o.round_batches, stream.child("many"))
-                for name, scores in self._in_round(wanted, kinds, many, asked, noise, stream).items():
-                    found[name].append(Asked.of(scores).standardised())
+                for name, values in self._in_round(wanted, kinds, many, queries, noise, stream).items():
+                    scores[name].append(RoundScores.of(values).standardised())
             progress((i + 1) / (len(view.observations) + 1), f"round {seen.round}")
-        over_rounds = {kind: over_all(some, rng.child("forest")) for kind, some in shown.items()}
-        for kind, asked_of in over_rounds.items():
-            if not isinstance(asked_of, NotApplicable):
-                found[Classifier(FOREST, kind)] = asked_of
-        if not found:
-            return next((why for why in over_rounds.values() if isinstance(why, NotApplicable)), NO_WEIGHTS)
-        if not adaptive:
-            ((name, scored),) = found.items()
-            return PropertyScores(seen_scores(scored), None, False, name.detail == SLOPES)
-        return choose(found)
+        over_rounds = {kind: over_all(parts, rng.child("forest")) for kind, parts in features.items()}
+        return answer(scores, over_rounds, adaptive)
 
-    def _shown(
-        self, kinds: Sequence[str], lesson: Lesson, asked: Sequence[Tensors], noise: float, rng: Rng
-    ) -> dict[str, Shown]:
+    def _classifiers(self, adaptive: bool) -> tuple[str, ...]:
+        """The classifiers that are tried; the paper form has the forest alone."""
+        if not adaptive:
+            return (FOREST,)
+        return (FOREST, ROUND_FOREST, RIDGE) if self.options.classifier == BEST else (self.options.classifier,)
+
+    def _kinds(self, adaptive: bool) -> tuple[str, ...]:
+        """The kinds of features that are tried."""
+        if self.options.features != BEST:
+            return (self.options.features,)
+        return TRIED if adaptive else TRIED[:1]
+
+    def _features(
+        self, kinds: Sequence[str], lesson: Lesson, queries: Sequence[Tensors], noise: float, rng: Rng
+    ) -> dict[str, RoundFeatures]:
         """By kind of features."""
         updates, found = noisy(lesson.updates, noise, rng), {}
         for kind in kinds:
             read = reader(kind, lesson.updates)
             x = torch.stack([read(update) for update in updates])
-            found[kind] = Shown(x, lesson.has, torch.stack([read(update).float() for update in asked]))
+            found[kind] = RoundFeatures(x, lesson.has, torch.stack([read(update).float() for update in queries]))
         return found
 
     def _in_round(
@@ -167,41 +170,41 @@ class PropertyInference(Inference):
         wanted: Sequence[str],
         kinds: Sequence[str],
         lesson: Lesson,
-        asked: Sequence[Tensors],
+        queries: Sequence[Tensors],
         noise: float,
         rng: Rng,
     ) -> dict[Classifier, Tensor]:
-        """Scores of `asked` by classifiers of this round."""
+        """Scores of `queries` by classifiers of this round."""
         found: dict[Classifier, Tensor] = {}
         if RIDGE in wanted:
-            x, queries = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, asked))
-            scores = ridge_scores(x, lesson.has.to(x.device), queries, noise)
+            x, asked = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, queries))
+            scores = ridge_scores(x, lesson.has.to(x.device), asked, noise)
             found |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
         if ROUND_FOREST in wanted:
-            for kind, shown in self._shown(kinds, lesson, asked, noise, rng.child("noise", "many")).items():
+            for kind, shown in self._features(kinds, lesson, queries, noise, rng.child("noise", "many")).items():
                 if shown.x.shape[1]:
-                    seen = forest_scores(shown.x, shown.has, shown.asked, rng.child("forest"))
+                    seen = forest_scores(shown.x, shown.has, shown.queries, rng.child("forest"))
                     found[Classifier(ROUND_FOREST, kind)] = seen
         return found
 
 
 @dataclass(frozen=True)
-class Shown:
+class RoundFeatures:
     """Features of one round's updates.
 
     Attributes:
-        x: of own batches [n, f]. has: which of them have the property. asked: of those to be scored, [m, f].
+        x: of own batches [n, f]. has: which of them have the property. queries: of those to be scored, [m, f].
     """
 
     x: Tensor
     has: Tensor
-    asked: Tensor
+    queries: Tensor
 
 
 NO_WEIGHTS = NotApplicable("what was seen has no weights, and features=code shows nothing else")
 
 
-def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
+def over_all(shown: Sequence[RoundFeatures], rng: Rng) -> list[RoundScores] | NotApplicable:
     """One forest for all rounds."""
     widths = {s.x.shape[1] for s in shown}
     if widths == {0}:
@@ -209,24 +212,51 @@ def over_all(shown: Sequence[Shown], rng: Rng) -> list[Asked] | NotApplicable:
     if len(widths) > 1:
         return NotApplicable("what was seen has another size in each round, and one forest for all cannot be trained")
     x, has = torch.cat([s.x for s in shown]), torch.cat([s.has for s in shown])
-    scores = forest_scores(x, has, torch.cat([s.asked for s in shown]), rng)
-    return [Asked.of(part) for part in scores.split([len(s.asked) for s in shown])]
+    scores = forest_scores(x, has, torch.cat([s.queries for s in shown]), rng)
+    return [RoundScores.of(part) for part in scores.split([len(s.queries) for s in shown])]
 
 
-def choose(found: Mapping[Classifier, Sequence[Asked]]) -> PropertyScores:
-    """The classifier that does best on what was held back."""
+def answer(
+    scores: Mapping[Classifier, Sequence[RoundScores]],
+    over_rounds: Mapping[str, Sequence[RoundScores] | NotApplicable],
+    adaptive: bool,
+) -> PropertyScores | NotApplicable:
+    """The scores of the best classifier, or why there is none.
+
+    Args:
+        scores: of classifiers that were trained within rounds.
+        over_rounds: of one forest for all rounds, by the kind of features.
+        adaptive: whether classifiers were tried on what was held back; else there is one.
+    """
+    forests = {Classifier(FOREST, kind): of for kind, of in over_rounds.items() if not isinstance(of, NotApplicable)}
+    every = {**scores, **forests}
+    if not every:
+        return next((why for why in over_rounds.values() if isinstance(why, NotApplicable)), NO_WEIGHTS)
+    if adaptive:
+        return choose(every)
+    ((name, of_forest),) = every.items()
+    return PropertyScores(values=seen_scores(of_forest), own_auc=None, by_round=False, by_slopes=name.detail == SLOPES)
+
+
+def choose(scores: Mapping[Classifier, Sequence[RoundScores]]) -> PropertyScores:
+    """The scores of the classifier that does best on what was held back."""
     has = torch.arange(2 * CHECKS) < CHECKS
-    reached = {
-        c: membership_metrics([Scores(torch.cat([a.checks for a in asked]))], [has.repeat(len(asked))])["auc"]
-        for c, asked in found.items()
+    auc = {
+        c: membership_metrics([Scores(torch.cat([r.checks for r in rounds]))], [has.repeat(len(rounds))])["auc"]
+        for c, rounds in scores.items()
     }
-    best = max(reached, key=lambda c: reached[c])
-    return PropertyScores(seen_scores(found[best]), reached[best], best.kind != FOREST, best.detail == SLOPES)
+    best = max(auc, key=lambda c: auc[c])
+    return PropertyScores(
+        values=seen_scores(scores[best]),
+        own_auc=auc[best],
+        by_round=best.kind != FOREST,
+        by_slopes=best.detail == SLOPES,
+    )
 
 
-def seen_scores(asked: Sequence[Asked]) -> Tensor:
+def seen_scores(rounds: Sequence[RoundScores]) -> Tensor:
     """Of what was seen, [observations]."""
-    return torch.tensor([a.seen for a in asked], dtype=torch.float64)
+    return torch.tensor([r.seen for r in rounds], dtype=torch.float64)
 
 
 def noisy(updates: Sequence[Tensors], std: float, rng: Rng) -> list[Tensors]:

@@ -1,19 +1,20 @@
-"""Samples read off the gradient of a dense first layer with a bias, without any search.
+"""Analytic reconstruction: samples are read off the gradient of a dense first layer with a bias, without any search.
 
 For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂W_i = ∂L/∂b_i·xᵀ, so x = ∂L/∂W_i/∂L/∂b_i
 (Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
-direction: their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
-a protocol the ratio is affine in x, and A and c are found by playing it
-(`fedarena.attacks.reconstruction.helpers.first_layer`).
+direction. Their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
+a protocol the ratio is affine in x, and A and c are found by playing the protocol (`helpers/first_layer.py`).
 
-What A x + c leaves open is filled in by the least norm, or with `prior=population` by the samples of the attacker's own
-(`helpers/image_distribution.py`). Of a batch, rows of units that are active for one sample alone show it
-(Boenisch et al. 2023); they agree with each other, which mixtures do not. What no group of rows shows is taken from
-single rows, those first whose sample would leave [0, 1] the least: a best effort.
+What A x + c leaves open is filled in by the least norm, or with `prior=population` by the distribution of the
+attacker's own samples (`helpers/image_distribution.py`).
+
+Of a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
+agree with each other, and mixtures do not. Samples that no group of rows shows are taken from single rows, those first
+whose sample would leave [0, 1] the least: a best effort.
 
 Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
-upload is a(x)·((1 − β)∇f + β·g⁻), and with the length a(x) unknown the share of g⁻ is no constant to take away. The
-guess at what is behind these is grey; where none can be read, the attack does not apply.
+upload is a(x)·((1 − β)∇f + β·g⁻), and since the length a(x) is unknown, the share of g⁻ is no constant to take away.
+The guess for these is grey. Where none can be read, the attack does not apply.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor
 from fedarena.attacks.helpers.victims import spread
 from fedarena.attacks.reconstruction.cards.analytic import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
-from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Law, Least
+from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
@@ -57,9 +58,9 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        law: Law = Least()
+        law: ImageDistribution = LeastNorm()
         if view.population is not None:
-            law = Gaussian.of(view.population.x.flatten(1))
+            law = GaussianImages.of(view.population.x.flatten(1))
         read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
             found = reconstruct(view, seen, law, rng.child("analytic", i))
@@ -80,7 +81,7 @@ def grey(view: View, seen: Observation) -> Reconstruction:
     return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
-def reconstruct(view: View, seen: Observation, law: Law, rng: Rng) -> Reconstruction | str:
+def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng) -> Reconstruction | str:
     """The samples behind one observation, or why they cannot be read."""
     layer = first_layer(seen.target)
     if isinstance(layer, str):

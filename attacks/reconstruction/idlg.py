@@ -3,9 +3,9 @@
     c* = the class whose part of the output layer's gradient has the other sign           (Section 3.1, Eq. 3)
     min over x' [n, *shape]   Σ_l ‖simulate(x', e_c*)_l − target_l‖² / Σ_l ‖target_l‖²     (Algorithm 1)
 
-The label is read from the output layer's bias, whose gradient is softmax − label, or where there is none, or it is not
-seen, from the rows of its weight, of which with features that are nowhere negative one sums to less than 0. Batches: by
-counts (`fedarena.attacks.reconstruction.helpers.output_labels`). Then DLG's search with labels fixed.
+The label is read from the output layer's bias, whose gradient is softmax − label. Where there is no bias, or it is not
+seen, the label is read from the rows of the weight: with features that are nowhere negative, one row sums to less than
+0. Labels of batches are found by counts (`helpers/output_labels.py`). Then follows DLG's search with labels fixed.
 """
 
 from __future__ import annotations

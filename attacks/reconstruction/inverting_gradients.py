@@ -9,11 +9,12 @@ over all tensors as one vector, by Adam on the sign of the gradient, the learnin
 (Section 6). Where the observation has a simulator that is easier to descend (`Observation.rough`), it is descended
 until 7/8 of the iterations, and the exact one after that.
 
-Two things stand between a small distance and the image, and each has an option. A network of ReLUs and max pooling has
-a gradient that jumps in the image; with `kinks` they are rounded off, less and less
-(`helpers/nonsmooth.py`), and which start is kept is judged by the network as it is. A smooth network's
-gradient feels some directions in the image a thousand times less than others, which steps along signs never settle;
-`polish` goes on by L-BFGS with
+Two things stand between a small distance and the image, and each has an option:
+
+    kinks    A network of ReLUs and max pooling has a gradient that jumps in the image. With `kinks` they are rounded
+             off, less and less (`helpers/nonsmooth.py`). The network as it is decides which start is kept.
+    polish   A smooth network's gradient reacts to some directions in the image a thousand times less than to others,
+             which steps along signs never settle. `polish` goes on by L-BFGS with
 
     ½·‖s/‖s‖ − target/‖target‖‖² + τ/1000·(mean|dx'| + mean|dy'|),
 
@@ -32,7 +33,7 @@ from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.helpers.adam import adam, cosine, steps
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
-from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, Objective, lowest
+from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, MatchingObjective, lowest
 from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.observation import Observation
@@ -102,7 +103,7 @@ class InvertingGradients(Matching):
     def at_once(self, seen: Observation) -> int:
         return max(1, TOGETHER // sum(t.numel() for t in seen.target.values()))
 
-    def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
+    def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         o, spent, first = self.options, 0, 1
         for i, objective in enumerate(objectives):
             last = o.iterations if i == len(objectives) - 1 else int(ROUGHLY * o.iterations)

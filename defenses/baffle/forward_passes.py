@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -44,27 +45,39 @@ OWN = ("torch.nn.", "fedarena.models.")
 """Where the modules come from of which it is known whether they let samples depend on each other."""
 
 
+@dataclass(frozen=True)
+class Differencing:
+    """What a loss difference is.
+
+    Attributes:
+        sigma: σ.
+        scheme: forward | central.
+        dtype: number format of weights, activations and loss.
+    """
+
+    sigma: float
+    scheme: str
+    dtype: torch.dtype
+
+
 def differences(
     task: Task,
     params: Mapping[str, Tensor],
     batches: Sequence[Batch],
     directions: Iterator[Tensor],
     k: int,
-    sigma: float,
-    scheme: str,
-    dtype: torch.dtype,
+    how: Differencing,
     rows: int | None = None,
 ) -> Tensor:
-    """ΔL_{c,1} … ΔL_{c,K} under the task's loss [clients, K], in `dtype`.
+    """ΔL_{c,1} … ΔL_{c,K} under the task's loss [clients, K], in the format of `how`.
 
     Args:
         task: gives the model.
         params: W by name.
         batches: one a client.
         directions: gives z_1 … z_K [n], n numbers in the order of the model's parameters; not read further.
-        k, sigma: K and σ.
-        scheme: forward | central.
-        dtype: number format of weights, activations and loss.
+        k: K.
+        how: what a difference is.
         rows: at most so many samples at a time; None: as many as are fast.
 
     Raises:
@@ -72,32 +85,39 @@ def differences(
     """
     device = next(iter(params.values())).device
     # Made outside of inference mode: what comes of it may be differentiated by whoever gets it.
-    found = torch.empty(len(batches), k, dtype=dtype, device=device)
+    found = torch.empty(len(batches), k, dtype=how.dtype, device=device)
     n = sum(p.numel() for _, p in task.model.named_parameters())
     # A bound on samples is one on memory, of which several directions at once would take several times as much.
     chain = chain_of(task.model, len(task.input_shape)) if rows is None else None
-    together = chained_forwards.group_size(n, dtype)
+    together = chained_forwards.group_size(n, how.dtype)
     with torch.inference_mode():
         if chain is not None and together > 1:
-            _chained(task, chain, params, batches, directions, sigma, scheme, found, together)
-            return found
-        network = _Perturbed(task.model, params, dtype)
-        losses = _Losses(network, task.criterion, separate(task.model), batches, dtype, rows)
-        if scheme == "forward":
-            network.stand()
-            here = losses()
-        for column in found.unbind(1):
-            z = next(directions)
-            network.move(z, sigma)
-            if scheme == "forward":
-                del z  # nothing but the perturbed parameters is held during a forward pass
-                torch.sub(losses(), here, out=column)
-            else:
-                there = losses()
-                network.move(z, -sigma)
-                del z
-                torch.sub(there, losses(), out=column)
+            _chained(task, chain, params, batches, directions, how, found, together)
+        else:
+            network = _Perturbed(task.model, params, how.dtype)
+            losses = _Losses(network, task.criterion, separate(task.model), batches, how.dtype, rows)
+            _one_by_one(network, losses, directions, how, found)
     return found
+
+
+def _one_by_one(
+    network: _Perturbed, losses: _Losses, directions: Iterator[Tensor], how: Differencing, found: Tensor
+) -> None:
+    """Fills `found`, one direction at a time."""
+    if how.scheme == "forward":
+        network.stand()
+        here = losses()
+    for column in found.unbind(1):
+        z = next(directions)
+        network.move(z, how.sigma)
+        if how.scheme == "forward":
+            del z  # nothing but the perturbed parameters is held during a forward pass
+            torch.sub(losses(), here, out=column)
+        else:
+            there = losses()
+            network.move(z, -how.sigma)
+            del z
+            torch.sub(there, losses(), out=column)
 
 
 def _chained(
@@ -106,8 +126,7 @@ def _chained(
     params: Mapping[str, Tensor],
     batches: Sequence[Batch],
     directions: Iterator[Tensor],
-    sigma: float,
-    scheme: str,
+    how: Differencing,
     found: Tensor,
     together: int,
 ) -> None:
@@ -122,12 +141,12 @@ def _chained(
     def means(at: Tensor) -> Tensor:
         return _means(chained_forwards.losses(task.criterion, chain, at, like, x, y), counts).T
 
-    here = means(w[None]) if scheme == "forward" else None
+    here = means(w[None]) if how.scheme == "forward" else None
     steps = torch.empty(together, len(w), dtype=found.dtype, device=found.device)
     for columns in found.split(together, dim=1):
         group = steps[: columns.shape[1]]
         for step in group:
-            torch.mul(next(directions).to(step.device), sigma, out=step)
+            torch.mul(next(directions).to(step.device), how.sigma, out=step)
         columns.copy_(means(w + group) - (means(w - group) if here is None else here))
 
 
@@ -142,7 +161,7 @@ def client_bytes(
     n = sum(p.numel() for p in params.values())
     rows = len(batch.images()[1]) if rows is None else rows
     two = (torch.zeros(n, device=p.device) for p in list(params.values())[:1] * 2)
-    found, peak = peak_bytes(lambda: differences(task, params, [batch], two, 2, 1.0, scheme, dtype, rows))
+    found, peak = peak_bytes(lambda: differences(task, params, [batch], two, 2, Differencing(1.0, scheme, dtype), rows))
     return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"found": found})
 
 

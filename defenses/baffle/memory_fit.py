@@ -1,4 +1,4 @@
-"""How BAFFLE's client keeps within its memory: few enough samples at a time, beside all that it has to hold."""
+"""How many samples at a time a client of BAFFLE can evaluate within its memory."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ A client runs forward passes only. How the server gets the sum alone is not part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -29,37 +29,33 @@ from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Disclosure, Reading
 from fedarena.contracts.secure_sum import SecureSum
+from fedarena.contracts.shared_directions import SharedDirections
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, rows, shaped, stack
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.baffle import client_state as client_memory
 from fedarena.defenses.baffle import forward_passes as forwards
-from fedarena.defenses.baffle import readings as baffle_views
 from fedarena.defenses.baffle import stein_law
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS, check
-from fedarena.defenses.baffle.directions import CHUNK_BYTES, directions, stein
+from fedarena.defenses.baffle.directions import CHUNK_BYTES, directions
 from fedarena.defenses.baffle.memory_fit import rows_that_fit
+from fedarena.defenses.baffle.readings import readings, rebuilt
 from fedarena.defenses.baffle.vanished import VANISHED, mark, share
-from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED
+from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED, BaffleWire, Estimate
 from fedarena.problem.batch import Batch
-from fedarena.problem.local_training import local_step
 from fedarena.problem.task import Task
 
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""
 
-Estimate = Callable[[Tensors, Tensor, Tensor, int], Tensors]
-"""(params, x [b, ...], y, number of the step) → ĝ."""
-
 Differences = Callable[[Tensors, Tensor, Tensor, int, int], Tensor]
 """(params, x [b, ...], y, seed, K) → ΔL_1 … ΔL_K."""
 
 
-class Baffle(Defense):
+class Baffle(Defense, SharedDirections):
     """The protocol; see the module's docstring and `fedarena.defenses.baffle.card.Options`."""
 
     options: Options
@@ -67,17 +63,14 @@ class Baffle(Defense):
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)
-        self.like: Tensors = dict(task.model.named_parameters())
-        """Names and shapes of the parameters."""
-        self.n = sum(p.numel() for p in self.like.values())
-        self.own_seeds = options.perturbations == "client"
+        self.wire = BaffleWire.of(options, task)
         check(options, task, rule)
         self.rows = rows_that_fit(options, task)
         """Samples at a time in a client's forward passes; None: as many as are fast."""
 
     def secured(self, secure: SecureSum | None) -> Self:
         o, fedsgd = self.options, self.task.schedule.fedsgd
-        needs = {"law": not o.law, "perturbations": not self.own_seeds, "min_directions": o.min_directions is None}
+        needs = {"law": not o.law, "perturbations": not self.wire.own_seeds, "min_directions": o.min_directions is None}
         for name, holds in needs.items():
             if secure is not None and fedsgd and not holds:
                 raise UserError(
@@ -97,7 +90,7 @@ class Baffle(Defense):
     def draw(self, rng: Rng) -> Tensors:
         """A client's own seed, and how many differences it evaluates, where these are its own to choose."""
         o, drawn = self.options, {}
-        if self.own_seeds:
+        if self.wire.own_seeds:
             drawn[SEED] = _seed(rng.child("perturbations"))
         if o.min_directions is not None:
             spread = o.directions - o.min_directions + 1
@@ -111,7 +104,7 @@ class Baffle(Defense):
         Simulated in law, what a real client would have sent: 4 bytes a difference, and 4 for a seed of its own.
         """
         if self.task.schedule.fedsgd and self.options.law:
-            return (4 * self.options.directions + 4 * self.own_seeds) * len(next(iter(ups.values())))
+            return (4 * self.options.directions + 4 * self.wire.own_seeds) * len(next(iter(ups.values())))
         filled = 4 * int((self.options.directions - ups[COUNT]).sum()) if COUNT in ups else 0
         return super().sent_bytes(ups) - filled
 
@@ -129,7 +122,7 @@ class Baffle(Defense):
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        if not self.task.schedule.fedsgd or self.own_seeds or self.options.law or COUNT in noises[0]:
+        if not self.task.schedule.fedsgd or self.wire.own_seeds or self.options.law or COUNT in noises[0]:
             chunk = CHUNK_BYTES if self.rows is None else 0
             given = zip(batches, memories, noises, strict=True)
             done = [self._client(down, b, m, noise, self._fast, chunk) for b, m, noise in given]
@@ -140,18 +133,8 @@ class Baffle(Defense):
         return stack(ups), [dict(memory) for _ in batches]
 
     def opened(self, down: Tensors, memory: Tensors) -> tuple[Tensors, Tensors]:
-        """W_t, from the broadcast alone or rebuilt from the last one, and the memory that rebuilding needs."""
-        if self.options.downlink == "model":
-            return {name: down[name] for name in self.like}, {}
-        if DIFFERENCES in down:
-            before = client_memory.unpacked(memory, self.like)
-            g = self.estimate(int(memory[SEED]), down[DIFFERENCES])
-            params, optimizer = self.step(before, g)
-            state = State(params, optimizer=optimizer, steps=before.steps + 1)
-        else:
-            kept = client_memory.unpacked(memory, self.like) if memory else State({})
-            state = replace(kept, params={name: down[name] for name in self.like})
-        return state.params, {**client_memory.packed(state), SEED: down[SEED]}
+        """W_t, and the memory that rebuilding it in the next round needs; see `BaffleWire.open`."""
+        return self.wire.open(self.step, down, memory)
 
     def _client(
         self,
@@ -164,7 +147,7 @@ class Baffle(Defense):
     ) -> tuple[Tensors, Tensors]:
         seed, k = self._drawn(down, noise)
         if not self.task.schedule.fedsgd:
-            return self.local(down, batch, memory, self._estimator(evaluate, seed, k, chunk, noise))
+            return self.wire.local(down, batch, memory, self._estimator(evaluate, seed, k, chunk, noise))
         params, memory = self.opened(down, memory)
         x, y = batch.x[0], batch.y[0]
         if self.options.law:
@@ -173,41 +156,25 @@ class Baffle(Defense):
 
     def _drawn(self, down: Tensors, noise: Tensors) -> tuple[int, int]:
         """The seed of a client's perturbations, and how many of them it takes."""
-        seed = int(noise[SEED] if self.own_seeds and SEED in noise else down[SEED])
+        seed = int(noise[SEED] if self.wire.own_seeds and SEED in noise else down[SEED])
         return seed, int(noise[COUNT]) if COUNT in noise else self.options.directions
 
     def _upload(self, differences: Tensor, noise: Tensors) -> Tensors:
         """What one client sends: its differences, filled up with zeros to [K], so that uploads can be stacked."""
-        up = {name: noise[name] for name in (SEED, COUNT) if name in noise and (name == COUNT or self.own_seeds)}
+        up = {name: noise[name] for name in (SEED, COUNT) if name in noise and (name == COUNT or self.wire.own_seeds)}
         return {DIFFERENCES: F.pad(differences.float(), (0, self.options.directions - len(differences))), **up}
-
-    def local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
-        """Local epochs on ĝ: (W − W_local, the optimiser's memory where it is kept)."""
-        start = {name: start[name] for name in self.like}
-        params, schedule = start, self.task.schedule
-        kept = {name: client_memory.moments(memory, name) for name in self.like}
-        before = client_memory.steps(memory)
-        for t in range(batch.x.shape[0]):
-            g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
-            for name, p in params.items():
-                step, kept[name] = local_step(g[name].to(p), kept[name], before + t + 1, schedule)
-                moved[name] = p - step
-            params = moved
-        done = before + batch.x.shape[0]
-        after = client_memory.kept(kept, done) if self.options.optimizer_state == "kept" else {}
-        return combine(1.0, start, -1.0, params), after
 
     def _estimator(self, evaluate: Differences, seed: int, k: int, chunk: int, noise: Tensors) -> Estimate:
         """ĝ of one local step: from K loss differences, or a draw of its law."""
 
         def real(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
-            at = self.seed_of_step(seed, t)
-            return self.estimate(at, evaluate(params, x, y, at, k), chunk)
+            at = self.wire.seed_of_step(seed, t)
+            return self.wire.estimate(at, evaluate(params, x, y, at, k), chunk)
 
         def simulated(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
-            generator = torch.Generator().manual_seed(self.seed_of_step(int(noise[SEED]), t))
+            generator = torch.Generator().manual_seed(self.wire.seed_of_step(int(noise[SEED]), t))
             g = stein_law.estimate(flatten(self._gradient(params, x, y)), k, generator)
-            return self.clipped(shaped(g, self.like))
+            return self.wire.clipped(shaped(g, self.wire.like))
 
         return simulated if self.options.law else real
 
@@ -216,11 +183,6 @@ class Baffle(Defense):
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         found = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
         return dict(zip(leaves, found, strict=True))
-
-    @staticmethod
-    def seed_of_step(seed: int, t: int) -> int:
-        """The seed of local step t's perturbations, from the round's; step 0 takes the round's own."""
-        return Rng(seed).child("step", t).integer(31) if t else seed
 
     # -- loss differences --------------------------------------------------------------------------
 
@@ -231,8 +193,8 @@ class Baffle(Defense):
         y = y.to(dtype) if y.is_floating_point() else y
         here = self.task.loss(w, x, y) if o.scheme == "forward" else None
         found = []
-        for _, z in zip(range(k), directions(seed, self.n), strict=False):
-            delta = shaped((o.sigma * z).to(x), self.like)
+        for _, z in zip(range(k), directions(seed, self.wire.n), strict=False):
+            delta = shaped((o.sigma * z).to(x), self.wire.like)
             there = self.task.loss(combine(1.0, w, 1.0, delta), x, y)
             found.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
         return torch.stack(found)
@@ -246,26 +208,9 @@ class Baffle(Defense):
 
     def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int, k: int, rows: int | None) -> Tensor:
         """`differences` of many clients at the same parameters [clients, K], of at most so many samples at a time."""
-        o, z = self.options, directions(seed, self.n)
-        return forwards.differences(self.task, params, batches, z, k, o.sigma, o.scheme, FORMATS[o.precision], rows)
-
-    def estimate(self, seed: int, differences: Tensor, chunk: int = CHUNK_BYTES) -> Tensors:
-        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it.
-
-        Args:
-            chunk: bytes of perturbations held at once; at least one is.
-        """
-        halves = 2.0 if self.options.scheme == "central" else 1.0
-        g = stein(seed, self.n, differences / halves, self.options.sigma, chunk)
-        return self.clipped(shaped(g.to(differences.device), self.like))
-
-    def clipped(self, g: Tensors) -> Tensors:
-        """ĝ, shortened to the largest absolute entry `clip` where that is an option."""
-        if self.options.clip is None:
-            return g
-        largest = torch.stack([t.abs().max() for t in g.values()]).max()
-        factor = (self.options.clip / largest).clamp(max=1.0)
-        return {name: t * factor for name, t in g.items()}
+        o, z = self.options, directions(seed, self.wire.n)
+        how = forwards.Differencing(o.sigma, o.scheme, FORMATS[o.precision])
+        return forwards.differences(self.task, params, batches, z, k, how, rows)
 
     # -- the server --------------------------------------------------------------------------------
 
@@ -285,23 +230,23 @@ class Baffle(Defense):
         if self._combines_estimates:
             k = self._counts(ups).flatten().tolist()
             each = zip(ups[SEED].flatten().tolist(), ups[DIFFERENCES], k, strict=True)
-            estimates = [self.estimate(int(seed) % 2**32, d[: int(count)]) for seed, d, count in each]
+            estimates = [self.wire.estimate(int(seed) % 2**32, d[: int(count)]) for seed, d, count in each]
             return self.combine(state, sent, stack(estimates), cohort, rng)
         if COUNT in ups:
             has = torch.arange(self.options.directions, device=ups[COUNT].device) < ups[COUNT]
             weight = cohort.weights[:, None] * has
             used = weight.sum(0) > 0
             mean = ((weight * ups[DIFFERENCES]).sum(0) / weight.sum(0).clamp(min=1e-30))[used]
-            return Direction(self.estimate(int(sent.down[SEED]), mean), verdict={"used": cohort.weights})
+            return Direction(self.wire.estimate(int(sent.down[SEED]), mean), verdict={"used": cohort.weights})
         found = self.combine(state, sent, ups, cohort, rng)
         mean = found.step[DIFFERENCES]
         extra = {**found.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else found.extra
-        return replace(found, step=self.estimate(int(sent.down[SEED]), mean), extra=extra)
+        return replace(found, step=self.wire.estimate(int(sent.down[SEED]), mean), extra=extra)
 
     @property
     def _combines_estimates(self) -> bool:
         """Whether each client's differences become an estimate of their own before they are combined."""
-        return self.own_seeds and self.task.schedule.fedsgd and not self.options.law
+        return self.wire.own_seeds and self.task.schedule.fedsgd and not self.options.law
 
     def _counts(self, ups: Tensors) -> Tensor:
         """How many differences each client evaluated [clients, 1]."""
@@ -311,14 +256,14 @@ class Baffle(Defense):
 
     def _in_law(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """Shared perturbations: one draw for the mean gradient. Own ones: one for each client, averaged."""
-        if not self.own_seeds:
+        if not self.wire.own_seeds:
             found = self.combine(state, sent, ups, cohort, rng)
             g = stein_law.estimate(flatten(found.step), self.options.directions, rng.child("law").torch())
-            return replace(found, step=self.clipped(shaped(g, self.like)))
+            return replace(found, step=self.wire.clipped(shaped(g, self.wire.like)))
         drawn = [
             stein_law.estimate(g, self.options.directions, rng.child("law", i).torch()) for i, g in enumerate(rows(ups))
         ]
-        estimates = stack([self.clipped(shaped(g, self.like)) for g in drawn])
+        estimates = stack([self.wire.clipped(shaped(g, self.wire.like)) for g in drawn])
         return self.combine(state, sent, estimates, cohort, rng)
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
@@ -358,7 +303,7 @@ class Baffle(Defense):
             return {} if self.secure is None else {VANISHED: share(ups[DIFFERENCES], self._counts(ups))}
         if self.options.precision != "float16":
             return {}
-        start = {name: sent.down[name] for name in self.like}
+        start = {name: sent.down[name] for name in self.wire.like}
         found = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
         return {VANISHED: (found == 0).float().mean().reshape(1)}
 
@@ -373,14 +318,37 @@ class Baffle(Defense):
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""
         found = super()._reference(state, sent)
-        return flatten(self.estimate(int(sent.down[SEED]), found)) if self._combines_estimates else found
+        return flatten(self.wire.estimate(int(sent.down[SEED]), found)) if self._combines_estimates else found
+
+    # -- directions that all clients share --------------------------------------------------------
+
+    def why_not_shared(self) -> str:
+        if not self.task.schedule.fedsgd:
+            return "with local epochs no loss difference is uploaded"
+        if self.options.law:
+            return "the run is simulated in law: there are no loss differences to write"
+        if self.wire.own_seeds:
+            return "clients perturb with seeds of their own, so that no direction is shared"
+        if self.options.downlink == "scalars":
+            return "with downlink=scalars this attack, which keeps no model, is not sent one"
+        return ""
+
+    def shared_directions(self, down: Tensors) -> Iterator[Tensor]:
+        return self.wire.directions(int(down[SEED]))
+
+    @property
+    def spacing(self) -> float:
+        return self.wire.spacing
+
+    def upload_of(self, differences: Tensor) -> Tensors:
+        return {DIFFERENCES: differences}
 
     # -- what parties observe ----------------------------------------------------------------------
 
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
-        return baffle_views.readings(self, threat, seen, victims)
+        return readings(self, self.wire, threat, seen, victims)
 
     def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
         """The broadcast without the seed, where it is W."""
@@ -392,7 +360,7 @@ class Baffle(Defense):
         """As inherited; with downlink=scalars W as whoever saw all broadcasts before rebuilds it."""
         if self.options.downlink == "model" or threat.party == "server":
             return super().disclosures(threat, seen, rounds)
-        return baffle_views.rebuilt(self, seen, rounds)
+        return rebuilt(self, self.wire, seen, rounds)
 
 
 def _seed(rng: Rng) -> Tensor:

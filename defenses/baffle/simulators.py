@@ -1,24 +1,23 @@
-"""What a candidate batch would have had a client of BAFFLE send; the adaptive form matches it with what was seen.
+"""Simulators of BAFFLE: what a client with a candidate batch would have sent. The adaptive form matches it.
 
     Differences   ΔL_k/σ (central: /2σ) of K directions, as Eq. 2 and 3 have it
     Projections   the same to first order, z_kᵀ ∂L/∂W
     LocalSteps    W − W_local at the epoch level, every step along ĝ = (1/K) Σ_k z_k s_k, s_k by either of the two
 
-The first order is not what a client sent: ReLU networks show curvature and kinks along 55,000 normal numbers, some per
-cent of the differences at σ = 1e-4. But differences have a ramp of width σ wherever a unit is about to switch, and a
-search from a random start gets lost among them. So for small σ a search begins with the first order, and ends with the
-differences. They cancel, and are taken in double precision, whose rounding is about 1e-16·L/σ.
+The first order is not what a client sent: along 55,000 normal numbers ReLU networks show curvature and kinks, some per
+cent of the differences at σ = 1e-4. But the differences have a ramp of width σ wherever a unit is about to switch, and
+a search from a random start is lost among these ramps. So for small σ a search begins with the first order, and ends
+with the differences. Their terms cancel, and are computed in double precision, whose rounding is about 1e-16·L/σ.
 
-The perturbed parameters are rounded to the clients' format, as theirs are; the clients' rounded activations and losses
-are not simulated. What they leave, about 1e-7·L/σ in float32, a thousand times as much in float16, is an error of the
-simulation: it may be larger than the differences themselves.
+The perturbed parameters are rounded to the clients' format, as the clients' are. The clients' rounded activations and
+losses are not simulated. That leaves an error of the simulation of about 1e-7·L/σ in float32, and a thousand times as
+much in float16. It may be larger than the differences themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -28,10 +27,8 @@ from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS
-from fedarena.defenses.baffle.wire import DIFFERENCES
-
-if TYPE_CHECKING:
-    from fedarena.defenses.baffle.protocol import Baffle
+from fedarena.defenses.baffle.wire import DIFFERENCES, BaffleWire
+from fedarena.problem.task import Task
 
 SMALL = 1e-2
 """σ up to which a search begins with the first order."""
@@ -102,26 +99,27 @@ class LocalSteps:
     candidate is replayed in one order, and the true samples give an update that is far from the one seen.
 
     Attributes:
-        defense: the protocol. start: W. client: whose. z: the directions of every local step [steps, K, n].
+        task: public facts. wire: the protocol's. start: W.
+        z: the directions of every local step [steps, K, n].
         exact: by differences; else to first order.
     """
 
-    defense: Baffle
+    task: Task
+    wire: BaffleWire
     start: Tensors
-    client: int
     z: Tensor
     exact: bool = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        o, loss = self.defense.options, self.defense.task.loss
+        o, loss = self.wire.options, self.task.loss
 
         def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             z = self.z[t]
             found = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
             g = found.to(z.dtype) @ z / len(z)
-            return self.defense.clipped(shaped(g, params))
+            return self.wire.clipped(shaped(g, params))
 
-        return self.defense.local(self.start, as_batch(self.defense.task, x, y), {}, estimate)[0]
+        return self.wire.local(self.start, as_batch(self.task, x, y), {}, estimate)[0]
 
 
 def ends(o: Options, w: Tensors, z: Tensor) -> Ends:

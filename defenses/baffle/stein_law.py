@@ -1,4 +1,4 @@
-"""The exact law of Stein's gradient estimate from K random directions, without computing a single one.
+"""The exact distribution of Stein's gradient estimate from K random directions, without computing a direction.
 
 For small σ a loss difference is ΔL_k = σ z_kᵀ g with g the true gradient, and the estimate is a Wishart matrix times g:
 

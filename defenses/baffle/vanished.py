@@ -1,4 +1,4 @@
-"""How many of BAFFLE's loss differences were exactly 0: two losses so near each other that rounding makes them one."""
+"""The share of BAFFLE's loss differences that are exactly 0, because rounding makes two near losses equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading DBCL's hidden updates off the sketches of many rounds: a Kalman smoother.
+"""A Kalman smoother that estimates DBCL's hidden updates from the sketches of many rounds.
 
 A client sees Y_t = W_t S_t and knows S_t, for W [d_out, d_in] and S [d_in, s]. Two consecutive rounds say
 next to nothing about W_t − W_{t+1} (DBCL's Theorem 1). But every step lies in the row space of S_tᵀ,

@@ -52,7 +52,7 @@ GUARANTEES = (
     ("epsilon_replace_one_fixed", "ε for one sample exchanged, batches of fixed size, Rényi bound,"),
     ("epsilon_sensitivity_2", "for one exchanged as the two-stage paper's proof bounds it,"),
 )
-"""How `fedarena.defenses.dp_sgd.DPSGD.guarantees` are printed."""
+"""How `fedarena.defenses.dp_sgd.protocol.DPSGD.guarantees` are printed."""
 
 CARD = Card(
     name="dp-sgd",

@@ -1,4 +1,4 @@
-"""What whoever reads PBPFL's broadcasts undoes of its masks: γ, and with it the masked output layer.
+"""Recovers PBPFL's mask γ, and with it the output layer, from broadcasts.
 
 By labels. The client's upload is the gradient of a quadratic in γ that is least where the masked predictions explain
 its labels best:
@@ -10,7 +10,7 @@ the better γ̂.
 
 By columns. Each column j of the output layer gives r_aᵀŴ_j / ‖r_a‖² = γ + r_aᵀW_j / (r_j ‖r_a‖²), and the median over
 columns is near γ. This takes no data. At first it is the better one of the two, since y then has nothing to do with the
-labels: where the interval of that median leaves out what labels say, they are not believed.
+labels. Where the interval of that median excludes the estimate by labels, that estimate is dropped.
 
 By two broadcasts. The canonical form of the hidden layers gives the scale s_j of each column j of the output layer, so
 that Ŵ s = C + γ r_a sᵀ with C the canonical output layer, which one round hardly moves, while r_a and s are drawn anew:
@@ -28,13 +28,12 @@ directions of the output but one are the model's own, and that one is lost.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fedarena.core.tensors import Tensors
 from fedarena.defenses.pbpfl.widened import Widened
+from fedarena.defenses.pbpfl.wire import Masked
 from fedarena.models.scaling.positive_scaling import ScalingPlan, scales
 from fedarena.problem.loss import Criterion
 
@@ -45,43 +44,6 @@ PARALLEL = 1e-3
 """sin² of the angle below which two masks cannot be told apart."""
 
 
-@dataclass(frozen=True)
-class Masked:
-    """One broadcast.
-
-    Attributes:
-        params: Ŵ.
-        r_a: [outputs].
-        output: names of the output layer's parameters to which γ r_a was added: its weight, and its bias if it has one.
-    """
-
-    params: Tensors
-    r_a: Tensor
-    output: tuple[str, ...]
-
-    def columns(self) -> Tensor:
-        """The output layer, its bias as a further column: [outputs, features (+ 1)], in double precision."""
-        weight, *bias = (self.params[name].double() for name in self.output)
-        return torch.cat([weight, *(b[:, None] for b in bias)], 1)
-
-    def without(self, gamma: float) -> Tensors:
-        """R ∘ W: Ŵ less γ r_a on every column."""
-        found, part = dict(self.params), (gamma * self.r_a.double()).to(self.r_a)
-        for name in self.output:
-            found[name] = found[name] - (part if found[name].dim() == 1 else part[:, None])
-        return found
-
-    def projected(self) -> Tensors:
-        """Ŵ with an output layer orthogonal to r_a: (I − r_a r_aᵀ/‖r_a‖²) Ŵ, whatever γ is."""
-        found, unit = dict(self.params), self.r_a.double() / self.r_a.double().norm()
-        for name in self.output:
-            layer = found[name].double()
-            along = unit @ layer  # a number for each column; one for a bias
-            found[name] = (layer - (unit * along if layer.dim() == 1 else torch.outer(unit, along))).to(found[name])
-        return found
-
-
-@torch.no_grad()
 def gamma_from_labels(sent: Masked, wide: Widened, criterion: Criterion, x: Tensor, y: Tensor) -> float:
     """γ̂ by least squares over samples [n, ...] and their labels."""
     r_a = sent.r_a.double()

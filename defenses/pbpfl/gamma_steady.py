@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
-from fedarena.defenses.pbpfl.gamma import Masked
+from fedarena.defenses.pbpfl.wire import Masked
 from fedarena.models.scaling.plan import Run, ScalingPlan
 
 Law = Callable[[Tensor, Tensor], tuple[float, float]]

@@ -1,4 +1,4 @@
-"""The laws of PBPFL's secrets: r > 0 of every hidden channel, r_a, γ."""
+"""The distributions of PBPFL's secrets: r > 0 of every hidden channel, r_a, γ."""
 
 from __future__ import annotations
 

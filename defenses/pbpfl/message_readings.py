@@ -1,4 +1,4 @@
-"""What one client's masked message shows of it, where uploads are summed securely.
+"""What one client's masked message shows of its upload, where uploads are summed securely.
 
 `under its mask`   β of one message as it is, where masks are noise of a known size (`zero-sum`): β grows with α², and
                    is several times as large as a mask of size 1. Of one sample the first layer's part is a multiple of
@@ -15,97 +15,133 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, victim
 from fedarena.contracts.transcript import Seen, weights
 from fedarena.core.tensors import Tensors, scale, shaped
 from fedarena.core.threat import Threat
-from fedarena.defenses.pbpfl.round_readings import coefficients, exact, observation, part, rounded
-from fedarena.defenses.pbpfl.wire import BETA, GRADIENT, SIGMA, UPLOADS
-
-if TYPE_CHECKING:
-    from fedarena.defenses.pbpfl.protocol import PBPFL
+from fedarena.defenses.pbpfl.gamma_estimate import coefficients
+from fedarena.defenses.pbpfl.round_readings import exact_gradient, observation
+from fedarena.defenses.pbpfl.wire import BETA, GRADIENT, SIGMA, UPLOADS, PBPFLWire, part_of
 
 
 @dataclass(frozen=True)
-class Differences:
-    """Simulator: what a mask that all three uploads share leaves in clear of them; see `differences`."""
+class Message:
+    """One client's masked upload.
 
-    through: ThroughProtocol
-    output: tuple[str, ...]
+    Attributes:
+        client: whose it is.
+        upload: the message divided by the client's share N_c/N of the sum.
+        factor: N/N_c, by which the mask was multiplied on the way.
+    """
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return differences(self.through(x, y), self.output)
-
-
-def differences(up: Tensors, output: Sequence[str]) -> Tensors:
-    """∂L̂/∂Ŵ − σ and σ − β; in the output layer, whose β is 0, so that the upload shows the mask, ∂L̂/∂Ŵ and σ."""
-    first, second, third = (part(up, kind) for kind in UPLOADS)
-    found = {}
-    for name, t in first.items():
-        taken = third[name] if name in output else second[name]
-        found[f"gradient.{name}"] = t - taken
-        found[f"sigma.{name}"] = second[name] - third[name]
-    return found
+    client: int
+    upload: Tensors
+    factor: float
 
 
-def _message(defense: PBPFL, threat: Threat, now: Seen) -> tuple[int, Tensors, float]:
-    """One client's masked upload, divided by its share N_c/N of the sum, and what that multiplied its mask by."""
+def _message(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Message:
+    """The message of the client that is attacked."""
     assert now.wire is not None
-    one = victim(now, threat)
+    client = victim(now, threat)
     sizes = weights(defense.task.sizes, now.participants)
-    at = now.participants.index(one)
-    like = {kind + name: t for kind in UPLOADS for name, t in defense.open(now.down)[0].items()}
+    at = now.participants.index(client)
+    like = {kind + name: t for kind in UPLOADS for name, t in wire.open(now.down).params.items()}
     factor = float(sizes.sum() / sizes[at])
-    return one, scale(factor, shaped(now.wire[at], like)), factor
+    return Message(client, scale(factor, shaped(now.wire[at], like)), factor)
+
+
+# -- under its mask -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class OneUpload:
-    """Simulator: β of what a candidate batch would have sent."""
+class HiddenBeta:
+    """Simulator: β of what a candidate batch would have sent.
+
+    Attributes:
+        through: the upload that it would have sent. output: names of the output layer's parameters.
+    """
 
     through: ThroughProtocol
     output: tuple[str, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return hidden(self.through(x, y), self.output)
+        return hidden_beta(self.through(x, y), self.output)
 
 
-def hidden(up: Tensors, output: Sequence[str]) -> Tensors:
-    """β but for the output layer's, which is 0: all that is seen of that is mask."""
-    return {name: t for name, t in part(up, BETA).items() if name not in output}
+def hidden_beta(up: Tensors, output: Sequence[str]) -> Tensors:
+    """β without the output layer's, which is 0: all that is seen of that is mask."""
+    return {name: t for name, t in part_of(up, BETA).items() if name not in output}
 
 
-def under_its_mask(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+def under_its_mask(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Observation:
     """β of one message, and how much noise is on it."""
     assert defense.secure is not None
-    one, sent, factor = _message(defense, threat, now)
-    simulate = OneUpload(ThroughProtocol(defense, now.down, (one,)), defense.additive)
-    found = observation(defense, now, (one,), hidden(sent, defense.additive), simulate, None, None)
-    return replace(found, noise_std=factor * defense.secure.spread)
+    message = _message(defense, wire, threat, now)
+    simulate = HiddenBeta(ThroughProtocol(defense, now.down, (message.client,)), wire.additive)
+    target = hidden_beta(message.upload, wire.additive)
+    beta = observation(defense.task, wire, now, (message.client,), target=target, simulate=simulate)
+    return replace(beta, noise_std=message.factor * defense.secure.spread)
 
 
-def shared_mask(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
+# -- one mask for all three uploads ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UploadDifferences:
+    """Simulator: what a mask that all three uploads share leaves in clear of them; see `upload_differences`.
+
+    Attributes:
+        through: the upload that a candidate batch would have sent. output: names of the output layer's parameters.
+    """
+
+    through: ThroughProtocol
+    output: tuple[str, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return upload_differences(self.through(x, y), self.output)
+
+
+def upload_differences(up: Tensors, output: Sequence[str]) -> Tensors:
+    """∂L̂/∂Ŵ − σ and σ − β; in the output layer, whose β is 0, so that the upload shows the mask, ∂L̂/∂Ŵ and σ."""
+    gradient, sigma, beta = (part_of(up, kind) for kind in UPLOADS)
+    in_clear = {}
+    for name, t in gradient.items():
+        in_clear[GRADIENT + name] = t - (beta[name] if name in output else sigma[name])
+        in_clear[SIGMA + name] = sigma[name] - beta[name]
+    return in_clear
+
+
+def shared_mask(defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
     """The differences that the mask leaves in clear, and by them the gradient of the output layer."""
-    one, sent, _ = _message(defense, threat, now)
-    simulate = Differences(ThroughProtocol(defense, now.down, (one,)), defense.additive)
-    target, (gamma, _) = differences(sent, defense.additive), coefficients(defense, threat, seen, now)
-    plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in defense.additive}
+    message = _message(defense, wire, threat, now)
+    simulate = UploadDifferences(ThroughProtocol(defense, now.down, (message.client,)), wire.additive)
+    target = upload_differences(message.upload, wire.additive)
+    gamma, _ = coefficients(defense, wire, threat, seen, now)
+    plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in wire.additive}
     if threat.party == "server":
         assert now.secret is not None
-        plain = {name: t * defense.factors(now.secret)[name].to(t) for name, t in plain.items()}
-    found = observation(defense, now, (one,), target, simulate, None, None)
-    return replace(found, output_gradient=rounded(defense, now, plain))
+        plain = {name: t * wire.factors(now.secret)[name].to(t) for name, t in plain.items()}
+    in_clear = observation(defense.task, wire, now, (message.client,), target=target, simulate=simulate)
+    return replace(in_clear, output_gradient=wire.rounded(now.down, plain))
 
 
-def cancelled(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+def cancelled(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Observation:
     """Eq. 19 of one masked upload: the mask comes in with the factor 1 − γ + γ²‖r_a‖² = 0."""
-    one, sent, _ = _message(defense, threat, now)
-    gradient = exact(defense, now, sent)
+    message, task = _message(defense, wire, threat, now), defense.task
+    gradient = exact_gradient(wire, now, message.upload)
     assert now.params is not None
-    simulate = PlainGradient(defense.task, now.params, (one,))
-    return observation(defense, now, (one,), gradient, simulate, defense.task.output_bias, gradient)
+    return observation(
+        task,
+        wire,
+        now,
+        (message.client,),
+        target=gradient,
+        simulate=PlainGradient(task, now.params, (message.client,)),
+        output_bias=task.output_bias,
+        estimate=gradient,
+    )

@@ -37,13 +37,11 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.pbpfl import readings as pbpfl_views
 from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.masks import channel_masks, coefficient, direction
+from fedarena.defenses.pbpfl.readings import disclosures, readings
 from fedarena.defenses.pbpfl.three_gradients import three_gradients
-from fedarena.defenses.pbpfl.widened import Widened
-from fedarena.defenses.pbpfl.wire import GAMMA, MASK, R_A, UPLOADS
-from fedarena.models.scaling.positive_scaling import plan
+from fedarena.defenses.pbpfl.wire import GAMMA, MASK, R_A, UPLOADS, PBPFLWire, one_upload
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
 
@@ -51,8 +49,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.secure_sum import SecureSum
 
 LOST = "digits lost"
-MODEL = torch.finfo(torch.float32)
-"""With precision=float64, where clients are finer than the model."""
+"""In verdicts: decimal digits that each recovered gradient lost to rounding."""
 
 
 class PBPFL(Defense):
@@ -73,17 +70,7 @@ class PBPFL(Defense):
                 f"defense pbpfl: option 'local-epochs' is {task.schedule.local_epochs}, allowed: 0: clients do not "
                 "learn the gradient, so they cannot step along it"
             )
-        try:
-            self.plan = plan(task.model, task.input_shape)
-        except UserError as error:
-            raise UserError(f"defense pbpfl: option 'model': {error}") from error
-        self.output = self.plan.layers[-1].name
-        if self.plan.layers[-1].negated:
-            raise UserError(
-                f"defense pbpfl: layer '{self.output}' reads units with their signs changed, allowed: as they come "
-                "from layers and activations: in their sum α such units cancel, and with it the mask γ α r_a"
-            )
-        self.wide = Widened(task.model, self.output)
+        self.wire = PBPFLWire.of(options, task)
 
     def secured(self, secure: SecureSum | None) -> Self:
         if secure is not None and secure.repeat > 1 and secure.repeat % len(UPLOADS):
@@ -93,51 +80,83 @@ class PBPFL(Defense):
             )
         return super().secured(secure)
 
-    # -- the protocol ------------------------------------------------------------------------------
+    # -- the server --------------------------------------------------------------------------------
 
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
-        like = state.params[f"{self.output}.weight"]
+        """Ŵ = R ∘ W, plus γ r_a on every column of the last layer; r_a."""
+        like = state.params[f"{self.wire.output}.weight"]
         r_a = direction(self.options, like.shape[0], rng).to(like)
         if self.options.precision == "float64":
             r_a = r_a.double()  # and with it the layer that γ r_a is added to, where the model would drown
         gamma = coefficient(self.options, r_a.double().cpu(), rng).to(r_a)
-        masks = [r.to(like.device) for r in channel_masks(self.options, self.plan.sizes, rng)]
-        secret = {GAMMA: gamma} | {f"{MASK}{g}": r for g, r in enumerate(masks)}
-        down = self.masked(state.params, secret)
-        for name in self.additive:
+        masks = self._masks(rng, like.device)
+        down = self.wire.masked(state.params, masks)
+        for name in self.wire.additive:
             down[name] = down[name] + gamma * (r_a if down[name].dim() == 1 else r_a[:, None])
-        return Broadcast({**down, R_A: r_a}, secret)
+        return Broadcast({**down, R_A: r_a}, {GAMMA: gamma, **masks})
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        """The combined gradients R ∘ (∂L̂/∂Ŵ − γ σ + υ β) (Eq. 19)."""
+        like = ups[UPLOADS[0] + self.wire.additive[0]]
+        rounding = 0.0 if self.secure is None else self.secure.rounding(len(cohort.clients), like.dtype)
+        precise, lost = self.wire.recover(sent, ups, rounding)
+        gradients = {name: g.to(state.params[name]) for name, g in precise.items()}
+        combined = self.combine(state, sent, gradients, cohort, rng)
+        return replace(combined, verdict={**combined.verdict, LOST: lost})
+
+    def release(self, state: State, rng: Rng) -> Tensors:
+        """R ∘ W (Section 3.3)."""
+        return self.wire.masked(state.params, self._masks(rng))
+
+    def _masks(self, rng: Rng, device: torch.device | None = None) -> Tensors:
+        """r of every group of channels, freshly drawn."""
+        drawn = channel_masks(self.options, self.wire.plan.sizes, rng)
+        return {f"{MASK}{g}": r if device is None else r.to(device) for g, r in enumerate(drawn)}
+
+    def _reference(self, state: State, sent: Broadcast) -> Tensor:
+        assert state.auxiliary is not None
+        up = self.expected_upload(sent.down, *state.auxiliary.images())
+        gradient = self.wire.recover_one(sent, up)
+        return flatten({name: g.to(state.params[name]) for name, g in gradient.items()})
+
+    # -- a client ----------------------------------------------------------------------------------
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        params, r_a = self.inside(down)
+        """The gradients by Ŵ of L̂, Φ and Ψ, from one forward pass."""
+        params, r_a = self.wire.open_precisely(down)
         x, y, criterion = batch.x[0].to(r_a), batch.y[0], self.task.criterion
 
         def scalars(params: Tensors) -> tuple[Tensor, Tensor, Tensor]:
-            predicted, alpha = self.wide(params, x)
+            predicted, alpha = self.wire.wide(params, x)
             error = predicted - criterion.target(y, predicted)
             return 0.5 * error.square().sum(1).mean(), (alpha * (error @ r_a)).mean(), 0.5 * alpha.square().mean()
 
         values, back, *_ = vjp(scalars, params)
         one, none = torch.ones_like(values[0]), torch.zeros_like(values[0])
-        found = [back(seed)[0] for seed in ((one, none, none), (none, one, none), (none, none, one))]
-        return named(found), memory
+        gradients = [back(seed)[0] for seed in ((one, none, none), (none, one, none), (none, none, one))]
+        return one_upload(gradients), memory
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        params, r_a = self.inside(down)
+        params, r_a = self.wire.open_precisely(down)
         precise = [replace(batch, x=batch.x.to(r_a)) for batch in batches]
-        return named(three_gradients(self.task, self.wide, params, r_a, precise)), list(memories)
+        return one_upload(three_gradients(self.task, self.wire.wide, params, r_a, precise)), list(memories)
 
-    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        like = ups[UPLOADS[0] + self.additive[0]]
-        rounding = 0.0 if self.secure is None else self.secure.rounding(len(cohort.clients), like.dtype)
-        precise, lost = self.recover(sent, ups, rounding)
-        gradients = {name: g.to(state.params[name]) for name, g in precise.items()}
-        found = self.combine(state, sent, gradients, cohort, rng)
-        return replace(found, verdict={**found.verdict, LOST: lost})
+    # -- what parties observe, and what is said of a run -------------------------------------------
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        return readings(self, self.wire, threat, seen, victims)
+
+    def disclosures(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Disclosure] | NotApplicable:
+        return disclosures(self, self.wire, threat, seen, rounds)
 
     def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+        """A warning where recovered gradients lost more digits than the option `digits` allows."""
         worst = [float(v[LOST].max()) for v in verdicts]
         bad = [t for t, lost in enumerate(worst) if not lost <= self.options.digits]
         if not bad:
@@ -147,85 +166,3 @@ class PBPFL(Defense):
             f"recovered gradients lost {most} of their decimal digits to rounding, more than "
             f"{self.options.digits:g} in {len(bad)} of {len(worst)} rounds (first: {bad[0]}); float32 has 7.2",
         )
-
-    def release(self, state: State, rng: Rng) -> Tensors:
-        masks = channel_masks(self.options, self.plan.sizes, rng)
-        return self.masked(state.params, {f"{MASK}{g}": r for g, r in enumerate(masks)})
-
-    def readings(
-        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
-    ) -> Sequence[Reading] | NotApplicable:
-        return pbpfl_views.readings(self, threat, seen, victims)
-
-    def disclosures(
-        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
-    ) -> Sequence[Disclosure] | NotApplicable:
-        return pbpfl_views.disclosures(self, threat, seen, rounds)
-
-    # -- its pieces --------------------------------------------------------------------------------
-
-    @property
-    def additive(self) -> tuple[str, ...]:
-        """The parameters to which γ r_a is added: the last layer's weight, and its bias as a column of it."""
-        bias = self.plan.layers[-1].bias
-        return (f"{self.output}.weight", f"{self.output}.bias") if bias else (f"{self.output}.weight",)
-
-    def open(self, down: Tensors) -> tuple[Tensors, Tensor]:
-        """What a client makes of the broadcast: Ŵ and r_a."""
-        return {name: t for name, t in down.items() if name != R_A}, down[R_A]
-
-    def inside(self, down: Tensors) -> tuple[Tensors, Tensor]:
-        """The same, all of it in the precision in which a client calculates."""
-        params, r_a = self.open(down)
-        return {name: p.to(r_a) for name, p in params.items()}, r_a
-
-    def factors(self, secret: Mapping[str, Tensor]) -> Tensors:
-        """R of every parameter, in double precision."""
-        return self.plan.factors([secret[f"{MASK}{g}"] for g in range(len(self.plan.sizes))])
-
-    def masked(self, params: Tensors, secret: Mapping[str, Tensor]) -> Tensors:
-        """R ∘ W, rounded once."""
-        r = self.factors(secret)
-        return {name: (p * r[name].to(p.device)).to(p.dtype) for name, p in params.items()}
-
-    def recover(self, sent: Broadcast, ups: Tensors, rounding: float = 0.0) -> tuple[Tensors, Tensor]:
-        """R ∘ (∂L̂/∂Ŵ − γ σ + υ β) of every upload (Eq. 19), stacked, and the digits that it lost [uploads].
-
-        Lost to cancellation are log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖, in the
-        layer where it is largest: by so much is the rounding error of the terms larger than that of their sum. Where a
-        secure sum has rounded each entry by `rounding`, it counts by as much as it exceeds ε/2. With
-        precision=float64 all that counts by as much as it exceeds a rounding of the model's, which is float32; by what
-        type arrives, should something on the way have rounded it.
-
-        Args:
-            rounding: standard deviation of the error of each entry of `ups`.
-        """
-        gamma = float(sent.secret[GAMMA])
-        v = gamma**2 * float(sent.down[R_A].double().square().sum())
-        noise = rounding * math.sqrt(1 + gamma**2 + v**2)
-        r, gradients, lost = self.factors(sent.secret), {}, []
-        for name in (n for n in sent.down if n != R_A):
-            g, sigma, beta = (ups[kind + name] for kind in UPLOADS)
-            found = torch.add(g, sigma, alpha=-gamma).add_(beta, alpha=v)
-            factor = r[name].to(found.device)
-            # In double precision: where r is wide, squares of these gradients overflow in float32.
-            own, *sizes = ((t * factor).flatten(1).norm(dim=1, dtype=torch.float64) for t in (found, g, sigma, beta))
-            terms = sizes[0] + abs(gamma) * sizes[1] + v * sizes[2]
-            eps = torch.finfo(found.dtype).eps
-            model = MODEL.eps if self.options.precision == "float64" else eps  # twice a rounding of the model's
-            error = terms * (eps / model) + 2 * noise * float(factor.norm()) / model
-            nothing = (error <= own) & own.isfinite()
-            lost.append(torch.log10(error / own).where(~nothing, 0.0).nan_to_num(math.inf, math.inf))
-            gradients[name] = found.mul_(factor.to(found))
-        return gradients, torch.stack(lost).amax(0)
-
-    def _reference(self, state: State, sent: Broadcast) -> Tensor:
-        assert state.auxiliary is not None
-        own = self.expected_upload(sent.down, *state.auxiliary.images())
-        found = self.recover(sent, {n: t[None] for n, t in own.items()})[0]
-        return flatten({name: t[0].to(state.params[name]) for name, t in found.items()})
-
-
-def named(parts: Sequence[Tensors]) -> Tensors:
-    """∂L̂/∂Ŵ, σ and β as one upload."""
-    return {kind + name: t for kind, part in zip(UPLOADS, parts, strict=True) for name, t in part.items()}

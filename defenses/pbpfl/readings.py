@@ -1,6 +1,6 @@
-"""What each party makes of what it sees of PBPFL.
+"""What each party observes of PBPFL.
 
-The paper's attackers read noise as if it were the model:
+The paper's attackers take the masked model for the plain one:
 
     server         `gradient`     the exact gradient, by Eq. 19; matched with the plain model at W
     eavesdropper   `upload`       ∂L̂/∂Ŵ; matched with the plain model at Ŵ
@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.estimand import TrueGradient
 from fedarena.contracts.observable import UNSEEN
 from fedarena.contracts.observation import Disclosure, Observation, Reading
@@ -36,94 +36,109 @@ from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.client_readings import from_broadcasts
 from fedarena.defenses.pbpfl.estimands import CanonicalGradient
+from fedarena.defenses.pbpfl.gamma_estimate import coefficients, estimate_gamma
 from fedarena.defenses.pbpfl.message_readings import cancelled, shared_mask, under_its_mask
-from fedarena.defenses.pbpfl.round_readings import (
-    canonical_gradient,
-    coefficients,
-    estimate_gamma,
-    exact,
-    observation,
-    opened,
-    part,
-    residual_of_one,
-    rounded,
-)
-from fedarena.defenses.pbpfl.wire import GAMMA, GRADIENT, UPLOADS
-
-if TYPE_CHECKING:
-    from fedarena.defenses.pbpfl.protocol import PBPFL
+from fedarena.defenses.pbpfl.round_readings import canonical_gradient, exact_gradient, observation, residual_of_one
+from fedarena.defenses.pbpfl.wire import GAMMA, GRADIENT, UPLOADS, PBPFLWire, part_of
 
 
 def readings(
-    defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
     """See `fedarena.contracts.defense.Defense.readings`."""
     if threat.party == "client":
-        return from_broadcasts(defense, threat, seen, victims)
+        return from_broadcasts(defense, wire, threat, seen, victims)
     rounds = [seen[t] for t in victims if t in seen]
     if not rounds:
         return NotApplicable("none of the rounds attacked took place")
     if threat.form == "paper":
         name = "gradient" if threat.party == "server" else "upload"
-        return [Reading(name, tuple(_as_gradient(defense, threat, now) for now in rounds))]
-    found = [Reading("upload", tuple(_through_the_step(defense, threat, seen, now) for now in rounds))]
+        return [Reading(name, tuple(_as_gradient(defense, wire, threat, now) for now in rounds))]
+    uploads = tuple(_through_the_step(defense, wire, threat, seen, now) for now in rounds)
+    return [Reading("upload", uploads), *_of_messages(defense, wire, threat, seen, rounds)]
+
+
+def _of_messages(
+    defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[Seen]
+) -> list[Reading]:
+    """What single messages of a secure sum show besides; nothing without one."""
     if defense.secure is None:
-        return found
+        return []
+    more = []
     if math.isfinite(defense.secure.spread):
-        found.append(Reading("under its mask", tuple(under_its_mask(defense, threat, now) for now in rounds)))
+        more.append(Reading("under its mask", tuple(under_its_mask(defense, wire, threat, now) for now in rounds)))
     if defense.secure.repeat % len(UPLOADS) == 0:
-        found.append(Reading(SHARED_MASK, tuple(shared_mask(defense, threat, seen, now) for now in rounds)))
-        if threat.party == "server" and defense.options.gamma == "cancelling":
-            found.append(Reading("cancelled", tuple(cancelled(defense, threat, now) for now in rounds)))
-    return found
+        more.append(Reading(SHARED_MASK, tuple(shared_mask(defense, wire, threat, seen, now) for now in rounds)))
+        if threat.party == "server" and wire.options.gamma == "cancelling":
+            more.append(Reading("cancelled", tuple(cancelled(defense, wire, threat, now) for now in rounds)))
+    return more
 
 
 def disclosures(
-    defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
 ) -> Sequence[Disclosure] | NotApplicable:
-    """The model in the paper's eyes is Ŵ itself; in the adaptive ones Ŵ less γ̂ r_a, which predicts as W does."""
+    """The model, for the paper's attackers Ŵ itself; for the adaptive ones Ŵ less γ̂ r_a, which predicts as W does."""
     if threat.party == "server":
         return NotApplicable("the server holds its own model")
-    found = []
+    disclosed = []
     for t in (t for t in rounds if t in seen):
-        sent = opened(defense, seen[t])
+        down, sent = seen[t].down, wire.open(seen[t].down)
         if threat.form == "paper":
-            found.append(Disclosure(t, rounded(defense, seen[t], sent.params)))
+            disclosed.append(Disclosure(t, wire.rounded(down, sent.params)))
         else:
-            gamma = estimate_gamma(defense, seen, t)
-            freed = rounded(defense, seen[t], sent.without(gamma))
-            found.append(Disclosure(t, freed, {GAMMA: torch.tensor([gamma])}))
-    return found or UNSEEN
+            gamma = estimate_gamma(defense, wire, seen, t)
+            params = wire.rounded(down, sent.without(gamma))
+            disclosed.append(Disclosure(t, params, {GAMMA: torch.tensor([gamma])}))
+    return disclosed or UNSEEN
 
 
-def _as_gradient(defense: PBPFL, threat: Threat, now: Seen) -> Observation:
+def _as_gradient(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Observation:
     """What the paper's attacker reads as a gradient, matched with the model that it takes for the plain one."""
     clients, up = uploads_seen(now, threat)
-    server = threat.party == "server"
-    at, target = now.params, exact(defense, now, up) if server else part(up, GRADIENT)
-    if not server:
-        at = rounded(defense, now, defense.open(now.down)[0])
-    assert at is not None
-    plain = PlainGradient(defense.task, at, clients)
-    return observation(defense, now, clients, target, plain, defense.task.output_bias, target)
+    if threat.party == "server":
+        params, target = now.params, exact_gradient(wire, now, up)
+    else:
+        params, target = wire.rounded(now.down, wire.open(now.down).params), part_of(up, GRADIENT)
+    assert params is not None
+    return observation(
+        defense.task,
+        wire,
+        now,
+        clients,
+        target=target,
+        simulate=PlainGradient(defense.task, params, clients),
+        output_bias=defense.task.output_bias,
+        estimate=target,
+    )
 
 
-def _through_the_step(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
+def _through_the_step(
+    defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], now: Seen
+) -> Observation:
     """The upload, unmixed. An eavesdropper has Eq. 19 with γ̂ and without R, which nobody finds but the server; its
     estimate is the gradient at the canonical form, of which R is no part."""
     clients, up = uploads_seen(now, threat)
     bias, server = defense.task.output_bias, threat.party == "server"
-    mixed = Unmixed(ThroughProtocol(defense, now.down, clients), *coefficients(defense, threat, seen, now))
-    parts = mixed.unmixed(up)
-    estimate = exact(defense, now, up) if server else canonical_gradient(defense, now, part(parts, GRADIENT))
-    simulate = mixed.with_sizes_of(parts)
-    named = GRADIENT + bias if bias else None
-    of = TrueGradient() if server else CanonicalGradient(defense.plan)
-    found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate, of)
-    if not server or bias or found.images > 1:
-        return found
-    residual = {f"{defense.output}.bias": residual_of_one(defense, now, up)}
-    return replace(found, output_gradient=rounded(defense, now, residual))
+    gamma, v = coefficients(defense, wire, threat, seen, now)
+    unscaled = Unmixed(ThroughProtocol(defense, now.down, clients), gamma, v)
+    parts = unscaled.unmixed(up)
+    simulate = unscaled.with_sizes_of(parts)
+    estimate = exact_gradient(wire, now, up) if server else canonical_gradient(wire, now, part_of(parts, GRADIENT))
+    of_upload = observation(
+        defense.task,
+        wire,
+        now,
+        clients,
+        target=simulate.unmixed(up),
+        simulate=simulate,
+        output_bias=GRADIENT + bias if bias else None,
+        estimate=estimate,
+        estimate_of=TrueGradient() if server else CanonicalGradient(wire.plan),
+    )
+    if not server or bias or of_upload.images > 1:
+        return of_upload
+    residual = {f"{wire.output}.bias": residual_of_one(wire, now, up)}
+    return replace(of_upload, output_gradient=wire.rounded(now.down, residual))
 
 
 @dataclass(frozen=True)
@@ -144,12 +159,12 @@ class Unmixed:
 
     def with_sizes_of(self, parts: Tensors) -> Unmixed:
         """The one that brings these parts to length 1."""
-        sizes = (float(flatten(part(parts, kind)).norm()) for kind in UPLOADS)
+        sizes = (float(flatten(part_of(parts, kind)).norm()) for kind in UPLOADS)
         return replace(self, sizes=tuple(size or 1.0 for size in sizes))
 
     def unmixed(self, up: Tensors) -> Tensors:
         """Of an upload."""
-        g, sigma, beta = (part(up, kind) for kind in UPLOADS)
+        g, sigma, beta = (part_of(up, kind) for kind in UPLOADS)
         combined = {name: t - self.gamma * sigma[name] + self.v * beta[name] for name, t in g.items()}
         parts = zip(UPLOADS, self.sizes, (combined, sigma, beta), strict=True)
         return {kind + name: t / size for kind, size, tensors in parts for name, t in tensors.items()}

@@ -1,9 +1,9 @@
 """Two-stage aggregation with two further tests, and a memory that fades, against adaptive attackers. Not from a paper.
 
-The two-stage protocol tests each upload alone and never forgets a score. An upload that is all direction can wear the
-values of noise (`fedarena.attacks.poisoning.rank_map`), and a client that earned trust can spend it
-(`fedarena.attacks.poisoning.bank`). Two things that such clients do, and that noise of standard deviation σ_u a
-coordinate does not, are tested before stage one; an upload that fails counts as nothing in its round:
+The two-stage protocol tests each upload alone and never forgets a score. So an upload that is all direction can take on
+the values of noise (the attack `rank-map`), and a client that earned trust can spend it (the attack `bank`). Before
+stage one this protocol tests two things that such clients do, and that noise of standard deviation σ_u a coordinate
+does not. An upload that fails counts as nothing in its round:
 
     score   s_i = ⟨g_i, g_s⟩ < −c·σ_u‖g_s‖: further against the server's own gradient than noise explains, whatever
             its client has earned

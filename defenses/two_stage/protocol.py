@@ -29,6 +29,7 @@ from fedarena.core.tensors import Tensors, flatten, rows, shaped
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd.protocol import DPSGD
 from fedarena.defenses.two_stage.card import Options
+from fedarena.defenses.two_stage.check_options import check
 from fedarena.defenses.two_stage.first_stage import FirstStage
 from fedarena.defenses.two_stage.second_stage import counted, select, size
 from fedarena.problem.batch import Auxiliary, Batch
@@ -55,37 +56,8 @@ class TwoStage(DPSGD):
         super().__init__(options, task)
         self.code = options.variant == "code"
         first = options.first_stage if options.first_stage is not None else not self.code
+        check(options, first, bool(self.sigma))
         self.first = FirstStage(options.norm_sds, options.level) if first else None
-        if first and not self.sigma:
-            raise UserError(
-                "defense two-stage: option 'epsilon' is none, allowed: a number, unless first_stage=false (stage one "
-                "tests for the noise)"
-            )
-        usual = type(options)()
-        idle = ("norm_sds", "level") * (not first) + ("aux_per_class", "aux_dataset") * (not options.second_stage)
-        for name in idle:
-            if getattr(options, name) != getattr(usual, name):
-                stage = "first_stage" if name in ("norm_sds", "level") else "second_stage"
-                raise UserError(
-                    f"defense two-stage: option '{name}' is {getattr(options, name)}, allowed where {stage} is off: "
-                    f"{getattr(usual, name) or 'empty'}"
-                )
-        if not options.second_stage:
-            if not first:
-                raise UserError(
-                    "defense two-stage: option 'second_stage' is false, allowed: true where first_stage is off; "
-                    "for neither use dp-sgd with bound=normalise,momentum=0.1"
-                )
-            if options.gamma is not None or self.code:
-                raise UserError(
-                    "defense two-stage: option 'second_stage' is false, allowed: true with gamma or variant=code, "
-                    "which are about stage two"
-                )
-            if options.divisor != "rule":
-                raise UserError(
-                    f"defense two-stage: option 'divisor' is {options.divisor}, allowed: rule, unless "
-                    "second_stage=true (stage one alone divides by all)"
-                )
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:

@@ -138,8 +138,8 @@ def test_the_control_of_an_update_is_the_step_of_the_own_upload_alone() -> None:
     made, threat = finished("dbcl"), Threat("client", "adaptive")
     assert isinstance(made.defense, DBCL)
     seen, r = observed(made, threat), made.round(1)
-    plain = made.defense.expand(row(r.ups, 0), made.defense.open(r.down)[1])
-    mine = {name: scale(made.defense.step_size, plain)[name] for name in made.defense.shapes}
+    plain = made.defense.wire.expand(row(r.ups, 0), made.defense.wire.open(r.down)[1])
+    mine = {name: scale(made.defense.step_size, plain)[name] for name in made.defense.wire.shapes}
     truth = made.estimated(seen)
     assert control(made, threat, seen, truth) == pytest.approx(estimate_metrics(mine, truth), rel=1e-3)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fedarena import goals
-from fedarena.attacks.extraction.model_extraction import ModelExtraction
+from fedarena.attacks.extraction.model_extraction import ModelExtractionAttack
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
 from fedarena.contracts.observation import Disclosure
@@ -219,7 +219,7 @@ def test_leak_is_the_agreement_above_the_best_constant_prediction() -> None:
 
 def watch(total: int, **options: str) -> Watch:
     card = registry.find("attack", "model-extraction")
-    attack: ModelExtraction = card.load()(card.parse(options))
+    attack: ModelExtractionAttack = card.load()(card.parse(options))
     return attack.watch(Schedule(rounds=total))
 
 
@@ -393,7 +393,7 @@ def test_secrets_and_mistakes_of_a_third_party_s_defense(monkeypatch: pytest.Mon
 def test_an_answer_that_cannot_be_judged_is_a_failed_record(
     answer: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ModelExtraction, "run", lambda self, view, rng, progress: answer)
+    monkeypatch.setattr(ModelExtractionAttack, "run", lambda self, view, rng, progress: answer)
     made = of(records(), "client", "adaptive")
     assert made["status"] == "failed"
     assert made["reason"].startswith(said)

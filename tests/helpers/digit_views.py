@@ -63,7 +63,7 @@ def make_view(
         target, simulate = up, ThroughProtocol(defense, down, (0,))
         if cell == "dbcl/paper":
             assert isinstance(defense, DBCL)
-            target = defense.expand(up, defense.open(down)[1])
+            target = defense.wire.expand(up, defense.wire.open(down)[1])
             simulate = PlainGradient(task, state.params, (0,))
         observations.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
         truths.append((x[i], y[i]))

@@ -7,7 +7,7 @@ from torch import nn
 
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
-from fedarena.defenses.baffle.forward_passes import differences
+from fedarena.defenses.baffle.forward_passes import Differencing, differences
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
@@ -61,7 +61,7 @@ def one_by_one(task, params, batches, directions, k, sigma, scheme, dtype):
 
 def agree(task, params, batches, scheme, dtype, k=3, rows=None, sigma=1e-3):
     n = sum(p.numel() for p in params.values())
-    got = differences(task, params, batches, draws(n), k, sigma, scheme, dtype, rows)
+    got = differences(task, params, batches, draws(n), k, Differencing(sigma, scheme, dtype), rows)
     with torch.no_grad():
         expected = one_by_one(task, params, batches, draws(n), k, sigma, scheme, dtype)
     assert got.shape == (len(batches), k)

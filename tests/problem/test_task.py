@@ -38,7 +38,7 @@ def test_layers_stand_in_the_order_in_which_they_are_computed() -> None:
     assert int(model.norm.num_batches_tracked) == 0
     assert model.training
     dbcl = compose.make_defense(compose.parse_defense("dbcl"), task)
-    assert set(dbcl.shapes) == {"hidden.weight", "unused.weight"}  # the output is never sketched
+    assert set(dbcl.wire.shapes) == {"hidden.weight", "unused.weight"}  # the output is never sketched
 
 
 @pytest.mark.parametrize("name", ["mlp", "lenet-dlg", "lenet-baffle", "resnet", "wrn-10-2"])

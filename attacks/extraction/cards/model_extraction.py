@@ -29,7 +29,7 @@ CARD = Card(
     version=2,
     kind="attack",
     title="Model extraction: the model that a broadcast gives away",
-    target="fedarena.attacks.extraction.model_extraction:ModelExtraction",
+    target="fedarena.attacks.extraction.model_extraction:ModelExtractionAttack",
     options=Options,
     departures=(
         "Not from a paper: it reads what the protocol sends, where the attacks that gave the goal its name (Tramèr et "

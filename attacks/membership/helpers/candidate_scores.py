@@ -1,4 +1,4 @@
-"""Tell members by comparing what each candidate would have given, alone, with what was seen."""
+"""Membership scores from a comparison of what each candidate alone would have given with what was seen."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Shadow models: what a model looks like that was trained as the target was, on samples of the attacker's own.
+"""Shadow models: models that the attacker trains as the target was trained, on samples of its own.
 
-Every shadow is a federation on samples drawn anew (`fedarena.federation.tuning.simulated`): as many as the clients
-hold, with replacement from four fifths of the attacker's, from initial parameters drawn by the model's public law.
+Every shadow is a federation on freshly drawn samples (`fedarena.federation.tuning.simulated`). It has as many samples
+as the clients hold, drawn with replacement from four fifths of the attacker's, and starts from initial parameters drawn
+by the model's public law.
 
     plainly               one client holds all of them and trains without a defense, in batches as large as those of all
                           participants of a round together and for as many steps
@@ -45,7 +46,15 @@ def shadows(
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
         init = law(task.model, stream.child("init").torch())
-        knowledge = AttackerKnowledge(task, protocol, len(task.sizes), 0, data, "own", init)
+        knowledge = AttackerKnowledge(
+            task=task,
+            defense=protocol,
+            clients=len(task.sizes),
+            corrupted=0,
+            data=data,
+            knows="own",
+            init=init,
+        )
         problem, defense = simulated(knowledge, 0, stream.child("problem")), protocol
         if plain:
             problem = merged(problem)

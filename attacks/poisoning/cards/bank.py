@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from fedarena.attacks.poisoning.cards.rank_map import FORM_HELP
-from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(Tuning):
+class Options(TuningOptions):
     """Options of banked reputation."""
 
     turn: float = option(0.9, "share of the scheduled rounds after which it strikes for the first time", low=0, high=1)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(Tuning):
+class Options(TuningOptions):
     """Options of optimised local model poisoning."""
 
     against: str = option(

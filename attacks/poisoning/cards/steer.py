@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(Tuning):
+class Options(TuningOptions):
     """Options of steering."""
 
     target: str = option(

@@ -1,4 +1,4 @@
-"""What attacks that work on classes need of the data."""
+"""A check that the labels are classes, for attacks that need them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Any direction, worn as Gaussian noise.
+"""An upload in any direction whose values look like Gaussian noise.
 
-A server that tests whether an upload's d coordinates look like draws from N(0, σ²) tests their values, not the
-order in which they stand. Among all orders of the same values the one that agrees most with a direction v is the
-one sorted like v (rearrangement inequality: Σ_j g_π(j) v_j is largest when g and v are ordered alike), so the best
-of d! orders costs one sort.
+A server that tests whether an upload's d coordinates look like draws from N(0, σ²) tests their values, and not the
+order in which they stand. Among all orders of the same values, the one sorted like v agrees most with a direction v:
+Σ_j g_π(j) v_j is largest when g and v are ordered alike (rearrangement inequality). So the best of d! orders costs one
+sort.
 """
 
 from __future__ import annotations

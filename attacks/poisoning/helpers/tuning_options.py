@@ -6,7 +6,7 @@ from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Tuning:
+class TuningOptions:
     """How much an attacker may simulate before the first round (`fedarena.federation.tuning`)."""
 
     tune: int = option(0, "simulated runs that the attacker may spend on choosing its strength; 0: none", low=0)

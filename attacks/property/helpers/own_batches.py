@@ -1,6 +1,6 @@
 """Batches of the attacker's own samples, of which it knows whether they have the property.
 
-In the adaptive form a quarter of its samples is held back: with batches of these the attacker finds out how well its
+In the adaptive form a quarter of its samples is held back. With batches of these the attacker measures how well its
 classifiers do on samples that they were not trained on. Many batches of few samples are no replacement for many
 samples.
 """

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import Victims
+from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(Victims):
+class Options(VictimOptions):
     """Options of the analytic reconstruction."""
 
     prior: str = option(

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import LeastSquares
+from fedarena.attacks.reconstruction.helpers.search_options import LeastSquaresOptions
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(LeastSquares):
+class Options(LeastSquaresOptions):
     """Options of DLG."""
 
     labels: str = option(

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import LeastSquares
+from fedarena.attacks.reconstruction.helpers.search_options import LeastSquaresOptions
 from fedarena.core.card import Card
 
 
 @dataclass(frozen=True)
-class Options(LeastSquares):
+class Options(LeastSquaresOptions):
     """Options of iDLG."""
 
 

@@ -19,14 +19,14 @@ ROUNDING = 1e-3
 """How far a pixel may lie outside [0, 1]."""
 
 
-class Law(Protocol):
+class ImageDistribution(Protocol):
     """Most likely samples given what was seen of them."""
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         """[s] → [d]; `variance`: of the noise in each entry seen."""
 
 
-class Least:
+class LeastNorm:
     """No law: the sample of least norm among those that give what was seen, A⁺(r − c)."""
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
@@ -34,7 +34,7 @@ class Least:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianImages:
     """N(μ, C), of which only what lies in [0, 1] are samples.
 
     x̂ = μ + C Aᵀ (A C Aᵀ + λI)⁻¹ (r − c − A μ), with λ the variance of what was seen. Pixels that would leave [0, 1] are
@@ -48,7 +48,7 @@ class Gaussian:
     covariance: Tensor
 
     @classmethod
-    def of(cls, x: Tensor) -> Gaussian:
+    def of(cls, x: Tensor) -> GaussianImages:
         """Of samples [n, d]; C is shrunk (Ledoit & Wolf 2004), as there may be fewer samples than pixels."""
         from sklearn.covariance import LedoitWolf
 

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.helpers.adam import adam
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
-from fedarena.attacks.reconstruction.helpers.matching import Matching, Objective, lowest
+from fedarena.attacks.reconstruction.helpers.matching import Matching, MatchingObjective, lowest
 from fedarena.attacks.reconstruction.helpers.matching import Options as MatchingOptions
 from fedarena.core.errors import UserError
 
@@ -83,7 +83,7 @@ class LeastSquares(Matching):
                 "'unlikely' to lower"
             )
 
-    def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
+    def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         o, spent = self.options, 0
         descend = self._lbfgs if o.optimizer == "lbfgs" else self._adam
         stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]

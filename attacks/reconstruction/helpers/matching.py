@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedarena.attacks.helpers.victims import spread
-from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian
+from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
@@ -81,7 +81,7 @@ class Coordinates:
     @classmethod
     def of(cls, x: Tensor) -> Coordinates:
         """Of samples [m, *shape]."""
-        law = Gaussian.of(x.flatten(1))
+        law = GaussianImages.of(x.flatten(1))
         return cls(law.mean.to(x), law.root().to(x))
 
     def images(self, z: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Objective:
+class MatchingObjective:
     """How far what a candidate gives is from what was observed.
 
     A candidate is one vector: the images [n, *shape], or what stands for them in `coordinates`, then the label logits
@@ -230,7 +230,7 @@ class Matching(Inference):
         return None
 
     @abstractmethod
-    def search(self, objectives: Sequence[Objective], start: Tensor) -> Minima:
+    def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         """Descend from every row of `start`, and return the lowest, one row.
 
         Args:
@@ -257,7 +257,17 @@ class Matching(Inference):
             points = torch.cat([points, logits.flatten(1)], 1)
         stages = [seen] if seen.rough is None else [replace(seen, simulate=seen.rough), seen]
         objectives = [
-            Objective(stage, shape, classes, fixed, tv, self.measure, at_once, coordinates) for stage in stages
+            MatchingObjective(
+                seen=stage,
+                shape=shape,
+                classes=classes,
+                labels=fixed,
+                tv=tv,
+                measure=self.measure,
+                at_once=at_once,
+                coordinates=coordinates,
+            )
+            for stage in stages
         ]
         found = self.search(objectives, points)
         x, y = objectives[-1].split(found.points[0])

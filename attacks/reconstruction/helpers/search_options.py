@@ -6,7 +6,7 @@ from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Victims:
+class VictimOptions:
     """Which uploads are attacked (`fedarena.attacks.helpers.victims`)."""
 
     victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
@@ -15,7 +15,7 @@ class Victims:
 
 
 @dataclass(frozen=True)
-class LeastSquares(Victims):
+class LeastSquaresOptions(VictimOptions):
     """How a squared distance is minimised (`fedarena.attacks.reconstruction.helpers.least_squares`)."""
 
     optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))

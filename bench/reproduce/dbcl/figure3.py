@@ -22,7 +22,14 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
 from fedarena.core.threat import Threat
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, SMOOTHER, TRANSPOSE, difference, hidden_update, smoothed
+from fedarena.defenses.dbcl.update_estimate import (
+    PSEUDO_INVERSE,
+    SMOOTHER,
+    TRANSPOSE,
+    difference,
+    hidden_update,
+    smoothed,
+)
 from fedarena.federation import rounds as federation
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 from fedarena.problem.problem import build
@@ -188,7 +195,7 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
 
 def _own(defense: DBCL, now: Seen) -> Tensors:
     assert now.own_up is not None
-    return scale(defense.task.schedule.step_size, defense.expand(now.own_up, defense.open(now.down)[1]))
+    return scale(defense.task.schedule.step_size, defense.wire.expand(now.own_up, defense.wire.open(now.down)[1]))
 
 
 def _attack(
@@ -206,19 +213,19 @@ def _attack(
 
     def estimates(name: str) -> list[Tensors]:
         if name == SMOOTHER:
-            moves = smoothed(defense, threat, seen, pairs)
-            return [hidden_update(defense, seen[t], moves[t]) for t in pairs]
+            moves = smoothed(defense, defense.wire, threat, seen, pairs)
+            return [hidden_update(defense.wire, seen[t], moves[t]) for t in pairs]
         if name == OWN:
             return [_own(defense, seen[t]) for t in pairs]
-        return [difference(defense, seen[t], seen[t + 1], name) for t in pairs]
+        return [difference(defense.wire, seen[t], seen[t + 1], name) for t in pairs]
 
     for name in scores:
         began = time.process_time()
         estimated = estimates(name)
         seconds[name] += time.process_time() - began
         for t, estimate in zip(pairs, estimated, strict=True):
-            hidden = {n: estimate[n] for n in defense.shapes}
-            truth = {n: written[t].params[n] - written[t].after[n] for n in defense.shapes}
+            hidden = {n: estimate[n] for n in defense.wire.shapes}
+            truth = {n: written[t].params[n] - written[t].after[n] for n in defense.wire.shapes}
             scores[name].append(estimate_metrics(hidden, truth))
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
-from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, TRANSPOSE
+from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE
 from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR

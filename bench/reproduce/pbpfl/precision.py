@@ -163,7 +163,7 @@ def recoveries(
     for draw in range(DRAWS):
         sent = defense.broadcast(State(params), Rng(seed).child("masks", draw))
         ups, _ = defense.clients(sent.down, [batch], [{}], [{}])
-        gradients, lost = defense.recover(sent, ups)
+        gradients, lost = defense.wire.recover(sent, ups)
         recovered = row(gradients, 0)
         worst = max(relative({n: recovered[n]}, {n: exact[n]}) for n in exact)
         yield relative(recovered, exact), worst, float(lost)

@@ -183,8 +183,8 @@ class Round:
         """The client's forward pass, with what the backward one needs."""
         defense, x = self.defenses[name], self.batch.x[0]
         if isinstance(defense, PBPFL):
-            params, _ = defense.open(self.sent[name].down)
-            return defense.wide(leaves(params, last=True), channels_last(x))[0]
+            params = defense.wire.open(self.sent[name].down).params
+            return defense.wire.wide(leaves(params, last=True), channels_last(x))[0]
         return self.task.outputs(leaves(self.sent[name].down), x)
 
     def plain(self) -> tuple[Tensor, ...]:

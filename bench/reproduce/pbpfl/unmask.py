@@ -22,9 +22,9 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import Threat
-from fedarena.defenses.pbpfl.gamma import Masked, gamma_from_columns, gamma_from_labels
+from fedarena.defenses.pbpfl.gamma import gamma_from_columns, gamma_from_labels
+from fedarena.defenses.pbpfl.gamma_estimate import NEAREST, estimate_gamma
 from fedarena.defenses.pbpfl.protocol import PBPFL
-from fedarena.defenses.pbpfl.round_readings import NEAREST, estimate_gamma
 from fedarena.defenses.pbpfl.wire import GAMMA
 from fedarena.federation import rounds
 from fedarena.federation.compose import make_defense, parse_defense
@@ -139,27 +139,27 @@ def _problem(federation: Federation, machine: Machine, seed: int) -> Problem:
 def _look(defense: PBPFL, problem: Problem, near: Sequence[Round]) -> dict[str, float]:
     """At the last but one of these rounds."""
     now, after = near[-2:]
-    sent, then = (Masked(*defense.open(r.down), defense.additive) for r in (now, after))
+    sent, then = (defense.wire.open(r.down) for r in (now, after))
     truth, criterion = float(now.secret[GAMMA]), problem.task.criterion
     own = problem.data_of(Threat("client", "adaptive"))
     assert own is not None
     seen = cut(near, Threat("eavesdropper", "adaptive"))
-    gamma, gamma_after = (estimate_gamma(defense, seen, r.index) for r in (now, after))
+    gamma, gamma_after = (estimate_gamma(defense, defense.wire, seen, r.index) for r in (now, after))
     freed, freed_after = sent.without(gamma), then.without(gamma_after)
     plain, *guesses = (problem.predictions(p) for p in (now.params, sent.params, sent.projected(), freed))
     masked, projected, unmasked = (agreement(criterion, guess, plain) for guess in guesses)
     released = defense.release(State(now.params), Rng(now.index).child("release"))
 
     def canon(params: Tensors) -> Tensors:
-        return canonical(defense.plan, {name: p.double() for name, p in params.items()})
+        return canonical(defense.wire.plan, {name: p.double() for name, p in params.items()})
 
     def hidden(params: Tensors) -> Tensor:
-        return flatten({name: p.double() for name, p in params.items() if name not in defense.additive})
+        return flatten({name: p.double() for name, p in params.items() if name not in defense.wire.additive})
 
     true_update = hidden(canon(now.params)) - hidden(canon(now.after))
     return {
         "accuracy": criterion.quality(plain, problem.y_test),
-        "by labels": abs(gamma_from_labels(sent, defense.wide, criterion, *own.images()) - truth),
+        "by labels": abs(gamma_from_labels(sent, defense.wire.wide, criterion, *own.images()) - truth),
         "by columns": abs(gamma_from_columns(sent) - truth),
         "by broadcasts": abs(gamma - truth),
         "masked agrees": masked,

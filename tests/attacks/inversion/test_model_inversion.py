@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fedarena.attacks.inversion.cards.model_inversion import Options
-from fedarena.attacks.inversion.model_inversion import Cost, ModelInversion, directions, in_clear, smooth
+from fedarena.attacks.inversion.model_inversion import InversionCost, ModelInversion, directions, in_clear, smooth
 from fedarena.contracts.final_model import BlackBox, Predictor, WhiteBox
 from fedarena.contracts.inference import Portraits
 from fedarena.contracts.view import Population, View
@@ -21,7 +21,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 SHAPE, CLASSES = (1, 8, 8), 3
-LOSS = Cost("loss", "cross-entropy")
+LOSS = InversionCost("loss", "cross-entropy")
 
 
 def task(loss: str = "cross-entropy") -> Task:
@@ -54,23 +54,23 @@ def invert(options: Options, model: Predictor | None = None, population: Populat
 
 def test_the_costs_are_the_paper_s_and_the_losses_that_models_are_trained_for() -> None:
     said, classes = torch.tensor([[0.2, 0.7, 0.1]], dtype=torch.float64), torch.tensor([1])
-    assert float(Cost("confidence", "cross-entropy")(said, classes)) == pytest.approx(0.3)
-    assert float(Cost("confidence", "mse")(said, classes)) == pytest.approx(0.3)
+    assert float(InversionCost("confidence", "cross-entropy")(said, classes)) == pytest.approx(0.3)
+    assert float(InversionCost("confidence", "mse")(said, classes)) == pytest.approx(0.3)
     assert float(LOSS(said, classes)) == pytest.approx(0.35667, abs=1e-5)
-    assert float(Cost("loss", "mse")(said, classes)) == pytest.approx(0.5 * (0.04 + 0.09 + 0.01))
+    assert float(InversionCost("loss", "mse")(said, classes)) == pytest.approx(0.5 * (0.04 + 0.09 + 0.01))
 
 
 def test_a_class_is_found_where_its_confidence_is_reached_and_all_others_are_silent() -> None:
-    assert Cost("confidence", "mse").of(0.99) == pytest.approx(0.01)
+    assert InversionCost("confidence", "mse").of(0.99) == pytest.approx(0.01)
     assert LOSS.of(0.99) == pytest.approx(0.01005, abs=1e-5)
-    assert Cost("loss", "mse").of(0.9) == pytest.approx(0.005)
+    assert InversionCost("loss", "mse").of(0.9) == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "mse"])
 @pytest.mark.parametrize("kind", ["loss", "confidence"])
 def test_gradients_in_clear_are_those_of_the_cost(kind: str, loss: str) -> None:
     model, x, classes = WhiteBox(task(loss), softmax()), torch.rand(2, *SHAPE), torch.tensor([2, 0])
-    cost = Cost(kind, loss)
+    cost = InversionCost(kind, loss)
     values, gradients = in_clear(model, cost)(x, classes)
     assert torch.equal(values, cost(model.confidences(x), classes))
     step = torch.zeros_like(x)
@@ -106,7 +106,7 @@ def test_steps_end_with_iterations_and_with_patience() -> None:
 def test_the_best_image_is_returned_and_not_the_last() -> None:
     """Steps that are far too long throw a model of squared errors from one corner of the box into another."""
     model, classes = WhiteBox(task("mse"), softmax()), torch.arange(CLASSES)
-    cost = Cost("loss", "mse")
+    cost = InversionCost("loss", "mse")
     reached = [cost(model.confidences(invert(Options(lr=5, iterations=n), model).images), classes) for n in (1, 2, 9)]
     assert bool((reached[1] <= reached[0]).all())
     assert bool((reached[2] <= reached[1]).all())

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fedarena.attacks.poisoning.bank import Bank
 from fedarena.attacks.poisoning.cards.bank import Options
-from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.contracts.aggregator import Call
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.errors import UserError
@@ -288,7 +288,9 @@ def deeds(**options: Any) -> Tensor:
 
 
 def test_every_option_acts() -> None:
-    assert set(ACTS) == {f.name for f in dataclasses.fields(Options)} - {f.name for f in dataclasses.fields(Tuning)}
+    assert set(ACTS) == {f.name for f in dataclasses.fields(Options)} - {
+        f.name for f in dataclasses.fields(TuningOptions)
+    }
     for name, (value, shared) in ACTS.items():
         if name == "burn_rounds":
             shared, value = {"turn": 0.5, "burn_rounds": 1, "bank_rounds": 3}, 2

@@ -10,7 +10,7 @@ import torch
 from helpers.poisoning import knowledge, make, problem, round_view
 from torch import Tensor
 
-from fedarena.attacks.poisoning.helpers.tuning_options import Tuning
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.contracts.poisoning import Around, Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
@@ -156,7 +156,7 @@ def deeds(name: str, **options: Any) -> list[Tensor]:
 
 def test_every_option_is_tried() -> None:
     """But those of tuning, which the harness reads."""
-    shared = {f.name for f in dataclasses.fields(Tuning)}
+    shared = {f.name for f in dataclasses.fields(TuningOptions)}
     assert set(OTHER) == set(NAMES)
     for name, options in OTHER.items():
         assert {f.name for f in dataclasses.fields(registry.find("attack", name).options)} - shared == set(options)
@@ -173,7 +173,7 @@ def test_every_option_acts(name: str, option: str) -> None:
 def test_what_it_tunes_are_options_of_its_own(name: str) -> None:
     card = registry.find("attack", name)
     made: type[Poisoning] = card.load()
-    assert issubclass(card.options, Tuning) == bool(made.tunes)
+    assert issubclass(card.options, TuningOptions) == bool(made.tunes)
     for option, grid in made.tunes.items():
         assert list(grid) == sorted(set(grid))
         for value in grid:

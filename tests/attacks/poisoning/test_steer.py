@@ -48,7 +48,7 @@ def test_the_server_believes_in_the_gradient_of_choice(scheme, target):
     x, y = attack.knowledge.data.draw(100, Rng(3).child("samples"))
     sign = 1.0 if target == "flip" else -1.0
     g = sign * 5 * flatten(grad(given.task.loss)(given.init, x, 9 - y if target == "flip" else y))
-    theory = (3000 / (defense.n + 3000)) ** 0.5
+    theory = (3000 / (defense.wire.n + 3000)) ** 0.5
     assert float(torch.nn.functional.cosine_similarity(believed, g, dim=0)) == pytest.approx(theory, abs=0.05)
     assert float(believed @ g / g.norm()) == pytest.approx(float(g.norm()), rel=0.15)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.analytic import Analytic
 from fedarena.attacks.reconstruction.cards.analytic import CARD, Options
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, ratio, strongest
-from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Least
+from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, LeastNorm
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
@@ -64,7 +64,10 @@ def make_view(
         target, simulate = up, ThroughProtocol(defense, down, (0,))
         if cell == "dbcl/paper":
             assert isinstance(defense, DBCL)
-            target, simulate = defense.expand(up, defense.open(down)[1]), PlainGradient(task, state.params, (0,))
+            target, simulate = (
+                defense.wire.expand(up, defense.wire.open(down)[1]),
+                PlainGradient(task, state.params, (0,)),
+            )
         seen.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
         truths.append((x[i], y[i]))
     own = Population(x[order[-600:]], y[order[-600:]])
@@ -134,7 +137,7 @@ def test_the_map_behind_a_sketch_is_its_transpose() -> None:
     assert isinstance(of, Affine)
     assert isinstance(seen.simulate, ThroughProtocol)
     assert isinstance(seen.simulate.defense, DBCL)
-    sketch = seen.simulate.defense.open(seen.simulate.down)[1]["fc1.weight"].dense()
+    sketch = seen.simulate.defense.wire.open(seen.simulate.down)[1]["fc1.weight"].dense()
     assert of.a is not None
     assert torch.allclose(of.a, sketch.T.double(), atol=1e-4)
     assert torch.allclose(of(x.flatten().double()), ratio(layer.rows(seen.target)), atol=1e-4)
@@ -189,18 +192,18 @@ def test_the_laws_agree_where_everything_was_seen() -> None:
     g = Rng(0).torch()
     own, x, a = torch.rand(50, 6, generator=g), torch.rand(6, generator=g).double(), torch.randn(9, 6, generator=g)
     of = Affine(a.double(), torch.ones(9).double())
-    for law in (Least(), Gaussian.of(own)):
+    for law in (LeastNorm(), GaussianImages.of(own)):
         assert torch.allclose(law(of(x), of, 0.0), x, atol=1e-2)
 
 
 def test_the_gaussian_law_is_its_conditional_mean_and_keeps_to_the_box() -> None:
     mean, covariance = torch.tensor([0.5, 0.5]).double(), torch.tensor([[1.0, 0.9], [0.9, 1.0]]).double()
-    law, first = Gaussian(mean, covariance), Affine(torch.tensor([[1.0, 0.0]]).double(), torch.zeros(1).double())
+    law, first = GaussianImages(mean, covariance), Affine(torch.tensor([[1.0, 0.0]]).double(), torch.zeros(1).double())
     assert law(torch.tensor([0.8]).double(), first, 0.0).tolist() == pytest.approx([0.8, 0.77], abs=1e-4)
     noisy = law(torch.tensor([0.8]).double(), first, 1.0)
     assert noisy.tolist() == pytest.approx([0.65, 0.635], abs=1e-4)
     total = Affine(torch.tensor([[1.0, 1.0, 0.0]]).double(), torch.zeros(1).double())
-    wide = Gaussian(torch.tensor([0.9, 0.1, 0.5]).double(), torch.eye(3).double() * torch.tensor([0.01, 1, 1]))
+    wide = GaussianImages(torch.tensor([0.9, 0.1, 0.5]).double(), torch.eye(3).double() * torch.tensor([0.01, 1, 1]))
     kept = wide(torch.tensor([0.5]).double(), total, 0.0)
     assert kept.tolist() == pytest.approx([0.5, 0.0, 0.5], abs=1e-2), "what the second pixel lacks the first one has"
 

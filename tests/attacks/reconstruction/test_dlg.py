@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from fedarena.attacks.reconstruction.cards.dlg import CARD, Options
 from fedarena.attacks.reconstruction.dlg import DLG
 from fedarena.attacks.reconstruction.helpers.adam import adam
-from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
+from fedarena.attacks.reconstruction.helpers.matching import MatchingObjective, total_variation
 from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
@@ -174,7 +174,7 @@ def test_labels_follow_from_local_updates_too() -> None:
 def test_batched_values_and_gradients_equal_a_plain_loop(cell: str, fixed: bool) -> None:
     view, truths = make_view(cell, victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1] if fixed else None
-    objective = Objective(seen, (2, 1, 8, 8), CLASSES, labels, tv=0.01)
+    objective = MatchingObjective(seen, (2, 1, 8, 8), CLASSES, labels, tv=0.01)
     points = torch.randn(3, 2 * 64 + (0 if fixed else 2 * CLASSES), generator=Rng(1).torch())
     values, gradients = objective.evaluate(points)
     size = sum(t.square().sum() for t in seen.target.values())
@@ -192,7 +192,7 @@ def test_batched_values_and_gradients_equal_a_plain_loop(cell: str, fixed: bool)
 def test_the_truth_has_distance_zero() -> None:
     view, truths = make_view("dbcl/adaptive", victims=1)
     x, y = truths[0]
-    values, _ = Objective(view.observations[0], (1, 1, 8, 8), CLASSES, y, 0.0).evaluate(x.reshape(1, -1))
+    values, _ = MatchingObjective(view.observations[0], (1, 1, 8, 8), CLASSES, y, 0.0).evaluate(x.reshape(1, -1))
     assert values.item() < 1e-10
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.inverting_gradients import CARD, Options
 from fedarena.attacks.reconstruction.helpers.adam import adam
-from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
+from fedarena.attacks.reconstruction.helpers.matching import MatchingObjective, total_variation
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients, one_less_cosine
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
@@ -94,7 +94,7 @@ def test_the_distance_and_its_gradient_are_right_of_any_length(length: float) ->
 def test_values_and_gradients_are_those_of_a_plain_loop_however_many_go_at_once(at_once: int | None) -> None:
     view, truths = make_view("dbcl/adaptive", victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1]
-    objective = Objective(seen, (2, 1, 8, 8), 10, labels, 0.01, one_less_cosine, at_once)
+    objective = MatchingObjective(seen, (2, 1, 8, 8), 10, labels, 0.01, one_less_cosine, at_once)
     points = torch.rand(3, 128, generator=Rng(1).torch())
     values, gradients = objective.evaluate(points)
     for point, value, gradient in zip(points, values, gradients, strict=True):

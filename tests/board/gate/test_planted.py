@@ -40,12 +40,10 @@ from fedarena.defenses.aggregators.geometry import Geometry
 from fedarena.defenses.aggregators.mean import Mean
 from fedarena.defenses.aggregators.median import Median
 from fedarena.defenses.dbcl import protocol as dbcl
-from fedarena.defenses.dbcl import readings as dbcl_views
 from fedarena.defenses.dp_sgd import accountant
 from fedarena.defenses.dp_sgd.protocol import DPSGD
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.defenses.pbpfl import protocol as pbpfl
-from fedarena.defenses.pbpfl import readings as pbpfl_views
 from fedarena.runs.executors import InProcess
 from fedarena.runs.suite.plan import Plan, Planned
 from fedarena.runs.suite.run import plan_of, run_suite
@@ -300,20 +298,20 @@ ALL = Visibility(down=True, ups=True, state=True, own=True)
 
 
 @pytest.mark.parametrize(
-    ("views", "defense", "party"), [(dbcl_views, "dbcl", "eavesdropper"), (pbpfl_views, "pbpfl", "server")]
+    ("protocol", "defense", "party"), [(dbcl.DBCL, "dbcl", "eavesdropper"), (pbpfl.PBPFL, "pbpfl", "server")]
 )
 def test_a_client_that_sees_what_others_see_is_found(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch, views: Any, defense: str, party: Any
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, protocol: type[Defense], defense: str, party: Any
 ) -> None:
     """Every upload with DBCL; with PBPFL the secret of the round besides."""
-    readings = views.readings
+    readings = protocol.readings
 
     def leaking(of: Defense, threat: Threat, seen: Any, victims: Sequence[int]) -> Sequence[Reading] | NotApplicable:
         found: Sequence[Reading] | NotApplicable = readings(of, replace(threat, party=party), seen, victims)
         return found
 
     monkeypatch.setitem(VISIBILITY, "client", ALL)
-    monkeypatch.setattr(views, "readings", leaking)
+    monkeypatch.setattr(protocol, "readings", leaking)
     found = gate(lambda t: t.defense == defense and t.party == "client" and not t.knows)
     check_located(found, defense)
     single = [i for i in found.findings if i.group == "cell"]

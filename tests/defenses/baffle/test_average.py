@@ -38,11 +38,11 @@ def test_the_average_by_steps():
 
 def test_clip_shortens_to_the_largest_entry():
     free, cut_ = make(directions=4), make(directions=4, clip=0.01)
-    a, b = (flatten(d.estimate(5, torch.tensor([1e-4, -2e-4, 3e-4, 1e-5]))) for d in (free, cut_))
+    a, b = (flatten(d.wire.estimate(5, torch.tensor([1e-4, -2e-4, 3e-4, 1e-5]))) for d in (free, cut_))
     assert float(b.abs().max()) == pytest.approx(0.01)
     assert cosine(a, b) == pytest.approx(1.0)
-    assert torch.equal(flatten(make(directions=4, clip=1e3).estimate(5, torch.ones(4) * 1e-4)),
-                       flatten(free.estimate(5, torch.ones(4) * 1e-4)))  # fmt: skip
+    assert torch.equal(flatten(make(directions=4, clip=1e3).wire.estimate(5, torch.ones(4) * 1e-4)),
+                       flatten(free.wire.estimate(5, torch.ones(4) * 1e-4)))  # fmt: skip
 
 
 def test_local_epochs_step_on_estimates():
@@ -50,7 +50,7 @@ def test_local_epochs_step_on_estimates():
     settings = {"local_epochs": 2, "client_optimizer": "adam", "adam_beta2": 0.99, "lr": 0.01}
     defense = make(directions=6, precision="float64", optimizer_state="kept", schedule=settings)
     sent = defense.broadcast(start(defense), Rng(0))
-    w = {n: sent.down[n].clone() for n in defense.like}
+    w = {n: sent.down[n].clone() for n in defense.wire.like}
     leaves = {n: t.clone().requires_grad_() for n, t in w.items()}
     torchs = torch.optim.Adam(leaves.values(), lr=0.01, betas=(0.9, 0.99))
     memory = {}
@@ -58,9 +58,11 @@ def test_local_epochs_step_on_estimates():
         batch = drawn(defense, t)
         up, memory = defense.client({**w, "seed": sent.down["seed"]}, batch, memory, {})
         for s in range(len(batch.x)):
-            at = defense.seed_of_step(int(sent.down["seed"]), s)
+            at = defense.wire.seed_of_step(int(sent.down["seed"]), s)
             now = {n: leaf.detach() for n, leaf in leaves.items()}
-            g = defense.estimate(at, defense.differences(now, batch.x[s], batch.y[s], at, defense.options.directions))
+            g = defense.wire.estimate(
+                at, defense.differences(now, batch.x[s], batch.y[s], at, defense.options.directions)
+            )
             for n, leaf in leaves.items():
                 leaf.grad = g[n].float()
             torchs.step()

@@ -23,7 +23,9 @@ def test_stein_s_estimate_is_unbiased(scheme):
     found = torch.stack(
         [
             flatten(
-                defense.estimate(seed, defense.differences(w, batch.x[0], batch.y[0], seed, defense.options.directions))
+                defense.wire.estimate(
+                    seed, defense.differences(w, batch.x[0], batch.y[0], seed, defense.options.directions)
+                )
             ).double()
             for seed in range(400)
         ]
@@ -42,13 +44,13 @@ def test_cosine_follows_the_theory(k):
     found = [
         cosine(
             flatten(
-                defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
+                defense.wire.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
             ).float(),
             truth,
         )
         for s in range(30)
     ]
-    theory = math.sqrt(k / (defense.n + k))
+    theory = math.sqrt(k / (defense.wire.n + k))
     assert sum(found) / len(found) == pytest.approx(theory, rel=0.1)
 
 
@@ -59,7 +61,7 @@ def test_central_is_better_where_the_loss_is_curved():
         defense = make(directions=200, scheme=scheme, sigma=0.05, precision="float64")
         w, batch = start(defense).params, drawn(defense)
         g = flatten(grad(defense.task.loss)(w, batch.x[0], batch.y[0])).double()
-        z = torch.stack(list(islice(directions(3, defense.n), 200))).double()
+        z = torch.stack(list(islice(directions(3, defense.wire.n), 200))).double()
         half = 2 if scheme == "central" else 1
         found = defense.differences(w, batch.x[0], batch.y[0], 3, defense.options.directions) / (half * 0.05)
         errors[scheme] = float((found - z @ g).norm() / (z @ g).norm())

@@ -7,7 +7,7 @@ from torch import nn
 
 from fedarena.core.errors import UserError
 from fedarena.defenses.baffle import forward_passes as forwards
-from fedarena.defenses.baffle.forward_passes import client_bytes, client_rows, differences
+from fedarena.defenses.baffle.forward_passes import Differencing, client_bytes, client_rows, differences
 from fedarena.problem.client_steps import overwriting
 
 
@@ -22,7 +22,7 @@ def test_memory_does_not_grow_with_k(small, scheme):
     n = sum(p.numel() for p in params.values())
 
     def peak(k):
-        work = lambda: differences(task, params, batches, draws(n), k, 1e-3, scheme, torch.float32)  # noqa: E731
+        work = lambda: differences(task, params, batches, draws(n), k, Differencing(1e-3, scheme, torch.float32))  # noqa: E731
         found, bytes_ = forwards.peak_bytes(work)
         return bytes_ - found.numel() * found.element_size()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedarena.core.errors import UserError
-from fedarena.defenses.baffle.forward_passes import differences, separate
+from fedarena.defenses.baffle.forward_passes import Differencing, differences, separate
 from fedarena.models.preprocess import Preprocess
 from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
@@ -97,9 +97,10 @@ def test_half_precision_is_computed_in_half_precision():
     task, params, batches = federation(model, (1, 8, 8), [4], dtype=torch.float32)
     n = sum(p.numel() for p in params.values())
     small, large = (
-        differences(task, params, batches, draws(n), 20, sigma, "forward", torch.float16) for sigma in (1e-5, 0.1)
+        differences(task, params, batches, draws(n), 20, Differencing(sigma, "forward", torch.float16))
+        for sigma in (1e-5, 0.1)
     )
-    full = differences(task, params, batches, draws(n), 20, 0.1, "forward", torch.float32)
+    full = differences(task, params, batches, draws(n), 20, Differencing(0.1, "forward", torch.float32))
     assert small.dtype == torch.float16
     assert (small == 0).sum() >= 15
     assert (large != 0).sum() >= 15
@@ -116,7 +117,7 @@ def test_differences_are_directional_derivatives():
     gradient = torch.cat([g.flatten() for g in torch.autograd.grad(task.loss(leaves, x, y), list(leaves.values()))])
     slopes = torch.stack([z.double() @ gradient for z in islice(draws(n), 4)])
     for scheme, factor, tolerance in (("forward", 1, 1e-3), ("central", 2, 1e-6)):
-        got = differences(task, params, batches, draws(n), 4, 1e-5, scheme, torch.float64)[0]
+        got = differences(task, params, batches, draws(n), 4, Differencing(1e-5, scheme, torch.float64))[0]
         assert torch.allclose(got / 1e-5, factor * slopes, rtol=0, atol=tolerance * slopes.abs().max())
 
 
@@ -138,7 +139,7 @@ def test_autograd_is_never_touched(monkeypatch):
 
     task = Task(nn.Sequential(nn.Flatten(), Watched(64, 4)), (1, 8, 8), 4, (2, 3), Schedule())
     params = {name: p.detach().double().requires_grad_() for name, p in task.model.named_parameters()}
-    got = differences(task, params, batches, draws(260), 2, 1e-3, "forward", torch.float64)
+    got = differences(task, params, batches, draws(260), 2, Differencing(1e-3, "forward", torch.float64))
     assert set(modes) == {(True, False, False)}
     assert not got.requires_grad
 
@@ -146,7 +147,7 @@ def test_autograd_is_never_touched(monkeypatch):
 def test_the_result_can_be_differentiated_through_by_others():
     """An attack matches it: the target of its loss must be an ordinary tensor."""
     task, params, batches = federation(nn.Linear(3, 4), (3,), [2])
-    got = differences(task, params, batches, draws(16), 2, 1e-3, "forward", torch.float64)
+    got = differences(task, params, batches, draws(16), 2, Differencing(1e-3, "forward", torch.float64))
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     (x * got[0]).sum().backward()
     assert torch.equal(x.grad, got[0])
@@ -159,7 +160,7 @@ def test_the_model_and_the_parameters_stay_as_they_are():
     n = sum(p.numel() for p in params.values())
     directions = [torch.ones(n), torch.full((n,), 2.0)]
     given = [z.clone() for z in directions]
-    differences(task, params, batches, iter(directions), 2, 1.0, "central", torch.float64)
+    differences(task, params, batches, iter(directions), 2, Differencing(1.0, "central", torch.float64))
     assert all(torch.equal(params[n], p) for n, p in before.items())
     assert all(torch.equal(t, state[n]) for n, t in task.model.state_dict().items())
     assert any(type(m) is nn.MaxPool2d for m in task.model.modules())
@@ -169,7 +170,7 @@ def test_the_model_and_the_parameters_stay_as_they_are():
 def test_exactly_k_directions_are_read():
     task, params, batches = federation(nn.Linear(3, 4), (3,), [2])
     directions = draws(16)
-    differences(task, params, batches, directions, 3, 1e-3, "forward", torch.float64)
+    differences(task, params, batches, directions, 3, Differencing(1e-3, "forward", torch.float64))
     assert torch.equal(next(directions), next(islice(draws(16), 3, None)))
 
 
@@ -184,7 +185,7 @@ def test_layers_before_the_first_parameter_run_once():
     Counted.__module__ = "fedarena.models.counted"
     model = nn.Sequential(Counted(0.5, 2.0, 6), nn.Flatten(), nn.Linear(36, 4))
     task, params, batches = federation(model, (1, 5, 5), [3, 3])
-    got = differences(task, params, batches, draws(148), 5, 1e-3, "forward", torch.float64)
+    got = differences(task, params, batches, draws(148), 5, Differencing(1e-3, "forward", torch.float64))
     assert calls == [6]
     with torch.no_grad():
         expected = one_by_one(task, params, batches, draws(148), 5, 1e-3, "forward", torch.float64)
@@ -222,4 +223,4 @@ def test_a_batch_that_cannot_be_cut_is_not_cut():
     agree(task, params, batches, "forward", torch.float64, rows=4)
     n = sum(p.numel() for p in params.values())
     with pytest.raises(UserError, match=r"option 'client-memory' asks for 3 samples .* whole batch of 4"):
-        differences(task, params, batches, draws(n), 1, 1e-3, "forward", torch.float64, 3)
+        differences(task, params, batches, draws(n), 1, Differencing(1e-3, "forward", torch.float64), 3)

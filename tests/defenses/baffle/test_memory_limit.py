@@ -69,7 +69,7 @@ def test_a_limit_holds_in_later_rounds_too(options, schedule):
 def test_a_client_alone_holds_one_direction_at_a_time(level):
     """Though dense chains and the estimate are faster with several, W + δ, δ and what a step makes is all it needs."""
     defense = make(mlp((784, 128, 3)), (784,), directions=40, schedule={"batch_size": 4, **level})
-    assert peak(defense) < (8 if level else 4.5) * 4 * defense.n
+    assert peak(defense) < (8 if level else 4.5) * 4 * defense.wire.n
     assert peak(defense) < peak_of_clients(defense)
 
 

@@ -116,7 +116,7 @@ def test_clients_with_fewer_directions_are_averaged_where_they_have_some():
         mean.append(sum(SIZES[c] * each[c][i] for c in has) / sum(SIZES[c] for c in has))
     cohort = Cohort((0, 1, 2), weights(SIZES, (0, 1, 2)))
     found = defense.direction(State(w), sent, ups, cohort, Rng(0)).step
-    expected = defense.estimate(seed, torch.stack(mean))
+    expected = defense.wire.estimate(seed, torch.stack(mean))
     assert torch.allclose(flatten(found), flatten(expected).float(), rtol=1e-4, atol=1e-6)
 
 
@@ -156,7 +156,7 @@ def test_whoever_sums_a_run_says_how_many_differences_vanished(name, epochs, pre
     (mark,) = marks
     told = float(mark.split("%")[0]) / 100
     if epochs:
-        w = {n: sent.down[n] for n in defense.like}
+        w = {n: sent.down[n] for n in defense.wire.like}
         found = defense._fast(w, batches[0].x[0], batches[0].y[0], *defense._drawn(sent.down, noises[0]))
     else:
         found = ups[DIFFERENCES]
@@ -177,9 +177,9 @@ def test_scalars_down_rebuild_the_server_s_model(optimizer):
     state, other, memories = start(defense), start(plain), [{}] * 3
     for t in range(4):
         sent, _, _, memories, after = one_round(defense, state, t, memories)
-        assert nbytes(sent.down) == (4 * 9 + 4 if t else 4 * defense.n + 4)
+        assert nbytes(sent.down) == (4 * 9 + 4 if t else 4 * defense.wire.n + 4)
         for memory in memories:
-            built = {n: memory[f"model.{n}"] for n in defense.like}
+            built = {n: memory[f"model.{n}"] for n in defense.wire.like}
             assert all(torch.equal(built[n], state.params[n]) for n in built)
         other = one_round(plain, other, t)[-1]
         state = after
@@ -193,7 +193,7 @@ def test_both_ends_draw_the_same_perturbations():
     sent, _, ups, _, _ = one_round(defense, state)
     cohort = Cohort((0, 1, 2), weights(SIZES, (0, 1, 2)))
     step = flatten(defense.direction(state, sent, ups, cohort, Rng(0)).step)
-    z = torch.stack(list(islice(directions(int(sent.down["seed"]), defense.n), 6)))
+    z = torch.stack(list(islice(directions(int(sent.down["seed"]), defense.wire.n), 6)))
     mean = (weights(SIZES, (0, 1, 2)) / 100) @ ups[DIFFERENCES]
     assert torch.allclose(step, mean @ z / (6 * 1e-4), rtol=1e-4, atol=1e-5)
 
@@ -213,7 +213,7 @@ def test_own_perturbations_average_independent_estimates():
             )
             values.append(cosine(step, truth))
         found[perturbations] = sum(values) / len(values)
-    n = defense.n
+    n = defense.wire.n
     assert found["shared"] == pytest.approx(math.sqrt(5 / (n + 5)), rel=0.25)
     assert found["client"] > 1.8 * found["shared"]
 
@@ -225,7 +225,7 @@ def test_a_rule_takes_the_differences():
     sent, _, ups, _, _ = one_round(defense, state)
     cohort = Cohort((0, 1, 2), weights(SIZES, (0, 1, 2)))
     step = flatten(defense.direction(state, sent, ups, cohort, Rng(0)).step)
-    expected = flatten(defense.estimate(int(sent.down["seed"]), ups[DIFFERENCES].median(0).values))
+    expected = flatten(defense.wire.estimate(int(sent.down["seed"]), ups[DIFFERENCES].median(0).values))
     assert torch.allclose(step, expected, rtol=1e-5)
 
 

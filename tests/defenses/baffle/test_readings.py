@@ -46,8 +46,8 @@ def test_the_paper_form_takes_the_estimate_for_the_gradient():
     rounds = watched(defense, 3)
     (one,) = reading(defense, rounds, "server", "paper")
     o = one.observations[0]
-    assert set(o.target) == set(defense.like)
-    estimate = defense.estimate(int(rounds[0].down["seed"]), rounds[0].ups[DIFFERENCES][1])
+    assert set(o.target) == set(defense.wire.like)
+    estimate = defense.wire.estimate(int(rounds[0].down["seed"]), rounds[0].ups[DIFFERENCES][1])
     assert torch.equal(flatten(o.target), flatten(estimate))
     assert o.clients == (1,)
 

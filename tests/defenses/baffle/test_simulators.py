@@ -169,8 +169,8 @@ def test_several_local_epochs_need_the_client_s_order():
     defense = epochs({"precision": "float64"}, local_epochs=2)
     sent = defense.broadcast(start(defense), Rng(0))
     x, y = (t[:8] for t in drawn(defense).images())
-    z = torch.stack([torch.stack(list(islice(directions(seed, defense.n), 15))) for seed in _seeds(defense, sent)])
-    replay = LocalSteps(defense, {n: sent.down[n] for n in defense.like}, 0, z)
+    z = torch.stack([torch.stack(list(islice(directions(seed, defense.wire.n), 15))) for seed in _seeds(defense, sent)])
+    replay = LocalSteps(defense.task, defense.wire, {n: sent.down[n] for n in defense.wire.like}, z)
     simulated = flatten(replay(x, nn.functional.one_hot(y, 3).float()))
     errors = []
     for order in (torch.arange(8), torch.arange(8).flip(0)[[0, 4, 1, 5, 2, 6, 3, 7]]):
@@ -183,14 +183,14 @@ def test_several_local_epochs_need_the_client_s_order():
 
 
 def _seeds(defense, sent):
-    return [defense.seed_of_step(int(sent.down["seed"]), t) for t in range(4)]
+    return [defense.wire.seed_of_step(int(sent.down["seed"]), t) for t in range(4)]
 
 
 def test_more_directions_than_fit_are_refused(monkeypatch):
     defense = epochs({"precision": "float64"})
-    monkeypatch.setattr(baffle_views, "MOST", 15 * 2 * defense.n - 1)
+    monkeypatch.setattr(baffle_views, "MOST", 15 * 2 * defense.wire.n - 1)
     found = defense.readings(SERVER, cut(watched(defense), SERVER), (0,))
     assert isinstance(found, NotApplicable)
     assert "numbers for their directions" in found.reason
-    monkeypatch.setattr(baffle_views, "MOST", 15 * 2 * defense.n)
+    monkeypatch.setattr(baffle_views, "MOST", 15 * 2 * defense.wire.n)
     assert not isinstance(defense.readings(SERVER, cut(watched(defense), SERVER), (0,)), NotApplicable)

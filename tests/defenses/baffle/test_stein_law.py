@@ -27,7 +27,7 @@ def test_the_law_is_the_estimate_s():
     real = torch.stack(
         [
             flatten(
-                defense.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
+                defense.wire.estimate(s, defense.differences(w, batch.x[0], batch.y[0], s, defense.options.directions))
             ).double()
             for s in range(1000, 1600)
         ]
@@ -57,7 +57,7 @@ def test_the_law_of_own_perturbations_is_a_mean_of_independent_draws():
             step = flatten(defense.direction(state, sent, ups, cohort, Rng(t)).step)
             values.append(cosine(step, rows(ups).mean(0)))
         found[perturbations] = sum(values) / len(values)
-    assert found["shared"] == pytest.approx(math.sqrt(5 / (defense.n + 5)), rel=0.25)
+    assert found["shared"] == pytest.approx(math.sqrt(5 / (defense.wire.n + 5)), rel=0.25)
     assert found["client"] > 1.8 * found["shared"]
 
 

@@ -16,7 +16,7 @@ from fedarena.core.tensors import Tensors, flatten, weighted_mean
 from fedarena.core.threat import Form, NotApplicable, Party, Threat
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.dbcl.readings import PSEUDO_INVERSE, unsketched
+from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, unsketched
 
 PARTIES = pytest.mark.parametrize("party", ["client", "eavesdropper"])
 
@@ -35,16 +35,16 @@ def hidden_error(defense: DBCL, rounds: Sequence[Round], party: Party, form: For
     (found,) = told(defense, rounds, party, form, [rounds[-1].index])
     truth = rounds[-1].params
     assert set(found) == set(truth)
-    for name in set(truth) - set(defense.shapes):
+    for name in set(truth) - set(defense.wire.shapes):
         assert torch.equal(found[name], truth[name])
-    return distance({name: found[name] for name in defense.shapes}, truth)
+    return distance({name: found[name] for name in defense.wire.shapes}, truth)
 
 
 @PARTIES
 def test_the_paper_form_is_the_network_that_clients_ran(party: Party) -> None:
     defense, rounds = play(3)
     for params, r in zip(told(defense, rounds, party, "paper", [0, 2]), (rounds[0], rounds[2]), strict=True):
-        expected = defense.expand(*defense.open(r.down))
+        expected = defense.wire.expand(*defense.wire.open(r.down))
         assert torch.equal(flatten(params), flatten(expected))
 
 
@@ -59,7 +59,7 @@ def test_a_sketch_that_loses_nothing_hides_nothing(party: Party, form: Form) -> 
 def test_one_sketch_alone_is_undone_by_least_squares(party: Party) -> None:
     defense, rounds = play(1)
     (found,) = told(defense, rounds, party, "adaptive", [0])
-    assert distance(found, unsketched(defense, rounds[0].down, PSEUDO_INVERSE)) < 1e-5
+    assert distance(found, unsketched(defense.wire, rounds[0].down, PSEUDO_INVERSE)) < 1e-5
 
 
 TRAINING: list[dict[str, Any]] = [{}, {"local_epochs": 1}, {"server_optimizer": "adam", "server_lr": 1e-3}]

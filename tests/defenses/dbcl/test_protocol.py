@@ -43,14 +43,14 @@ def dense_forward(model: nn.Sequential, params: Tensors, S: Tensors, x: Tensor) 
 
 def dense_sketches(defense: DBCL, down: Tensors) -> Tensors:
     """S of every sketched layer, as a matrix."""
-    return {name: sketch.dense() for name, sketch in defense.open(down)[1].items()}
+    return {name: sketch.dense() for name, sketch in defense.wire.open(down)[1].items()}
 
 
 @BOTH
 @MODELS
 def test_gradient_is_that_of_the_explicit_network(make: type, shape: tuple[int, ...], law: str) -> None:
     defense, (first,) = play(1, Options(hash=law), make(), shape, dtype=torch.float64)
-    params = {n: t.clone().requires_grad_() for n, t in defense.open(first.down)[0].items()}
+    params = {n: t.clone().requires_grad_() for n, t in defense.wire.open(first.down)[0].items()}
     S = dense_sketches(defense, first.down)
     assert set(S) == {f"{n}.weight" for n, _ in defense.task.layers[:-1]}
     for c, batch in enumerate(first.batches):
@@ -89,7 +89,7 @@ def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
     defense, (r,) = play(
         1, Options(hash=law), cnn(), (1, 8, 8), dtype=torch.float64, local_epochs=3, client_optimizer=optimizer, lr=0.01
     )
-    sketches = defense.open(r.down)[1]
+    sketches = defense.wire.open(r.down)[1]
     for c, batch in enumerate(r.batches):
         w = {n: t.clone().requires_grad_() for n, t in r.params.items()}
         if optimizer == "adam":
@@ -102,7 +102,7 @@ def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
             defense.task.loss({n: t.reshape(w[n].shape) for n, t in flat.items()}, x, y).backward()
             optim.step()
         moved = combine(1.0, r.params, -1.0, {n: t.detach() for n, t in w.items()})
-        upload = defense.expand(row(r.ups, c), sketches)
+        upload = defense.wire.expand(row(r.ups, c), sketches)
         # Adam divides by √v + 1e-8: where a gradient is about 1e-8, rounding is magnified.
         assert distance(upload, moved) < (1e-6 if optimizer == "adam" else 1e-10)
 

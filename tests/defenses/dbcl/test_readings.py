@@ -19,8 +19,8 @@ from fedarena.core.tensors import Tensors, combine, row, weighted_mean
 from fedarena.core.threat import FORMS, Form, NotApplicable, Party, Threat
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.defenses.dbcl.readings import smoothed
 from fedarena.defenses.dbcl.smoother import Step, smooth
+from fedarena.defenses.dbcl.update_estimate import smoothed
 from fedarena.problem.batch import Batch
 
 BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
@@ -45,7 +45,7 @@ def private(observation: Observation, r: Round) -> tuple[Tensor, Tensor]:
 
 def hidden(defense: DBCL, tensors: Tensors) -> Tensors:
     """The sketched parameters alone."""
-    return {name: tensors[name] for name in defense.shapes}
+    return {name: tensors[name] for name in defense.wire.shapes}
 
 
 def others_mean(r: Round, sizes: tuple[int, ...]) -> Tensors:
@@ -90,7 +90,7 @@ def repeat_first_epoch(defense: DBCL, r: Round) -> Round:
 def test_paper_form_hands_the_gradient_through_the_transpose(law: str) -> None:
     defense, rounds = play(2, Options(hash=law), cnn(), (1, 8, 8))
     r = rounds[1]
-    sketches = defense.open(r.down)[1]
+    sketches = defense.wire.open(r.down)[1]
     for party in ("server", "eavesdropper"):
         (reading,) = read(defense, rounds, party, "paper", [1])  # type: ignore[arg-type]
         (o,) = reading.observations
@@ -98,7 +98,7 @@ def test_paper_form_hands_the_gradient_through_the_transpose(law: str) -> None:
         for name, t in row(r.ups, 1).items():
             plain = (t @ sketches[name].dense(t.dtype).T).reshape(r.params[name].shape) if name in sketches else t
             torch.testing.assert_close(o.target[name], plain)
-        assert set(o.estimate or {}) == set(defense.shapes)
+        assert set(o.estimate or {}) == set(defense.wire.shapes)
         assert o.estimate_of == GRADIENT
         simulator = o.simulate
         assert isinstance(simulator, PlainGradient)
@@ -146,10 +146,10 @@ def test_options_are_the_papers_formulas(law: str) -> None:
         (o,) = reading.observations
         assert (o.round, o.clients, o.estimate_of) == (1, (1, 2), UPDATE)
         assert o.estimate is not None
-        assert set(o.estimate) == set(defense.shapes)
+        assert set(o.estimate) == set(defense.wire.shapes)
         weights = []
         for r in (old, new):
-            S = {n: s.dense() for n, s in defense.open(r.down)[1].items()}
+            S = {n: s.dense() for n, s in defense.wire.open(r.down)[1].items()}
             weights.append({n: r.params[n].flatten(1) @ S[n] @ invert(S[n]) for n in S})
         for name, estimate in o.estimate.items():
             torch.testing.assert_close(estimate.flatten(1), weights[0][name] - weights[1][name])
@@ -165,7 +165,7 @@ def test_unsketched_parameters_are_exact(sizes: tuple[int, ...]) -> None:
     for form in FORMS:
         for reading in read(defense, rounds, "client", form, [2]):
             (o,) = reading.observations
-            exact = {n: t for n, t in o.target.items() if n not in defense.shapes}
+            exact = {n: t for n, t in o.target.items() if n not in defense.wire.shapes}
             assert len(exact) == 4
             assert distance(exact, others_mean(rounds[2], sizes)) < 1e-6  # the server's weights are floats
 
@@ -226,10 +226,10 @@ def test_smoother_expects_of_others_what_its_own_upload_shows() -> None:
     for t, missed in ((0, 0), (1, 0), (2, 2), (5, 0), (6, 1), (8, 0), (9, 0)):
         down, own = rounds[t].down, rounds[t].ups["0.weight"][0]
         size = 0.2 * float(own.square().mean().sqrt())
-        sketch = defense.open(down)[1]["0.weight"]
+        sketch = defense.wire.open(down)[1]["0.weight"]
         steps.append(Step(sketch, down["0.weight"], 0.2 * 0.25 * own, 0.75 * size, size * missed**0.5))
     expected = smooth(steps, [0, 3, 5])
-    found = smoothed(defense, threat, cut(rounds, threat), [0, 5, 8])
+    found = smoothed(defense, defense.wire, threat, cut(rounds, threat), [0, 5, 8])
     for t, move in zip((0, 5, 8), expected, strict=True):
         torch.testing.assert_close(found[t]["0.weight"].inside, move.inside)
 
@@ -253,7 +253,7 @@ def test_smoother_target_matches_through_the_protocol() -> None:
     [
         ({}, [2], "two consecutive rounds"),  # the last round: nothing is seen after it
         ({"participants": lambda t: (0, 1) if t % 2 else (1, 2)}, [1], "two consecutive rounds"),
-        ({"participants": lambda t: (0,)}, [0, 1], "no other client"),
+        ({"participants": lambda t: (0,)}, [0, 1], "another client"),
         ({"server_optimizer": "adam"}, [0], "Adam"),
     ],
 )
@@ -325,7 +325,7 @@ def views(defense: DBCL, rounds: list[Round], party: Party, form: Form) -> list[
 @pytest.mark.parametrize("party", ["client", "eavesdropper"])
 def test_views_hold_neither_weights_nor_data(party: Party, form: Form, law: str) -> None:
     defense, rounds = play(5, Options(hash=law), cnn(), (1, 8, 8))
-    weights = [r.params[name] for r in rounds for name in defense.shapes]
+    weights = [r.params[name] for r in rounds for name in defense.wire.shapes]
     data = [t for r in rounds for c, b in zip(r.participants, r.batches, strict=True) if c != 0 for t in (b.x, *b.x)]
     for view in views(defense, rounds, party, form):
         assert len(tensors_in(view)) > 10

@@ -22,18 +22,17 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl import client_readings as pbpfl_client
 from fedarena.defenses.pbpfl import every_layer as pbpfl_every_layer
 from fedarena.defenses.pbpfl.canonical_rows import directions, reading_the_input
-from fedarena.defenses.pbpfl.client_readings import EVERY, FIRST, hidden
+from fedarena.defenses.pbpfl.client_readings import EVERY, FIRST
 from fedarena.defenses.pbpfl.every_layer import change
 from fedarena.defenses.pbpfl.gamma import (
-    Masked,
     columns_leave_open,
     gamma_from_columns,
     gamma_from_labels,
     gammas_from_two,
     least_absolute,
 )
-from fedarena.defenses.pbpfl.round_readings import estimate_gamma
-from fedarena.defenses.pbpfl.wire import GAMMA
+from fedarena.defenses.pbpfl.gamma_estimate import estimate_gamma
+from fedarena.defenses.pbpfl.wire import GAMMA, Masked
 from fedarena.models.scaling.positive_scaling import canonical
 
 
@@ -52,7 +51,7 @@ def trained(defense, steps=400):
 
 
 def opened(defense, down):
-    return Masked(*defense.open(down), defense.additive)
+    return defense.wire.open(down)
 
 
 @pytest.mark.parametrize(("model", "shape"), MODELS)
@@ -62,7 +61,7 @@ def test_gamma_from_own_labels(model, shape):
     errors = []
     for t in range(10):
         sent = defense.broadcast(state, Rng(t))
-        found = gamma_from_labels(opened(defense, sent.down), defense.wide, defense.task.criterion, *data.images())
+        found = gamma_from_labels(opened(defense, sent.down), defense.wire.wide, defense.task.criterion, *data.images())
         errors.append(abs(found - float(sent.secret[GAMMA])))
     assert sorted(errors)[5] <= 1e-3, errors
 
@@ -70,11 +69,11 @@ def test_gamma_from_own_labels(model, shape):
 def test_gamma_from_own_labels_is_least_squares():
     defense = make()
     sent, data = opened(defense, defense.broadcast(start(defense), Rng(0)).down), shard(defense)
-    predicted, alpha = defense.wide(sent.params, data.images()[0])
+    predicted, alpha = defense.wire.wide(sent.params, data.images()[0])
     design = (alpha[:, None] * sent.r_a).flatten()[:, None]
     target = (predicted - torch.nn.functional.one_hot(data.y[0], 3)).flatten()[:, None]
     expected = torch.linalg.lstsq(design, target).solution
-    found = gamma_from_labels(sent, defense.wide, defense.task.criterion, *data.images())
+    found = gamma_from_labels(sent, defense.wire.wide, defense.task.criterion, *data.images())
     assert found == pytest.approx(float(expected), rel=1e-9)
 
 
@@ -121,9 +120,11 @@ def test_labels_that_columns_belie_are_not_believed():
         sent = defense.broadcast(fresh, Rng(t))
         alone = {0: Seen(0, (0, 1, 2), down=sent.down, own_data=data)}
         truth = float(sent.secret[GAMMA])
-        labels = gamma_from_labels(opened(defense, sent.down), defense.wide, defense.task.criterion, *data.images())
-        assert estimate_gamma(defense, alone, 0) == gamma_from_columns(opened(defense, sent.down))
-        errors.append((abs(estimate_gamma(defense, alone, 0) - truth), abs(labels - truth)))
+        labels = gamma_from_labels(
+            opened(defense, sent.down), defense.wire.wide, defense.task.criterion, *data.images()
+        )
+        assert estimate_gamma(defense, defense.wire, alone, 0) == gamma_from_columns(opened(defense, sent.down))
+        errors.append((abs(estimate_gamma(defense, defense.wire, alone, 0) - truth), abs(labels - truth)))
     assert sum(ours for ours, _ in errors) < 0.3 * sum(theirs for _, theirs in errors), errors
 
 
@@ -132,7 +133,7 @@ def test_two_broadcasts_of_one_model_give_gamma_exactly(bias):
     defense = make(mlp(bias))
     state = start(defense)
     sent, other = defense.broadcast(state, Rng(0)), defense.broadcast(state, Rng(1))
-    found = gammas_from_two(opened(defense, sent.down), opened(defense, other.down), defense.plan)
+    found = gammas_from_two(opened(defense, sent.down), opened(defense, other.down), defense.wire.plan)
     assert found == pytest.approx([float(sent.secret[GAMMA]), float(other.secret[GAMMA])], abs=1e-9)
 
 
@@ -142,7 +143,7 @@ def test_two_broadcasts_err_by_one_update(model, shape):
     rounds, _ = play(defense, 2)
     a, b = (opened(defense, r.down) for r in rounds)
     truth = [float(r.secret[GAMMA]) for r in rounds]
-    assert gammas_from_two(a, b, defense.plan) == pytest.approx(truth, abs=5e-3)
+    assert gammas_from_two(a, b, defense.wire.plan) == pytest.approx(truth, abs=5e-3)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -150,9 +151,11 @@ def test_two_broadcasts_give_gamma_where_a_round_moved_a_minority_of_the_columns
     defense = make(mlp(bias))
     state = start(defense)
     moved = {n: p.clone() for n, p in state.params.items()}
-    moved[defense.additive[0]][:, :2] += 0.5 * torch.randn(3, 2, generator=torch.Generator().manual_seed(0)).double()
+    moved[defense.wire.additive[0]][:, :2] += (
+        0.5 * torch.randn(3, 2, generator=torch.Generator().manual_seed(0)).double()
+    )
     sent, other = defense.broadcast(state, Rng(0)), defense.broadcast(replace(state, params=moved), Rng(1))
-    found = gammas_from_two(opened(defense, sent.down), opened(defense, other.down), defense.plan)
+    found = gammas_from_two(opened(defense, sent.down), opened(defense, other.down), defense.wire.plan)
     assert found == pytest.approx([float(sent.secret[GAMMA]), float(other.secret[GAMMA])], abs=1e-4)
 
 
@@ -205,8 +208,8 @@ def test_the_canonical_form_shows_the_update_of_the_hidden_layers(model, shape):
         cosine(a.estimate, b.estimate) > 1 - 1e-9 for a, b in zip(reading.observations, same.observations, strict=True)
     )
     for o, r in zip(reading.observations, rounds, strict=False):
-        before, after = (canonical(defense.plan, p) for p in (r.params, r.after))
-        truth = hidden(defense, combine(1.0, before, -1.0, after))
+        before, after = (canonical(defense.wire.plan, p) for p in (r.params, r.after))
+        truth = defense.wire.hidden(combine(1.0, before, -1.0, after))
         assert (o.clients, o.estimate_of.name) == ((1,), "canonical update")
         assert set(o.estimate) == set(truth)
         assert cosine(o.estimate, truth) >= 0.999
@@ -222,7 +225,7 @@ def test_the_canonical_form_moves_as_the_true_samples_say(model, shape, sizes, w
     """Up to the error of γ̂, which is put out of the way, as is what units that no sample activates get."""
     defense = make(model(), shape, sizes=sizes)
     rounds, _ = play(defense, 2)
-    monkeypatch.setattr(pbpfl_client, "estimate_gamma", lambda defense, seen, t: float(rounds[t].secret[GAMMA]))
+    monkeypatch.setattr(pbpfl_client, "estimate_gamma", lambda defense, wire, seen, t: float(rounds[t].secret[GAMMA]))
     monkeypatch.setattr(pbpfl_every_layer, "FAINT", 1e-12)
     (o,) = views(defense, rounds, "client")[which].observations
     assert o.clients == tuple(range(1, len(sizes)))
@@ -247,15 +250,17 @@ def test_lengths_of_units_need_not_be_known(model, shape, monkeypatch):
     x, y = data.images()[0], one_hot(data)[1]
     for spread in (1.0, 1.6):
         g = torch.Generator().manual_seed(0)
-        factors = defense.plan.factors([spread ** torch.randn(n, generator=g).double() for n in defense.plan.sizes])
+        factors = defense.wire.plan.factors(
+            [spread ** torch.randn(n, generator=g).double() for n in defense.wire.plan.sizes]
+        )
         params = {name: p * factors[name] for name, p in state.params.items()}
         gradient = torch.func.grad(defense.task.loss)(params, x, y)
-        c, after = (canonical(defense.plan, p) for p in (params, combine(1.0, params, -0.01, gradient)))
+        c, after = (canonical(defense.wire.plan, p) for p in (params, combine(1.0, params, -0.01, gradient)))
         at_c = torch.func.grad(defense.task.loss)(c, x, y)
         moved = combine(1.0, c, -1.0, after)
-        assert relative(change(defense.plan, c, at_c, 0.01, after), moved) <= 1e-6
+        assert relative(change(defense.wire.plan, c, at_c, 0.01, after), moved) <= 1e-6
         wrong = torch.func.grad(defense.task.loss)(c, x.flip(-1), y)
-        assert relative(change(defense.plan, c, wrong, 0.01, after), moved) > 1e-3
+        assert relative(change(defense.wire.plan, c, wrong, 0.01, after), moved) > 1e-3
 
 
 class Joined(nn.Module):
@@ -273,12 +278,12 @@ def test_rows_that_have_one_factor_are_one_unit():
     defense = make(Joined(), (1, 8, 8), sizes=(8, 8), schedule={"lr": 0.01})
     rounds, _ = play(defense, 2)
     (params, after), x, y = (
-        [canonical(defense.plan, p) for p in (rounds[0].params, rounds[0].after)],
+        [canonical(defense.wire.plan, p) for p in (rounds[0].params, rounds[0].after)],
         *one_hot(rounds[0].batches[0]),
     )
     other = one_hot(rounds[0].batches[1])
     plain = [torch.func.grad(defense.task.loss)(params, *batch) for batch in ((x, y), other)]
-    found = change(defense.plan, params, combine(0.5, plain[0], 0.5, plain[1]), 0.01, after)
+    found = change(defense.wire.plan, params, combine(0.5, plain[0], 0.5, plain[1]), 0.01, after)
     assert relative(found, combine(1.0, params, -1.0, after)) <= 0.05
     assert set(views(defense, rounds, "client")[0].observations[0].simulate(x, y)) == set(params)
 
@@ -311,7 +316,7 @@ def test_the_search_follows_the_lengths_that_a_candidate_implies():
 
 
 def test_a_layer_that_only_rounding_moved_counts_next_to_nothing():
-    plan, c = make().plan, start(make()).params
+    plan, c = make().wire.plan, start(make()).params
     sizes = pbpfl_every_layer.sizes_of(plan, {name: 1e-9 * p for name, p in c.items()}, c)
     assert all(
         size == pytest.approx(1e-5 * float(pbpfl_every_layer.rows_of(c, name).norm())) for name, size in sizes.items()
@@ -346,8 +351,8 @@ def test_a_client_needs_two_rounds_and_company():
 
 
 def test_which_layers_read_the_input():
-    assert reading_the_input(make().plan) == ("0",)
+    assert reading_the_input(make().wire.plan) == ("0",)
     single = make(nn.Sequential(nn.Linear(12, 3)), sizes=(8, 12))
-    assert reading_the_input(single.plan) == ()
+    assert reading_the_input(single.wire.plan) == ()
     (only,) = views(single, play(single, 2)[0], "client")
     assert (only.name, only.observations[0].estimate) == (EVERY, None)

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from fedarena.contracts.transcript import cut
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
-from fedarena.defenses.pbpfl import round_readings as pbpfl_sight
 from fedarena.defenses.pbpfl.card import Options
-from fedarena.defenses.pbpfl.gamma import Masked, gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.defenses.pbpfl.gamma import gamma_from_columns, gamma_from_labels, gammas_from_two
+from fedarena.defenses.pbpfl.gamma_estimate import estimate_gamma
 from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import coefficient, direction, offset
-from fedarena.defenses.pbpfl.wire import GAMMA
+from fedarena.defenses.pbpfl.wire import GAMMA, Masked
 from fedarena.problem.batch import Batch
 
 REGRESSION = {"loss": "regression", "lr": 0.05}
@@ -54,7 +54,7 @@ NETWORKS = [(dense, (12,)), (lambda: dense(False), (12,)), (convolutional, (1, 8
 
 
 def opened(defense, r):
-    return Masked(*defense.open(r.down), defense.additive)
+    return defense.wire.open(r.down)
 
 
 def own_shard(defense, n=300):
@@ -73,7 +73,7 @@ def test_a_step_of_sgd_tells_both_gammas(model, shape):
     rounds, _ = play(defense, 2)
     sent, after = (opened(defense, r) for r in rounds)
     truth = [float(r.secret[GAMMA]) for r in rounds]
-    assert gammas_from_balance(sent, after, defense.plan) == pytest.approx(truth, abs=1e-7)
+    assert gammas_from_balance(sent, after, defense.wire.plan) == pytest.approx(truth, abs=1e-7)
 
 
 @pytest.mark.parametrize("party", ["client", "eavesdropper"])
@@ -84,7 +84,9 @@ def test_whoever_reads_two_broadcasts_has_gamma(party, options):
     for watched in (rounds, rounds[:2], rounds[1:3]):
         seen = seen_by(defense, watched, party)
         for r in watched:  # the last of them by the one before it
-            assert pbpfl_sight.estimate_gamma(defense, seen, r.index) == pytest.approx(float(r.secret[GAMMA]), abs=1e-4)
+            assert estimate_gamma(defense, defense.wire, seen, r.index) == pytest.approx(
+                float(r.secret[GAMMA]), abs=1e-4
+            )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -93,10 +95,10 @@ def test_several_outputs_even_under_parallel_masks(seed):
     rounds, _ = play(defense, 2, seed)
     sent, after = (opened(defense, r) for r in rounds)
     truth = [float(r.secret[GAMMA]) for r in rounds]
-    assert gammas_from_balance(sent, after, defense.plan) == pytest.approx(truth, abs=1e-7)
+    assert gammas_from_balance(sent, after, defense.wire.plan) == pytest.approx(truth, abs=1e-7)
     r_a = 2 * sent.r_a
     alike = replace(after, params=Masked(after.without(truth[1]), r_a, after.output).without(-truth[1]), r_a=r_a)
-    assert gammas_from_balance(sent, alike, defense.plan) == pytest.approx(truth, abs=1e-7)
+    assert gammas_from_balance(sent, alike, defense.wire.plan) == pytest.approx(truth, abs=1e-7)
 
 
 @pytest.mark.parametrize("party", ["client", "eavesdropper"])
@@ -106,9 +108,9 @@ def test_without_hidden_units_two_broadcasts_tell_as_ever(party):
     for r in ("constant", "log-uniform"):
         defense = make(nn.Sequential(nn.Linear(12, 3)), r=r, schedule={"lr": 0.01})
         rounds, _ = play(defense, 6)
-        assert gammas_from_balance(*(opened(defense, one) for one in rounds[:2]), defense.plan) is None
+        assert gammas_from_balance(*(opened(defense, one) for one in rounds[:2]), defense.wire.plan) is None
         seen = seen_by(defense, rounds, party)
-        told = {one.index: pbpfl_sight.estimate_gamma(defense, seen, one.index) for one in rounds}
+        told = {one.index: estimate_gamma(defense, defense.wire, seen, one.index) for one in rounds}
         off[r] = [abs(told[one.index] - float(one.secret[GAMMA])) for one in rounds]
     assert sum(off["constant"]) / 6 < 0.06
     assert off["constant"] == pytest.approx(off["log-uniform"], abs=1e-6)
@@ -119,9 +121,9 @@ def test_of_several_outputs_balance_is_asked_where_two_broadcasts_err():
     rounds, _ = play(defense, 12)
     truth = {r.index: float(r.secret[GAMMA]) for r in rounds}
     seen = seen_by(defense, rounds, "eavesdropper")
-    off = {t: abs(pbpfl_sight.estimate_gamma(defense, seen, t) - gamma) for t, gamma in truth.items()}
+    off = {t: abs(estimate_gamma(defense, defense.wire, seen, t) - gamma) for t, gamma in truth.items()}
     assert max(off.values()) < 1e-4
-    pairs = [gammas_from_two(*(opened(defense, r) for r in rounds[t : t + 2]), defense.plan) for t in range(11)]
+    pairs = [gammas_from_two(*(opened(defense, r) for r in rounds[t : t + 2]), defense.wire.plan) for t in range(11)]
     assert max(1.0 if p is None else abs(p[0] - truth[t]) for t, p in enumerate(pairs)) > 1e-3
 
 
@@ -137,8 +139,8 @@ def test_of_adams_steps_all_broadcasts_together_tell_more_than_each(party):
         truth = float(r.secret[GAMMA])
         # In α: what the error of γ̂ makes of an output does not grow where r_a is small.
         off = {
-            "all": pbpfl_sight.estimate_gamma(defense, seen, r.index) - truth,
-            "one": pbpfl_sight.estimate_gamma(defense, {r.index: seen[r.index]}, r.index) - truth,
+            "all": estimate_gamma(defense, defense.wire, seen, r.index) - truth,
+            "one": estimate_gamma(defense, defense.wire, {r.index: seen[r.index]}, r.index) - truth,
             "columns": gamma_from_columns(opened(defense, r)) - truth,
         }
         for name, value in off.items():
@@ -152,7 +154,7 @@ def test_two_broadcasts_without_a_step_do_not_tell_gamma():
     defense = make(dense(), classes=0, schedule=REGRESSION, r="constant")
     (sent, after), _ = play(defense, 2)
     still = replace(after, down={**sent.down})
-    assert gammas_from_two(opened(defense, sent), opened(defense, still), defense.plan) is None
+    assert gammas_from_two(opened(defense, sent), opened(defense, still), defense.wire.plan) is None
 
 
 def test_rounds_that_are_not_neighbours_tell_together():
@@ -160,7 +162,7 @@ def test_rounds_that_are_not_neighbours_tell_together():
     rounds, _ = play(defense, 120)
     seen = seen_by(defense, rounds[::2], "eavesdropper")
     r = rounds[60]
-    found = pbpfl_sight.estimate_gamma(defense, seen, r.index)
+    found = estimate_gamma(defense, defense.wire, seen, r.index)
     assert abs(found - float(r.secret[GAMMA])) * float(opened(defense, r).r_a) <= 0.02
 
 
@@ -168,11 +170,11 @@ def test_masks_that_change_are_not_taken_for_steady_ones():
     defense = make(dense(), classes=0, schedule=REGRESSION)
     rounds, _ = play(defense, 1)
     alone = seen_by(defense, rounds, "eavesdropper")
-    assert pbpfl_sight.estimate_gamma(defense, alone, 0) == gamma_from_columns(opened(defense, rounds[0]))
+    assert estimate_gamma(defense, defense.wire, alone, 0) == gamma_from_columns(opened(defense, rounds[0]))
     own = seen_by(defense, rounds, "client")
     x, y = own[0].own_data.images()
-    by_labels = gamma_from_labels(opened(defense, rounds[0]), defense.wide, defense.task.criterion, x, y)
-    assert pbpfl_sight.estimate_gamma(defense, own, 0) == by_labels
+    by_labels = gamma_from_labels(opened(defense, rounds[0]), defense.wire.wide, defense.task.criterion, x, y)
+    assert estimate_gamma(defense, defense.wire, own, 0) == by_labels
 
 
 def still(gammas, r_a, seed=0):

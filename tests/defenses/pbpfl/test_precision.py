@@ -82,7 +82,7 @@ def test_a_secure_sum_of_doubles_is_one_of_doubles(name, options, at_most):
     received, _ = sum_up(defense.secure, ups, cohort, Rng(1)).received()
     assert {t.dtype for t in received.values()} == {torch.float64}
     rounding = defense.secure.rounding(3, torch.float64)
-    found, lost = defense.recover(sent, received, rounding)
+    found, lost = defense.wire.recover(sent, received, rounding)
     doubles = {n: p.double() for n, p in state.params.items()}
     exact = mean_gradient(defense, doubles, [type(b)(b.x.double(), b.y) for b in batches])
     worst = max(relative({n: found[n][0]}, {n: exact[n]}) for n in exact)
@@ -98,13 +98,13 @@ def test_nothing_left_is_all_lost():
     defense = make()
     sent = defense.broadcast(start(defense), Rng(0))
     ups = {k + n: torch.full((1, *sent.down[n].shape), math.inf) for k in UPLOADS for n in sent.down if n != R_A}
-    _, lost = defense.recover(sent, ups)
+    _, lost = defense.wire.recover(sent, ups)
     assert lost.tolist() == [math.inf]
     assert "lost all of their decimal digits" in defense.warnings([{"digits lost": lost}])[0]
     none = {name: torch.zeros_like(t) for name, t in ups.items()}
     for name in (name for name in ups if name.startswith(UPLOADS[0])):  # one infinite layer is no smaller loss
-        assert defense.recover(sent, {**none, name: ups[name]})[1].tolist() == [math.inf], name
-    assert defense.recover(sent, none)[1].tolist() == [0.0]
+        assert defense.wire.recover(sent, {**none, name: ups[name]})[1].tolist() == [math.inf], name
+    assert defense.wire.recover(sent, none)[1].tolist() == [0.0]
 
 
 @pytest.mark.parametrize(("model", "shape"), MODELS)
@@ -132,7 +132,7 @@ def test_digits_lost_in_double_precision_count_from_those_of_single():
         (r,), after = play(defense, 1, dtype=torch.float32)
         doubles = {n: p.double() for n, p in r.params.items()}
         exact = mean_gradient(defense, doubles, [replace(b, x=b.x.double()) for b in r.batches])
-        recovered = defense.recover(Broadcast(r.down, r.secret), r.ups)[0]
+        recovered = defense.wire.recover(Broadcast(r.down, r.secret), r.ups)[0]
         sums = {n: sum(s * g for s, g in zip(SIZES, recovered[n], strict=True)) for n in exact}
         errors = [relative({n: sums[n] / sum(SIZES)}, {n: exact[n]}) for n in exact]
         return float(after.verdict["digits lost"].max()), max(errors)

@@ -28,7 +28,7 @@ def recovered(defense, state, batch, seed=0):
     sent = defense.broadcast(state, Rng(seed))
     up, _ = defense.client(sent.down, batch, {}, {})
     plain = torch.func.grad(defense.task.loss)(state.params, *batch.images())
-    return row(defense.recover(sent, stack([up]))[0], 0), plain
+    return row(defense.wire.recover(sent, stack([up]))[0], 0), plain
 
 
 @settings(max_examples=150, deadline=None)

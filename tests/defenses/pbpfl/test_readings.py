@@ -53,7 +53,7 @@ def test_uploads_are_unmixed_and_brought_to_one_length():
     (o,) = reading.observations
     plain = torch.func.grad(defense.task.loss)(rounds[0].params, *rounds[0].batches[1].images())
     seen = {n.removeprefix(GRADIENT): t for n, t in o.target.items() if n.startswith(GRADIENT)}
-    masks = defense.factors(rounds[0].secret)
+    masks = defense.wire.factors(rounds[0].secret)
     true = {n: plain[n] / masks[n] for n in seen}
     length = float(flatten(true).norm())
     assert relative(seen, {n: t / length for n, t in true.items()}) <= 1e-9
@@ -69,13 +69,13 @@ def test_the_eavesdropper_has_the_gradient_of_the_canonical_form(model, shape, d
     rounds, _ = play(defense, 2)  # between which hardly anything moves, so that γ̂ is right
     (reading,) = views(defense, rounds, "eavesdropper", victims=[0])
     (o,), r = reading.observations, rounds[0]
-    c = canonical(defense.plan, r.params)
+    c = canonical(defense.wire.plan, r.params)
     truth = torch.func.grad(defense.task.loss)(c, *r.batches[1].images())
     assert o.estimate_of.name == "canonical gradient"
     assert relative(o.estimate, truth) <= 1e-5
     plain = torch.func.grad(defense.task.loss)(r.params, *r.batches[1].images())
     assert relative(o.estimate, plain) > 0.01
-    lengths = defense.plan.factors(scales(defense.plan, r.params))
+    lengths = defense.wire.plan.factors(scales(defense.wire.plan, r.params))
     assert relative({n: lengths[n] * g for n, g in plain.items()}, truth) <= 1e-9  # what the judge takes for the truth
 
 
@@ -94,16 +94,16 @@ def test_one_sample_shows_the_server_its_features_and_label():
     """σ of the last layer is α r_a hᵀ, whose columns sum to r_a α²; and the rest of the gradient is (y − ȳ) hᵀ."""
     defense = make(mlp(bias=False), sizes=(1, 1), schedule={"batch_size": 1})
     (r,), _ = play(defense, 1)
-    _, params = defense.open(r.down), r.params
+    params = r.params
     sigma = r.ups["sigma.4.weight"][0]
     along = r.down[R_A] @ sigma / r.down[R_A].square().sum()  # α h, masked
     alpha = along.sum().sqrt()
-    h = along / alpha * defense.factors(r.secret)["4.weight"][0]  # 1/r_j takes the mask off
+    h = along / alpha * defense.wire.factors(r.secret)["4.weight"][0]  # 1/r_j takes the mask off
     truth = defense.task.model[:-1]
     x, y = r.batches[0].images()
     plain = torch.func.functional_call(truth, {n: p for n, p in params.items() if not n.startswith("4")}, (x,))
     assert torch.allclose(h, plain[0])
-    gradient = row(defense.recover(Sent(r), r.ups)[0], 0)["4.weight"]
+    gradient = row(defense.wire.recover(Sent(r), r.ups)[0], 0)["4.weight"]
     residual = gradient @ h / h.square().sum()
     target = params["4.weight"] @ h - residual
     assert torch.allclose(target, torch.nn.functional.one_hot(y, 3)[0].double(), atol=1e-9)

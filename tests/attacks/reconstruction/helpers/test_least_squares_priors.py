@@ -11,7 +11,7 @@ from torch.func import grad
 
 from fedarena.attacks.reconstruction.cards.dlg import Options
 from fedarena.attacks.reconstruction.dlg import DLG
-from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian
+from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages
 from fedarena.attacks.reconstruction.helpers.matching import Coordinates, total_variation
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import Population, View
@@ -109,7 +109,7 @@ def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     found = guess[0].images.flatten().double()
-    law = Gaussian.of(own.flatten(1))
+    law = GaussianImages.of(own.flatten(1))
     a, r = measured.a.double(), seen.target["numbers"].double()
     expected = law.mean + law.covariance @ a.T @ torch.linalg.solve(a @ law.covariance @ a.T, r - a @ law.mean)
     assert float((found - expected).abs().max()) < 0.01
@@ -120,7 +120,7 @@ def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was
 def test_coordinates_whiten_the_samples_they_are_made_of() -> None:
     own = torch.rand(50, 1, 2, 3, generator=torch.Generator().manual_seed(0))
     coordinates = Coordinates.of(own)
-    law = Gaussian.of(own.flatten(1))
+    law = GaussianImages.of(own.flatten(1))
     assert torch.allclose(coordinates.images(torch.zeros(2, 1, 2, 3)), law.mean.to(own).reshape(1, 1, 2, 3))
     assert torch.allclose((law.root() @ law.root()), law.covariance, atol=1e-10)
     z = torch.randn(4, 1, 2, 3, generator=torch.Generator().manual_seed(1))
