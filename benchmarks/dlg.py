@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.reconstruction.helpers.matching import Objective, squared_distance
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol
-from fedarena.contracts.view import Observation
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.defenses.fedavg.protocol import FedAvg

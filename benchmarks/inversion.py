@@ -46,8 +46,9 @@ from torch import Tensor, nn
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.helpers.matching import DARK
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import ThroughProtocol
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.view import View
 from fedarena.core import torchvision_import as vision
 from fedarena.core.options import NoOptions
 from fedarena.core.registry import find

@@ -47,7 +47,7 @@ def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path) -> N
     assert all(0 <= r["metrics"]["mse"] < 0.25 for r in records)
 
 
-def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench_with_plugin) -> None:
+def test_the_page_s_command_runs_the_plugin_s_rule(bench_with_plugin) -> None:
     done = bench_with_plugin(*POISONS, "--rounds", "40", "--jobs", "1", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     records = {(r["defense"], r["attack"]): r for r in json.loads(done.stdout)["records"]}
@@ -72,7 +72,7 @@ def test_the_page_s_command_runs_the_plugin_s_rule_against_its_poisoning(bench_w
     assert low["metrics"]["corrupted_rejected"] == 0
 
 
-def test_the_page_s_command_runs_the_plugin_s_secure_sum_against_its_membership_attack(bench_with_plugin) -> None:
+def test_the_page_s_command_runs_the_plugin_s_secure_sum(bench_with_plugin) -> None:
     quick = ("--rounds", "27", "--model", "mlp", "--form", "adaptive", "--jobs", "1", "--json", "--quiet")
     done = bench_with_plugin(*TELLS, *quick)
     assert done.returncode == 0, done.stderr

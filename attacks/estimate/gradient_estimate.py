@@ -3,7 +3,7 @@
     cos(ĝ, g)     ‖ĝ − g‖/‖g‖     round by round
 
 What a party makes of the wire before it searches for anything is in the view
-(`fedarena.contracts.view.Observation.estimate`), and is the answer: options I and II of DBCL's clients and the
+(`fedarena.contracts.observation.Observation.estimate`), and is the answer: options I and II of DBCL's clients and the
 smoother, BAFFLE's Stein estimate, PBPFL's Eq. 19. DBCL measures it so in its Section 6.3 and Figure 3, from which its
 reader is to conclude that no attack can follow.
 

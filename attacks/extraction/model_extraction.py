@@ -2,8 +2,8 @@
 
 A federation hands its model to every client in every round, so that taking it needs no queries (Tramèr et al. 2016,
 who coined the field's word, had nothing but predictions to go by). How far a broadcast gives the model away is the
-protocol's doing; what can be made of it is in the view (`fedarena.contracts.view.Disclosure`), and nothing is added to
-that here, such as training on own data.
+protocol's doing; what can be made of it is in the view (`fedarena.contracts.observation.Disclosure`), and nothing is
+added to that here, such as training on own data.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ from torch import Tensor
 
 from fedarena.attacks.labels.cards.last_layer_label import Options
 from fedarena.contracts.inference import GoalName, Inference, Labels, Progress, Watch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -73,7 +74,7 @@ def showing(seen: Observation, name: str) -> Tensors | None:
     """
     if seen.output_gradient is not None and name in seen.output_gradient:
         return seen.output_gradient
-    if seen.estimate is not None and seen.estimate_of.endswith("gradient") and name in seen.estimate:
+    if seen.estimate is not None and seen.estimate_of.gradient and name in seen.estimate:
         return seen.estimate
     return seen.target if name in seen.target else None
 

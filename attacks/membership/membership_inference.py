@@ -24,7 +24,8 @@ from fedarena.attacks.membership.cards.membership_inference import Options
 from fedarena.attacks.membership.helpers.shadows import shadows
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.inference import GoalName, Inference, Progress, Scores, Watch
-from fedarena.contracts.view import Candidates, View
+from fedarena.contracts.observation import Candidates
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule

@@ -32,7 +32,8 @@ from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian,
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule

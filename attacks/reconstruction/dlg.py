@@ -17,7 +17,8 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.cards.dlg import Options
 from fedarena.attacks.reconstruction.helpers.least_squares import LeastSquares
 from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 
 
 class DLG(LeastSquares):

@@ -15,7 +15,8 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.cards.idlg import Options
 from fedarena.attacks.reconstruction.helpers.least_squares import LeastSquares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 
 
 class IDLG(LeastSquares):

@@ -35,7 +35,8 @@ from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTOR
 from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, Objective, lowest
 from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Task

@@ -16,7 +16,7 @@ from fedarena.board.threat_filter import ThreatFilter, threats_on
 
 
 def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[RankingRow] | None = None) -> list[str]:
-    """Sentences for a reader with these threats: what to take and why, what is as good, what nobody withstands.
+    """Sentences for a reader with these threats: what to take and why, what is as good, what no defense withstands.
 
     Args:
         threats: by default `threats_on(board)`.
@@ -31,7 +31,7 @@ def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[Ran
         sentences = [choice(board, threats, ranked), *weaknesses(threats, ranked)]
         sentences += [runner_up(board, threats, ranked), lead_text(ranked), _without_rank(rows)]
     else:
-        sentences = [_nobody_ranked(board, threats, rows)]
+        sentences = [_no_recommendation(board, threats, rows)]
     sentences += [_unfinished(board, threats), _unbeaten(board, threats), _nothing_known(board, threats)]
     return [sentence for sentence in sentences if sentence]
 
@@ -47,13 +47,13 @@ def summary(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> 
     return f"{len(rows)} defenses, cells: {counts(total)}{curious}"
 
 
-def _nobody_ranked(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> str:
+def _no_recommendation(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> str:
     cells = [c for c in board.cells if threats.counts(c)]
     begin = f"No defense can be recommended for {threats_text(threats)}: none has a rank"
     if cells and all(c.status in ("failed", "missing") for c in cells):
-        begin += f", for none of its {len(cells)} cells gave a result"
+        begin += f", since none of the {len(cells)} cells gave a result"
     elif not cells and threats.axes != ("utility",):
-        begin += ", for no attack that counts poses these threats"
+        begin += ", since no attack that counts poses these threats"
     defenses: dict[str, list[str]] = {}
     for row in rows:
         defenses.setdefault(row.unranked, []).append(row.defense)
@@ -72,7 +72,7 @@ def _unfinished(board: Board, threats: ThreatFilter) -> str:
     missing = statuses.count("missing")
     if not missing:
         return ""
-    return f"Beware: {missing} of {len(statuses)} trials are missing, and what they say may change all of this."
+    return f"Warning: {missing} of {len(statuses)} trials are missing, and their results may change all of this."
 
 
 def _unbeaten(board: Board, threats: ThreatFilter) -> str:
@@ -94,7 +94,7 @@ def _unbeaten(board: Board, threats: ThreatFilter) -> str:
     if not unbeaten:
         return ""
     texts = [text for _, text in sorted(unbeaten)]
-    return f"Nobody withstands, that is keeps {WITHSTOOD} against: {'; '.join(shortened(texts))}."
+    return f"No defense keeps {WITHSTOOD} against: {'; '.join(shortened(texts))}."
 
 
 def _left_by_defense(cells: Sequence[BoardCell]) -> dict[str, float]:
@@ -112,4 +112,4 @@ def _nothing_known(board: Board, threats: ThreatFilter) -> str:
     unmeasured = unmeasured_threats(board, ThreatFilter(problems=threats.problems) if default else threats)
     if not unmeasured or not any(threats.counts(c) for c in board.cells):
         return ""
-    return f"Nothing is said about {join_or(unmeasured)}: no attack that counts comes from there."
+    return f"Nothing is known about {join_or(unmeasured)}: no attack that counts poses this threat."

@@ -22,7 +22,7 @@ def contradictions(board: Board) -> Iterator[str]:
     runs = {run.place: run for run in board.clean_runs}
     for run in board.clean_runs:
         if fault := _clean_run_fault(run, problems[run.problem]):
-            yield f"{run.problem} · {run.defense} · nobody poisons: {fault}"
+            yield f"{run.problem} · {run.defense} · clean run: {fault}"
     for c in board.cells:
         if fault := _cell_fault(c, problems[c.problem], runs.get((c.problem, c.defense))):
             yield f"{c.problem} · {c.defense} · {c.attack} · {c.threat}: {fault}"
@@ -43,7 +43,7 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
 
 def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str:
     for seed, score in sorted(c.scores.items()):
-        # Without its clean run nobody can know what poisoning has left.
+        # Without its clean run the share that poisoning leaves is unknown.
         if c.axis == "integrity" and (run is None or seed not in run.accuracy):
             continue
         try:
@@ -51,7 +51,7 @@ def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str
         except KeyError as missing:
             return f"metrics has no {missing.args[0]} of seed {seed}, from which its score follows"
         if c.axis not in expected:
-            return f"score of seed {seed} is {score:g}, and its honest run learned nothing that could be lost"
+            return f"score of seed {seed} is {score:g}, and its clean run learned nothing that could be lost"
         if abs(expected[c.axis] - score) > CLOSE:
             return f"score of seed {seed} is {score:g}, and its metrics give {expected[c.axis]:g}"
     return ""

@@ -30,7 +30,7 @@ def lead_text(ranked: Sequence[RankingRow]) -> str:
     intervals = {name: found for name, found in differences.items() if found is not None and found.half is not None}
     if not intervals:
         why = "One seed" if len(best.overall.by_seed) == 1 else "Too few seeds in common"
-        return f"{why}: there is no interval, so nobody can say which of these differences are more than chance."
+        return f"{why}: there is no interval, so it is unknown which of these differences are more than chance."
     sentences = _compared(intervals)
     if unknown := [name for name in differences if name not in intervals]:
         sentences.append(f"For {join_and(shortened(unknown))} there are too few seeds in common to say so.")
@@ -47,8 +47,8 @@ def _compared(intervals: Mapping[str, Mean]) -> list[str]:
     if equal:
         names = join_and(shortened(equal))
         sentences.append(
-            f"{over} the 95 % interval of its lead includes 0 for {names}: they cannot be told apart from it."
+            f"{over} the 95 % interval of its lead includes 0 for {names}: they cannot be distinguished from it."
         )
     if ahead:
         sentences.append(f"On the seeds that they share, it is behind {join_and(shortened(ahead))}.")
-    return sentences or [f"{over} the 95 % interval of its lead leaves out 0 for each of the others with a rank."]
+    return sentences or [f"{over} the 95 % interval of its lead excludes 0 for each other ranked defense."]

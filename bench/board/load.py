@@ -49,8 +49,8 @@ def load_board(where: Path) -> Board:
         return build(plan.suite, plan.title, _trials_of_plan(plan, store), [*store.notes(), *_foreign(plan, store)])
     board = _board_of_loose_records(where, store)
     if (where / "plan.json").exists():
-        note = "plan.json is damaged or of another layout: problems are named anew, and what is missing is not known"
-        board = replace(board, notes=(f"{note}; `bench suite run` makes it anew", *board.notes))
+        note = "plan.json is damaged or of another layout: problems have new names, and it is not known what is missing"
+        board = replace(board, notes=(f"{note}; `bench suite run` makes it again", *board.notes))
     return board
 
 
@@ -58,7 +58,7 @@ def _published(where: Path) -> Board:
     try:
         board = from_json(where.read_text(encoding="utf-8"), where)
     except UnicodeDecodeError:
-        raise UserError(f"{where} is not a board: it is no text") from None
+        raise UserError(f"{where} is not a board: it is not text") from None
     if faults := list(contradictions(board)):
         more = f", and {len(faults) - 1} more like it" if len(faults) > 1 else ""
         raise UserError(f"{where} is damaged: {faults[0]}{more}")

@@ -112,7 +112,7 @@ def _on_all_seeds(board: Board, cells: Sequence[BoardCell]) -> tuple[list[BoardC
     if not left_out:
         return kept, ""
     examples = "; ".join(f"{attack} lacks seeds {', '.join(map(str, seeds))}" for attack, seeds in left_out[:3])
-    are = "is left out, for it was" if len(left_out) == 1 else "are left out, for they were"
+    are = "is left out, since it was" if len(left_out) == 1 else "are left out, since they were"
     return kept, f"; {plural(len(left_out), 'cell')} {are} not measured on every seed of the board ({examples})"
 
 

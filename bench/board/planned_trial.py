@@ -37,7 +37,7 @@ class PlannedTrial:
 
     @property
     def clean(self) -> bool:
-        """Whether nobody attacks."""
+        """Whether the trial has no attack."""
         return self.attack == "none"
 
     @property

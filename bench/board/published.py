@@ -73,7 +73,7 @@ def from_json(published: str, where: Path) -> Board:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         layout = data["board"]
         if type(layout) is not int or layout != LAYOUT:
-            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {LAYOUT}; make it anew")
+            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {LAYOUT}; make it again")
         BOARD(data, "")
         for kind, check in ROWS.items():
             for i, row in enumerate(data[kind]):

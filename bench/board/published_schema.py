@@ -100,7 +100,7 @@ ROWS = {"arenas": _PROBLEM, "honest": _CLEAN_RUN, "cells": _CELL}
 
 _TITLES = {
     "arenas": ("problem", ("name",)),
-    "honest": ("honest run", ("problem", "defense")),
+    "honest": ("clean run", ("problem", "defense")),
     "cells": ("cell", ("problem", "defense", "attack", "party", "form", "knows")),
 }
 """What a row of each list is called, and the fields that identify it."""

@@ -38,7 +38,7 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) ->
     sentences.append(_cost(best, "It costs"))
     runs = [run for run in board.clean_runs if run.defense == best.defense]
     if warnings := list(dict.fromkeys(warning for run in runs for warning in run.warnings)):
-        sentences.append(f"Beside its numbers stands: {'; '.join(warnings)}.")
+        sentences.append(f"Its numbers have a warning: {'; '.join(warnings)}.")
     return " ".join(sentences)
 
 
@@ -47,9 +47,9 @@ def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
     best = ranked[0].defense
     if best == BASELINE:
         instead = f"take {BASELINE}, or a defense that is not on this board"
-        return f"no defense ranks above plain {BASELINE}, which is none: {instead}"
+        return f"no defense ranks above plain {BASELINE}: {instead}"
     if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
-        return f"no defense here keeps {WITHSTOOD} of each; the highest overall score has {best}"
+        return f"no defense here keeps {WITHSTOOD} of each; {best} has the highest overall score"
     return f"take {best}"
 
 
@@ -69,9 +69,9 @@ def _weakness(axis: str, ranked: Sequence[RankingRow]) -> str:
     best = max(ranked, key=lambda row: row.score(axis).level)
     most = best.score(axis)
     if most.level <= own.level + CLOSE:
-        return f"Beware: its {axis} is {score(own)}, and none with a rank has more."
+        return f"Warning: its {axis} is {score(own)}, and no ranked defense has more."
     return (
-        f"Beware: its {axis} is {score(own)}. Of all with a rank {best.defense} has the most, {score(most)}, "
+        f"Warning: its {axis} is {score(own)}. Of the ranked defenses {best.defense} has the most, {score(most)}, "
         f"with overall {score(best.overall)}."
     )
 

@@ -17,20 +17,21 @@ DAGGER = "†"
 """The sign beside defenses and cells that have a warning."""
 
 HOW = (
-    "Every score is in [0, 1], higher is better for the defender: utility is clean accuracy over FedAvg's (0 of a "
-    "model that diverged), "
-    "integrity the worst case over poisoning attacks of the share of what was learned that the attack leaves, "
-    "privacy the worst case over inference attacks on clients' data of 1 − the attacker's advantage over "
-    "guessing, and overall the mean of those that are asked about, over seeds that all of them have. On a seed on "
-    f"which the defense has learned nothing while nobody poisons (less than {ABOVE_CHANCE:g} above a constant "
-    "prediction) its integrity is 0 where FedAvg has learned something, and there is none where FedAvg has not.",
-    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form; ± is the 95 % "
-    "interval of that cell over its seeds (Student's t; where it leaves [0, 1], cut and given by its ends), with "
-    "no allowance for having been chosen as the worst; columns in paper form look at attacks only as their papers "
-    "tried them; plain FedAvg, which has no paper to be read, meets an attack in one form, which stands in both.",
-    "n/a is an attack that could not start, which counts as withstood; a defense that failed at an attack, or did"
-    " not meet one that another met, has no rank; equal to three digits is a tie, which goes to fewer bytes, then"
-    " to less time.",
+    "Every score is in [0, 1], and higher is better for the defender. Utility is clean accuracy over FedAvg's (0 "
+    "for a model that diverged). Integrity is the worst case over poisoning attacks of the share of what was "
+    "learned that the attack leaves. Privacy is the worst case over inference attacks on clients' data of 1 − the "
+    "attacker's advantage over guessing. Overall is the mean of the scores that count, over seeds that have all "
+    "of them. On a seed on which the defense learns nothing without poisoning (less than "
+    f"{ABOVE_CHANCE:g} above a constant "
+    "prediction), its integrity is 0 if FedAvg learns something, and there is none if FedAvg does not.",
+    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form. ± is the 95 % "
+    "interval of that cell over its seeds (Student's t; an interval that leaves [0, 1] is cut and given by its "
+    "ends), without an allowance for having been chosen as the worst. Columns in paper form use attacks only as "
+    "their papers tried them. Plain FedAvg has no paper that an attack could adapt to: it meets each attack in "
+    "one form, which counts in both.",
+    "n/a is an attack that could not start, which counts as withstood. A defense has no rank if it failed at an "
+    "attack, or did not meet one that another defense met. Scores that are equal to three digits are a tie, which "
+    "fewer bytes decide, then less time.",
 )
 """How the scores are computed."""
 

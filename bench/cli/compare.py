@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fedarena.board.gate.comparison import Comparison, Item, Rules
 
 SHOWN = 40
-"""Findings that are printed; files and --json have all."""
+"""Findings that are printed; files and --json hold all."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,16 +27,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="whether scores got worse by more than their noise: the gate for CI",
         description="Compare a board with an earlier one, cell by cell, over the seeds that both have. Exit code 0:"
         " passed; 1: something was found; 2: bad input.",
-        epilog="A finding is a score that changed by more than its noise and by what matters, up or down; and what is"
-        " missing, has fewer seeds, measured nothing, is another experiment, promises something else or sends more.",
+        epilog="Findings are: a score that changed by more than its noise and by an effect that matters, up or down; a"
+        " cell or a seed that is missing or measured nothing; another experiment; other guarantees; more bytes.",
     )
-    parser.add_argument("base", metavar="BASE", help="suite, folder of records, or board.json: how it was")
-    parser.add_argument("new", metavar="NEW", help="the same of how it is")
+    parser.add_argument("base", metavar="BASE", help="suite, folder of records, or board.json before the change")
+    parser.add_argument("new", metavar="NEW", help="the same after the change")
     parser.add_argument(
         "--false-alarm",
         default="0.05",
         metavar="RATE",
-        help="chance that any score is found on a whole board where nothing changed (default: 0.05)",
+        help="chance that any score of a board is a finding although nothing changed (default: 0.05)",
     )
     parser.add_argument(
         "--effect",
@@ -48,11 +48,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="any score that is not identical is a finding: for changes of code that are to change no number, measured"
-        " on the same machine",
+        help="every score that is not identical is a finding: for changes of code that must not change any number,"
+        " measured on the same machine",
     )
     parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
-    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, a test case a cell")
+    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML with a test case for each cell")
     add_json(parser)
     parser.set_defaults(run=run)
 

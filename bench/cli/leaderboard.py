@@ -22,7 +22,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "leaderboard",
         help="rank the defenses of a suite's or a folder's records",
-        description="Rank defenses by what records say of them, and tell which to take against the threats you have.",
+        description="Rank defenses by their records, and recommend one against the threats that you have.",
         epilog='For "malicious clients, curious server": bench leaderboard smoke --threats own,server',
     )
     parser.add_argument(
@@ -35,15 +35,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        help="json is the published form, csv has one row a cell, html is a page of its own (default: what the name "
-        "after --out ends in, else table)",
+        help="json is the published form, csv has one row for each cell, html is a web page (default: the ending of "
+        "the file after --out, otherwise table)",
     )
     parser.add_argument(
         "--threats",
         metavar="NAME,...",
         help="only these: curious parties (server, client, eavesdropper, outsider) and what corrupted clients know "
-        "(own, omniscient); parties alone mean that nobody is corrupted, and the other way round (default: all, "
-        "without an axis that no attack is on)",
+        "(own, omniscient); parties alone mean that no client is corrupted, knowledge alone that no party is curious "
+        "(default: all, without an axis that no attack is on)",
     )
     parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     parser.add_argument(
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out) if args.out else None
     form = args.format or _format_of(out)
     if form == "html" and out is None and sys.stdout.isatty():
-        raise UserError("option 'out' is not given, and a page is not for a terminal: add --out board.html")
+        raise UserError("option 'out' is not given, and a web page cannot be shown in a terminal: add --out board.html")
     board, threats, where = _read(args)
     if form == "table" and out is None:
         from rich.console import Console

@@ -19,7 +19,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "report",
         help="write a report with figures from records",
-        description="Write README.md with figures and board.json: the ranking and what to take, scores by defense and "
+        description="Write README.md with figures and board.json: ranking and recommendation, scores by defense and "
         "attack, accuracy under attack by round, originals and reconstructions, ROC curves, cost, every cell with its "
         "command, and the methods' sources.",
     )
@@ -50,20 +50,20 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
     done = write_report(board, folder, out, _commands(args.suite, read_plan(folder)))
     if args.json:
-        told = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        content = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
+        print(json.dumps(content, indent=2, ensure_ascii=False))
         return 0
     print(
         f"{done.readme}: {plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}, "
         f"{plural(len(done.files) - 2, 'figure')}"
     )
     if done.removed:
-        print(f"Removed, because they were of an earlier report: {', '.join(done.removed)}")
+        print(f"Removed files of an earlier report: {', '.join(done.removed)}")
     return 0
 
 
 def _commands(name: str, plan: Plan | None) -> list[str]:
-    """How records and report are made; of a folder its own name, since where it lies is nobody else's business."""
+    """The commands that make the records and the report; a folder appears by its name alone, without its path."""
     if plan is not None:
         from fedarena.runs.suite.suite import names
 

@@ -31,30 +31,35 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "reproduce",
         help="a paper's table beside what is measured here; --all: all of them on one page",
-        description="Measure a table or figure of a paper anew, or gather the numbers of all papers on one page. "
+        description="Measure a table or figure of a paper again, or gather the numbers of all papers on one page. "
         f"Known: {known}.",
     )
     parser.add_argument("table", nargs="?", help=f"one of {known}")
     parser.add_argument("--all", action="store_true", help="gather what was measured of all tables on one page")
-    parser.add_argument("--measure", action="store_true", help="of --all: measure what is missing, cheapest first")
-    parser.add_argument("--within", metavar="MINUTES", help="of --measure: stop then, and leave the rest missing")
+    parser.add_argument("--measure", action="store_true", help="with --all: measure what is missing, cheapest first")
     parser.add_argument(
-        "--report", metavar="FOLDER", help="of --all: where the page goes (default: reports/reproduction)"
+        "--within", metavar="MINUTES", help="with --measure: stop after so many minutes, and leave the rest missing"
     )
     parser.add_argument(
-        "--seeds", metavar="N,...", help="seeds (default: 0; of --all: every seed that is there, 0 where none is)"
+        "--report", metavar="FOLDER", help="with --all: the folder of the page (default: reports/reproduction)"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N,...", help="seeds (default: 0; with --all: every seed that was measured, else 0)"
     )
     parser.add_argument(
         "--only",
         metavar="TEXT",
-        help='only the parts whose name begins with TEXT (such as usps; of --all, such as "two-stage/table4: usps")',
+        help='only the parts whose name begins with TEXT (such as usps; with --all, such as "two-stage/table4: usps")',
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
     add_data_dir(parser)
     add_device(parser)
     parser.add_argument(
-        "--out", default="runs", metavar="FOLDER", help="what is measured is kept here, and read again (default: runs)"
+        "--out",
+        default="runs",
+        metavar="FOLDER",
+        help="folder for what is measured, and read again (default: runs)",
     )
     parser.add_argument("--markdown", metavar="FILE", help="write the table as a page of markdown, too")
     add_json(parser)

@@ -1,4 +1,4 @@
-"""`bench reproduce --all`: the numbers of all papers on one page, and what is missing measured where that is asked."""
+"""`bench reproduce --all` gathers the numbers of all papers on one page, and can measure what is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run_all(args: argparse.Namespace) -> int:
-    """Carry out the command; 1 where something that was measured went wrong."""
+    """Carry out the command; the exit code is 1 if something that was measured went wrong."""
     from fedarena.cli.output.reproduce import show_all
     from fedarena.core.files import prepare_folder
     from fedarena.reproduce.page.gather import gather
@@ -118,7 +118,7 @@ def read_minutes(text: str | None) -> float | None:
 
 
 def measure_missing(order: Order, gathered: Gathered, wanted: Sequence[PartKey]) -> dict[PartKey, str]:
-    """Measure parts, cheapest first, each kept as soon as it is done; those that went wrong, with the reason.
+    """Measure parts, the cheapest first, and keep each as soon as it is done; give the reasons of failures.
 
     Parts that are expected to take longer than all of the time are left alone: they would only be given up.
     """
@@ -141,7 +141,7 @@ def measure_missing(order: Order, gathered: Gathered, wanted: Sequence[PartKey])
 
 
 def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
-    """Keep what is known of a part; what went wrong with it, None where nothing did."""
+    """Keep what is known of a part; give what went wrong with it, or None."""
     from fedarena.reproduce.page.parts import save, save_guess
 
     if isinstance(outcome, str):
@@ -157,7 +157,7 @@ def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
 
 
 def publish(gathered: Gathered, folder: Path, only: str) -> Path:
-    """Write the page, its picture and the parts that they are made of; the page's path.
+    """Write the page, its picture and the parts that they are made of; give the path of the page.
 
     Raises:
         UserError: a folder that cannot be written.

@@ -55,7 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--engine", default="local", choices=("local", "ray"), help="processes of this machine, or a Ray cluster"
     )
     running.add_argument("--address", metavar="A", help="of the Ray cluster's head, such as auto or HOST:6379")
-    running.add_argument("--fresh", action="store_true", help="measure everything anew, whatever is in the folder")
+    running.add_argument("--fresh", action="store_true", help="measure everything again, whatever is in the folder")
     planning.set_defaults(run=run_plan)
     running.set_defaults(run=run_run)
 
@@ -89,7 +89,7 @@ def _facts(suite: Suite) -> dict[str, Any]:
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    """Print the plan. Raises UserError, once it is printed, where nothing of it can be run."""
+    """Print the plan. Raises UserError after printing if no trial can be run."""
     from fedarena.cli.output.suite import show_plan
     from fedarena.records.store import Store
     from fedarena.runs.suite.forecast import forecast
@@ -113,7 +113,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 
 def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) -> dict[tuple[str, ...], str]:
-    """Why trials that are not measured will most likely be n/a, by name."""
+    """Name → reason of the trials without records that will probably be n/a."""
     open_ones = {t.name for t in plan.trials if not t.refused and not store.trial(t.key)}
     if not open_ones:
         return {}
@@ -127,7 +127,7 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
 
 
 def run_run(args: argparse.Namespace) -> int:
-    """Carry the suite out. 1 when a trial failed or was given up, else 0. Raises UserError where nothing can be run."""
+    """Run the suite; 1 if a trial failed or was given up, otherwise 0. Raises UserError if no trial can be run."""
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
@@ -169,7 +169,11 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
 
 
 def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None) -> tuple[Suite, Path, Plan]:
-    """Suite, folder, plan; `before` is called where a plan must be made, which takes seconds."""
+    """Suite, folder and plan.
+
+    Args:
+        before: called if the plan must be made, which takes seconds.
+    """
     from fedarena.cli.output.suite_progress import progress
     from fedarena.runs.suite.run import plan_of
     from fedarena.runs.suite.suite import load

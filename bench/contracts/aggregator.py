@@ -1,4 +1,4 @@
-"""What an aggregation rule is: n vectors → one. Any protocol can take any rule."""
+"""The contract of aggregation rules, which make one vector of n. Any protocol can take any rule."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fedarena.core.text.plural import plural
 
 @dataclass(frozen=True)
 class Call:
-    """What a rule is given beside the vectors.
+    """What a rule gets besides the vectors.
 
     Attributes:
-        weights: [n], N_c of the senders. No rule here uses them, since a corrupted sender may claim any number.
+        weights: [n], N_c of the senders. No rule here uses them, because a corrupted sender may claim any number.
         f: how many of the n the server assumes to be corrupted. The true number may differ.
-        memory: what the rule returned after its last round; {} at first.
+        memory: what the rule returned in the last round; {} at first.
         rng: the rule's randomness of this round.
-        reference: [d], the upload that the server's own auxiliary data give, computed when called; for rules
-            that declare `auxiliary` and None for the others.
+        reference: computes the upload that the server's own data give, [d]. It is None unless the rule declares
+            `auxiliary`.
     """
 
     weights: Tensor
@@ -41,11 +41,11 @@ class Aggregate:
 
     Attributes:
         vector: [d].
-        used: [n] ≥ 0, the weight of each row in `vector`; None for rules that have no such thing (those that
-            work coordinate by coordinate).
-        memory: handed back in the next round.
-        votes: for rules that change the lengths of rows, the weight of each row at the length that the rule gives
-            it (`used` shrinks as a row grows, though its part in `vector` does not). None: the same as `used`.
+        used: [n] ≥ 0, the weight of each row in `vector`; None for rules without weights of rows, such as those that
+            work coordinate by coordinate.
+        memory: the rule gets it back in the next round.
+        votes: for rules that change the lengths of rows, the weight of each row at its new length. (`used` gets smaller
+            the longer a row is, although the row's part in `vector` does not.) None: the same as `used`.
     """
 
     vector: Tensor
@@ -55,11 +55,11 @@ class Aggregate:
 
     @property
     def weight(self) -> Tensor | None:
-        """What records call the weight of an upload: `votes`, or else `used`."""
+        """The weight of an upload in records: `votes`, or else `used`."""
         return self.used if self.votes is None else self.votes
 
     def through(self, mixing: Tensor) -> Aggregate:
-        """The same with weights of the rows x where they were of the rows mixing·x; mixing: [m, n]."""
+        """The same aggregate with the weights of rows x, if the weights here are those of mixing·x; mixing: [m, n]."""
         used, votes = (None if w is None else w @ mixing.to(w) for w in (self.used, self.votes))
         return replace(self, used=used, votes=votes)
 
@@ -67,8 +67,8 @@ class Aggregate:
 class Aggregator(ABC):
     """A rule that turns n uploads into one vector, without knowing who is corrupted.
 
-    Permuting the rows permutes `used` and leaves `vector` as it is (up to rounding; rules that draw at random:
-    in law). A complete one:
+    Permuting the rows permutes `used` and does not change `vector`, up to rounding. For rules that draw at random this
+    holds in distribution. A complete rule:
 
         class Mean(Aggregator):
             def __call__(self, x, call):
@@ -77,7 +77,7 @@ class Aggregator(ABC):
     """
 
     unanimous: ClassVar[bool] = False
-    """Whether uploads that are all the same are what it gives, in every round."""
+    """Whether the rule returns the common upload where all uploads are equal, in every round."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -89,19 +89,19 @@ class Aggregator(ABC):
 
     @property
     def auxiliary_option(self) -> str:
-        """Which option says how many these are; "" where none does."""
+        """The option that sets this number; "" where there is none."""
         return ""
 
     def check(self, n: int, f: int) -> None:
-        """Refuse numbers of uploads and corrupted ones that the rule is not defined for. Raises UserError."""
+        """Raise UserError for numbers of uploads and of corrupted ones for which the rule is not defined."""
         return
 
     def averages(self, n: int, f: int) -> bool:
-        """Whether it is the plain mean of n uploads, whatever they are, so that it hides no more than a mean does."""
+        """Whether the rule is the unweighted mean of any n uploads, so that it hides no more than a mean does."""
         return False
 
     def picks(self, n: int, f: int) -> bool:
-        """Whether it is one of n uploads, whole, the one whose `used` is greatest: then every client is sent it."""
+        """Whether the rule returns one of n uploads, that with the largest `used`, which all clients then receive."""
         return False
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Aggregator(ABC):
 
 
 class Wrapper(Aggregator):
-    """A rule that prepares the uploads and hands them to another rule."""
+    """A rule that prepares the uploads for another rule."""
 
     def __init__(self, options: Any, inner: Aggregator) -> None:
         super().__init__(options)

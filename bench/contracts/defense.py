@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts import shared_mask
 from fedarena.contracts.aggregator import Aggregator, Call
-from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure, Observation
+from fedarena.contracts.observable import Observable
+from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
-from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Task
-
-if TYPE_CHECKING:
-    from fedarena.contracts.secure_sum import SecureSum
-
-
-UNSEEN = NotApplicable("the party saw none of the rounds looked at: they failed, or it was not sampled")
-"""Why nothing can be made of a server's model."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +33,9 @@ class State:
         round: t.
         optimizer: the server optimiser's memory, by parameter.
         extra: whatever else a protocol or its aggregation rule keeps.
-        auxiliary: the server's own samples, for protocols and rules that declare that they hold some.
-        verdict: what the server made of each upload of the last round, [participants] by name. `used` is the
-            weight of an upload in the aggregate; further names are a protocol's own.
+        auxiliary: the server's own samples, for protocols and rules that declare them.
+        verdict: how the server treated each upload of the last round, [participants] by name. `used` is the weight of
+            an upload in the aggregate; further names are a protocol's own.
         steps: how many steps the server has taken, one for each round that did not fail.
     """
 
@@ -59,7 +50,7 @@ class State:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """What the server sends in a round, and what it drew and keeps."""
+    """What the server sends in a round, and what it drew for the round and keeps secret."""
 
     down: Tensors
     secret: Tensors = field(default_factory=dict)
@@ -67,9 +58,12 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Whose uploads the server got in a round, in their order: client numbers, and N_c of each [participants].
+    """Whose uploads the server got in a round.
 
-    Of a secure sum it got one upload of all of them together, and their Σ N_c [1].
+    Attributes:
+        clients: their numbers, in the order of the uploads.
+        weights: N_c of each [participants]. With secure aggregation the server got one upload of all of them together,
+            and this is Σ N_c [1].
     """
 
     clients: tuple[int, ...]
@@ -78,7 +72,7 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Direction:
-    """What the server steps against, and what it keeps.
+    """The direction that the server steps against, and what it keeps.
 
     Attributes:
         step: named and shaped like the parameters.
@@ -90,21 +84,13 @@ class Direction:
     verdict: Tensors = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One way to turn what a party saw into observations."""
-
-    name: str
-    observations: tuple[Observation, ...]
-
-
-class Defense(ABC):
+class Defense(Observable):
     """A federated protocol.
 
-    `client` is written for ONE client as a pure function of tensors. The harness runs it for all
-    clients, an attacker differentiates it with respect to a candidate batch, and a test holds every
-    faster form to it. A defense never sees data other than through `client`, and never learns which
-    clients are corrupted. `fedarena.defenses.fedavg.protocol` is the smallest complete example.
+    `client` is written for ONE client as a pure function of tensors. The harness runs it for all clients, an attacker
+    differentiates it with respect to a candidate batch, and a test compares every faster form with it. A defense sees
+    data through `client` alone, and never learns which clients are corrupted. What each party observes is declared by
+    the base class. `fedarena.defenses.fedavg.protocol` is the smallest complete example.
     """
 
     def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
@@ -116,14 +102,26 @@ class Defense(ABC):
             rule.check(task.participants, task.assumed_corrupted_per_round)
 
     sums: ClassVar[bool] = False
-    """Whether the server needs the weighted mean of the uploads and nothing else, so that it may be summed securely."""
+    """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""
+
+    # -- what the protocol declares -------------------------------------------------------------------
 
     def secured(self, secure: SecureSum | None) -> Self:
-        """The same protocol, whose server learns only the mean of the uploads, or with None all. Raises UserError."""
-        if secure is None:
-            found = copy.copy(self)
-            found.secure = None
-            return found
+        """The same protocol with secure aggregation, by which the server learns the mean of the uploads alone.
+
+        Args:
+            secure: how uploads are summed; None: the server sees every upload.
+
+        Raises:
+            UserError: the protocol or its aggregation rule needs every upload.
+        """
+        if secure is not None:
+            self._check_sums(secure)
+        protocol = copy.copy(self)
+        protocol.secure = secure
+        return protocol
+
+    def _check_sums(self, secure: SecureSum) -> None:
         if not self.sums:
             raise UserError(
                 "option 'defense' has secure aggregation, which shows the server a sum, but this protocol needs every "
@@ -135,13 +133,10 @@ class Defense(ABC):
                 "every upload; allowed: one of them"
             )
         secure.check(self.task.participants)
-        found = copy.copy(self)
-        found.secure = secure
-        return found
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:
-        """The samples that the server must hold for the protocol itself (its rule declares its own)."""
+        """The samples that the server must hold for the protocol; an aggregation rule declares its own."""
         return None
 
     @property
@@ -151,7 +146,7 @@ class Defense(ABC):
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the noise on each coordinate of an honest upload; 0: none. Public."""
+        """Standard deviation of the noise on each coordinate of an honest upload, which is public; 0: no noise."""
         return 0.0
 
     @property
@@ -159,30 +154,7 @@ class Defense(ABC):
         """The server's learning rate on the direction."""
         return self.task.schedule.step_size
 
-    def why_not_mean(self) -> str:
-        """Why a client that attacks the others' mean has nothing to start from; empty where the server takes a mean, as
-        most rules do that expect nobody to be corrupted, be it of one upload."""
-        n, f = self.task.participants, self.task.assumed_corrupted_per_round
-        if self.rule is None or self.picks or self.rule.averages(n, f):
-            return ""
-        return (
-            "consecutive broadcasts show what the server's rule made of the uploads, and this attack reads the mean "
-            "of all of them: that is its limit, and no strength of the rule"
-        )
-
-    @property
-    def picks(self) -> bool:
-        """Whether the server steps by one of the uploads, whole."""
-        return self.rule is not None and self.rule.picks(self.task.participants, self.task.assumed_corrupted_per_round)
-
-    @property
-    def mean_weights(self) -> tuple[int, ...]:
-        """How much each client's upload counts in a mean: N_c, or 1 where a rule takes the plain one."""
-        return self.task.sizes if self.rule is None else (1,) * len(self.task.sizes)
-
-    def guarantees(self) -> dict[str, float]:
-        """What the protocol promises, by name, such as epsilon and delta; part of every record."""
-        return {}
+    # -- the server before and in a round -------------------------------------------------------------
 
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
         """The server before the first round, from the initial parameters and the samples that it holds."""
@@ -190,28 +162,7 @@ class Defense(ABC):
 
     @abstractmethod
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
-        """Tensors on the down link; their bytes are the cost of the down link."""
-
-    def draw(self, rng: Rng) -> Tensors:
-        """One client's private randomness of one round."""
-        return {}
-
-    @abstractmethod
-    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        """One client's upload and its memory for its next round. Pure; differentiable in `batch`."""
-
-    def client_low_memory(
-        self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors
-    ) -> tuple[Tensors, Tensors]:
-        """`client` in the form that takes the least memory: its peak is part of the cost
-        (`fedarena.federation.client_memory`)."""
-        return self.client(down, batch, memory, noise)
-
-    def clients(
-        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
-    ) -> tuple[Tensors, list[Tensors]]:
-        """`client` for many at once: uploads stacked over clients, and their memories."""
-        return run_general(self.client, self.task, down, batches, memories, noises)
+        """What the server sends. The bytes of these tensors are the cost of the down link."""
 
     @abstractmethod
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
@@ -222,23 +173,28 @@ class Defense(ABC):
         """
 
     def combine(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """The uploads as one, by the aggregation rule; without one the mean weighted by N_c."""
+        """One upload from all by the aggregation rule, or without a rule their mean weighted by N_c."""
         if self.rule is None:
             return Direction(weighted_mean(ups, cohort.weights), verdict={"used": cohort.weights})
         reference = partial(self._reference, state, sent) if self.rule.auxiliary else None
         call = Call(cohort.weights, self.task.assumed_corrupted_per_round, state.extra, rng, reference)
-        done = self.rule(rows(ups), call)
-        verdict = {} if done.weight is None else {"used": done.weight}
-        return Direction(shaped(done.vector, row(ups, 0)), done.memory, verdict)
+        aggregate = self.rule(rows(ups), call)
+        verdict = {} if aggregate.weight is None else {"used": aggregate.weight}
+        return Direction(shaped(aggregate.vector, row(ups, 0)), aggregate.memory, verdict)
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
         """W_{t+1}: one step of the server's optimiser against `direction`."""
-        found = self.direction(state, sent, ups, cohort, rng)
-        after = State(
-            state.params, state.round + 1, extra=found.extra, auxiliary=state.auxiliary, verdict=found.verdict
+        direction = self.direction(state, sent, ups, cohort, rng)
+        params, optimizer = self.step(state, direction.step)
+        return State(
+            params=params,
+            round=state.round + 1,
+            optimizer=optimizer,
+            extra=direction.extra,
+            auxiliary=state.auxiliary,
+            verdict=direction.verdict,
+            steps=state.steps + 1,
         )
-        params, optimizer = self.step(state, found.step)
-        return replace(after, params=params, optimizer=optimizer, steps=state.steps + 1)
 
     def step(self, state: State, direction: Tensors) -> tuple[Tensors, Mapping[str, tuple[Tensor, ...]]]:
         """One step of the server's optimiser: the new parameters and its memory."""
@@ -252,39 +208,42 @@ class Defense(ABC):
         return params, memory
 
     def skipped(self, state: State) -> State:
-        """The server after a round that gave nothing, because too few clients were left for a secure sum."""
+        """The server after a round that failed, because too few clients were left for a secure sum."""
         return replace(state, round=state.round + 1)
 
-    def deployed(self, state: State) -> Tensors:
-        """The model that the server would deploy now; it is what gets evaluated."""
-        return state.params
+    def _reference(self, state: State, sent: Broadcast) -> Tensor:
+        """The upload that the server's own samples give, [d]."""
+        assert state.auxiliary is not None, "the harness gives a server the samples that its rule declares"
+        return flatten(self.expected_upload(sent.down, *state.auxiliary.images()))
 
-    def release(self, state: State, rng: Rng) -> Tensors:
-        """The model that clients are given in the end, in the plain model's parameters."""
-        return self.deployed(state)
+    # -- a client -------------------------------------------------------------------------------------
 
-    def sent_bytes(self, ups: Tensors) -> int:
-        """Bytes that uploads take on the wire, [participants] stacked; their tensors' size, unless padded."""
-        return nbytes(ups)
-
-    def diagnostics(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
-        """What the harness, which sees the work of clients, counts of a round for `warnings`, and no party learns.
-
-        Args:
-            batch, noise: of the first client that computed. ups: of all, before they are summed in secret.
-        """
+    def draw(self, rng: Rng) -> Tensors:
+        """One client's private randomness of one round."""
         return {}
 
-    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
-        """What must stand beside every number of a run, such as that something in it was simulated.
+    @abstractmethod
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        """One client's upload, and its memory for its next round. It is pure and differentiable in `batch`.
 
         Args:
-            verdicts: `State.verdict` after each round, with what `diagnostics` counted.
+            down: the broadcast. memory: what the client kept; {} at first. noise: what `draw` gave.
         """
-        return ()
+
+    def client_low_memory(
+        self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors
+    ) -> tuple[Tensors, Tensors]:
+        """`client` in the form that takes the least memory, whose peak is part of the cost."""
+        return self.client(down, batch, memory, noise)
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        """`client` for many clients at once: the uploads, stacked over clients, and the clients' memories."""
+        return run_general(self.client, self.task, down, batches, memories, noises)
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
-        """What a client with these samples [n, ...] would send in this round, without noise and memory."""
+        """The upload of a client with these samples [n, ...] in this round, without noise and memory."""
         schedule = self.task.schedule
         b = len(y) if schedule.fedsgd else min(schedule.batch_size, len(y))
         whole, epochs = len(y) // b * b, max(1, schedule.local_epochs)
@@ -294,64 +253,36 @@ class Defense(ABC):
 
         return self.client(down, Batch(local(x), local(y)), {}, {})[0]
 
-    def _reference(self, state: State, sent: Broadcast) -> Tensor:
-        assert state.auxiliary is not None
-        return flatten(self.expected_upload(sent.down, *state.auxiliary.images()))
+    # -- what comes out -------------------------------------------------------------------------------
 
-    @abstractmethod
-    def readings(
-        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
-    ) -> Sequence[Reading] | NotApplicable:
-        """What a party observes of others' samples in the rounds `victims`.
+    def deployed(self, state: State) -> Tensors:
+        """The model that the server would deploy now. The harness evaluates it."""
+        return state.params
 
-        Args:
-            threat: the party and its form.
-            seen: the rounds that the party saw, already cut to what it can see.
-            victims: rounds whose samples the attack is after.
+    def release(self, state: State, rng: Rng) -> Tensors:
+        """The model that clients are given in the end, in the plain model's parameters."""
+        return self.deployed(state)
 
-        Returns:
-            One reading for each way of looking (the first is the main one), or why there is none.
-        """
+    def sent_bytes(self, ups: Tensors) -> int:
+        """Bytes that the stacked uploads take on the wire: the size of their tensors, unless these are padded."""
+        return nbytes(ups)
 
-    @final
-    def all_readings(
-        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
-    ) -> Sequence[Reading] | NotApplicable:
-        """`readings`, and in the adaptive form what masks leave in clear that repeat within a message, unless the
-        protocol has its own way to read that (`fedarena.contracts.shared_mask`)."""
-        found = self.readings(threat, seen, victims)
-        if isinstance(found, NotApplicable) or self.secure is None or self.secure.repeat == 1:
-            return found
-        if threat.form == "paper" or not threat.visibility.ups or any(r.name == shared_mask.NAME for r in found):
-            return found
-        return [*found, *shared_mask.readings(self, threat, seen, victims)]
+    def guarantees(self) -> dict[str, float]:
+        """The numbers that the protocol guarantees, such as epsilon and delta. The card says how they are printed."""
+        return {}
 
-    def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
-        """What a party makes of the server's model from one round that it saw; here the broadcast, if it is the model.
-
-        Protocols that hide the model, or send more than it, say what can be made of it.
-        """
-        if threat.party == "server":
-            return NotApplicable("the server holds its own model")
-        plain = {name for name, _ in self.task.model.named_parameters()}
-        if set(now.down) != plain:
-            return NotApplicable("the broadcast is not the plain model, and the defense has no way to make it one")
-        return Disclosure(now.index, now.down)
-
-    def disclosures(
-        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
-    ) -> Sequence[Disclosure] | NotApplicable:
-        """What a party makes of the server's model in the given rounds, as far as it saw them; by default from each of
-        them alone.
+    def diagnostics(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
+        """What the harness counts in a round for `warnings`. No party learns it.
 
         Args:
-            seen: further rounds may be among them, for protocols whose broadcasts tell more together.
-
-        Returns:
-            One for each of `rounds` that it saw, or why it cannot say for one of them.
+            batch, noise: those of the first client that computed. ups: all uploads, before secure aggregation.
         """
-        found = [self.disclosure(threat, seen[t]) for t in rounds if t in seen]
-        told = [d for d in found if isinstance(d, Disclosure)]
-        if not found:
-            return UNSEEN
-        return next((d for d in found if isinstance(d, NotApplicable)), told)
+        return {}
+
+    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+        """Texts that must stand beside every number of a run, such as that something in it was simulated.
+
+        Args:
+            verdicts: `State.verdict` after each round, together with its `diagnostics`.
+        """
+        return ()

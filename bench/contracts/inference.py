@@ -1,4 +1,4 @@
-"""What an attack is: a function of its view that returns a guess. It never judges itself."""
+"""The contract of inference attacks: functions of a view that return a guess. They never judge themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, ClassVar, final
 from torch import Tensor
 
 from fedarena.contracts.goal_names import GoalName as GoalName
-from fedarena.contracts.view import Observation, View, seal
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View, seal
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

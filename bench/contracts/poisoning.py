@@ -1,7 +1,7 @@
-"""What a poisoning attack is: corrupted clients that do not do as the protocol says.
+"""The contract of poisoning attacks, in which corrupted clients depart from the protocol.
 
-The harness trains the federation, hands the corrupted clients exactly what their knowledge allows, and puts
-what they send in the place of their uploads. The defense never learns who they are.
+The harness trains the federation, gives the corrupted clients exactly what their knowledge allows, and replaces their
+uploads by what they send. The defense never learns who they are.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
 
-if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
-
 PERMUTED = 10_000
-"""Pools of more samples than this are drawn from without being permuted: many attackers draw every round."""
+"""Pools of more samples than this are not permuted for a draw, because many attackers draw in every round."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class AttackerKnowledge:
 
     Attributes:
         task: public facts.
-        defense: the rule and the client step, which are public; it holds no data and no state of the server.
+        defense: the rule and the client step, which are public. It holds no data and no state of the server.
         clients: n, all clients. corrupted: f, how many are corrupted.
         data: the corrupted clients' own samples, pooled.
         knows: `own` or `omniscient`.
@@ -77,7 +75,7 @@ class AttackerKnowledge:
 
 @dataclass(frozen=True)
 class RoundView:
-    """What the corrupted clients that take part in a round see of it; copies.
+    """What the corrupted clients that take part in a round see of it, as copies.
 
     Attributes:
         round: t.
@@ -111,15 +109,15 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     """
 
     knowledge_levels: ClassVar[tuple[Knowledge, ...]] = ("own",)
-    """What it can be run with; the first is the default."""
+    """The knowledge that it can be run with; the first is the default."""
     follows: ClassVar[bool] = True
-    """Whether `craft` is given what the protocol would have sent (the harness computes it only then)."""
+    """Whether `craft` gets the uploads of the protocol, which the harness computes only then."""
     tunes: ClassVar[Mapping[str, tuple[float, ...]]] = {}
-    """Option → candidate values, for attacks that can choose their strength on a run that they simulate."""
+    """Option → candidate values, for attacks that can choose their strength on simulated runs."""
     tunes_begin: ClassVar[bool] = False
-    """Whether `tunes` say when it begins."""
+    """Whether `tunes` contain the time at which it begins."""
     only_length: ClassVar[tuple[str, ...]] = ()
-    """Those of `tunes` that change the length of an upload and nothing else about it."""
+    """Those of `tunes` that change only the length of an upload."""
 
     def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
         self.options = options
@@ -130,7 +128,7 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         return None
 
     def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
-        """What one corrupted client trains on in place of its batch; in an honest one's place by default."""
+        """What one corrupted client trains on in place of its batch; by default the batch itself."""
         return batch
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
@@ -139,17 +137,17 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
 
     @property
     def strengths(self) -> dict[str, float]:
-        """By option, what the attack's own formula gives where the option leaves a strength open."""
+        """By option, the strength that the attack's own formula gives where the option is none."""
         return {}
 
     @property
     def chooses_when(self) -> bool:
-        """Whether it is still to choose when it begins."""
+        """Whether it has yet to choose when it begins."""
         return self.tunes_begin and self.options.tune > 1
 
     @property
     def begins(self) -> int:
-        """The first round, counted from 0, in which the attack may do harm: until then it behaves, or watches."""
+        """The first round, counted from 0, in which the attack may do harm. Until then it follows the protocol."""
         return self.begins_after(0)
 
     def begins_after(self, first: int) -> int:
@@ -157,7 +155,7 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         return first
 
     def culminates(self, round: int) -> bool:
-        """Whether a harmful phase ends with this round, and the model may recover: it is looked at then, too."""
+        """Whether a harmful phase ends with this round. The harness then evaluates the model before it recovers."""
         return False
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:

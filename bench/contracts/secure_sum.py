@@ -1,4 +1,4 @@
-"""What secure aggregation is: n vectors → their sum, and no vector to the server. Any protocol can take it."""
+"""The contract of secure aggregation: the server learns the sum of n vectors, and none of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fedarena.core.rng import Rng
 
 
 class TooFewSurvivors(UserError):
-    """So many clients dropped out of a round that the sum cannot be unmasked: the round fails.
+    """The round fails, because too many clients dropped out for the sum to be unmasked.
 
     Attributes:
-        bytes_up, bytes_down: what had crossed by then, all participants together, the broadcast not.
+        bytes_up, bytes_down: what crossed until then, all participants together, without the broadcast.
     """
 
     bytes_up: float = 0.0
@@ -26,16 +26,16 @@ class TooFewSurvivors(UserError):
 
 
 class TooLarge(UserError):
-    """A value beyond what clients can send: a bound that is too small for the protocol, or a run that diverges."""
+    """A value is beyond what clients can send: the bound is too small for the protocol, or the run diverges."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What one round of secure summation was.
+    """One round of secure summation.
 
     Attributes:
         wire: [clients, d], what each participant sent in place of its vector, in the order of the participants:
-            integers modulo a power of two in two's complement, or floats. A row of zeros: it dropped and sent nothing.
+            integers modulo a power of two in two's complement, or floats. A row of zeros: the client dropped out.
         total: [d], Σ over the survivors of the vectors, of the vectors' dtype; what the server learns.
         survivors: positions of those whose vectors are in the total, in ascending order.
         extra_up, extra_down: mean further bytes per participant, counted from the messages: keys, encrypted
@@ -52,8 +52,8 @@ class Exchange:
 class SecureSum(ABC):
     """A way to sum vectors so that the server sees none of them.
 
-    Keys, shares and masks are drawn from the `rng` of a call and from nothing else: the same `rng` replays the
-    same masks, so that every round must be given its own. A deployment draws them from the operating system.
+    Keys, shares and masks are drawn from the `rng` of a call alone. The same `rng` gives the same masks, so that every
+    round needs its own. A deployment draws them from the operating system.
     """
 
     besides: ClassVar[str] = "keys and shares"
@@ -63,7 +63,7 @@ class SecureSum(ABC):
         self.options = options
 
     def check(self, n: int) -> None:
-        """Refuse numbers of participants that cannot work. Raises UserError."""
+        """Raise UserError for a number of participants with which it cannot work."""
         return
 
     @property
@@ -86,7 +86,7 @@ class SecureSum(ABC):
         return math.inf
 
     def require_room(self, vectors: Tensor) -> None:
-        """Refuse vectors, like `__call__`'s, of which rounding would leave nothing. Raises UserError."""
+        """Raise UserError for vectors, as `__call__` takes them, of which rounding would leave nothing."""
         return
 
     @abstractmethod

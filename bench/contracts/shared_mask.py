@@ -1,4 +1,4 @@
-"""What a secure sum leaves in clear whose masks repeat within a message: differences of its equal parts.
+"""What a secure sum leaves in clear if its masks repeat within a message: differences of the message's equal parts.
 
     m = v + (ε, …, ε)        m_j − m_1 = v_j − v_1,   j = 2 … parts
 
@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.observation import Observation, Reading, Simulator
+from fedarena.contracts.secure_sum import SecureSum
 from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Observation, Simulator
 from fedarena.core.tensors import Tensors, flatten, scale, shaped, stack
 from fedarena.core.threat import NotApplicable, Threat
-
-if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense, Reading
 
 NAME = "shared mask"
 PARTS = "parts"
@@ -51,12 +49,13 @@ def apart(up: Tensors, names: Sequence[str], parts: int) -> Tensors:
     return {PARTS: flat[1:] - flat[0]}
 
 
-def readings(defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]) -> Sequence[Reading]:
+def readings(
+    defense: Defense, secure: SecureSum, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+) -> Sequence[Reading]:
     """The protocol's own readings of one client's message as if it were in clear, cut down to what no mask covers.
 
     Those that are no multiple of the upload, such as a gradient that is estimated from it, are left out.
     """
-    assert defense.secure is not None
     found = defense.secured(None).readings(threat, {t: _opened(defense, now) for t, now in seen.items()}, victims)
     if isinstance(found, NotApplicable):
         return []
@@ -65,7 +64,7 @@ def readings(defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims
     for reading in found:
         kept = [o for o in reading.observations if set(o.target) == set(like.get(o.round, ()))]
         if kept:
-            observations = tuple(_apart(o, tuple(like[o.round]), defense.secure.repeat) for o in kept)
+            observations = tuple(_apart(o, tuple(like[o.round]), secure.repeat) for o in kept)
             cut.append(replace(reading, name=NAME, observations=observations))
     return cut[:1]
 

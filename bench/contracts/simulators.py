@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.func import grad
 
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.core.threat import Threat
 from fedarena.problem.batch import Batch
 from fedarena.problem.task import Task
-
-if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
 
 
 @dataclass(frozen=True)

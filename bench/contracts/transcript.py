@@ -1,4 +1,4 @@
-"""What happened in the rounds that were written down, and what of it each party saw."""
+"""The rounds that were written down, and what each party saw of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedarena.problem.batch import Batch
 
 @dataclass(frozen=True)
 class Round:
-    """One round, seen from everywhere. Only the harness and its judge hold these.
+    """One whole round. Only the harness holds these.
 
     Attributes:
         index: the round's number t.
@@ -27,8 +27,8 @@ class Round:
         ups: uploads, stacked in the order of `participants`.
         batches: the samples behind each upload, in the same order.
         wire: with secure aggregation, what each client sent in place of its upload [participants, d].
-        mean: likewise, the mean that the server learned.
-        averaged: whose uploads the server's step is made of, where that is known not to be all `participants`: those of
+        mean: with secure aggregation, the mean that the server learned.
+        averaged: the clients whose uploads make up the server's step, where these are not all `participants`: those in
             a secure sum, or the one whose upload a rule picked.
     """
 
@@ -53,14 +53,15 @@ class Seen:
         index: the round's number.
         participants: the sampled clients (public).
         down: the broadcast.
-        ups: every upload, stacked in the order of `participants`; None too where they are masked.
+        ups: every upload, stacked in the order of `participants`. It is None too where uploads are masked.
         params, secret: the server's own.
         own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
-        averaged: whose uploads the server's step is made of; () is all `participants`. Where a rule picked one, a
-            client can tell whether it was its own; of another's index the defenses use no more than how many samples it
-            stands for, which is public.
-        mean: with secure aggregation, what the messages amount to for whoever reads all of them, the server or an
-            eavesdropper: the mean of the uploads of `averaged`. wire: each message, in the order of `participants`.
+        averaged: the clients whose uploads make up the server's step; () is all `participants`. Where a rule picked one
+            upload, a client can tell whether it was its own. Of another client's number the defenses use only how many
+            samples it holds, which is public.
+        mean: with secure aggregation, the mean of the uploads of `averaged`. The server and an eavesdropper can compute
+            it, since they read all messages.
+        wire: with secure aggregation, each message, in the order of `participants`.
     """
 
     index: int
@@ -80,7 +81,7 @@ class Seen:
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
     """The rounds that a party saw, by round number, each with the fields that its visibility includes.
 
-    A client sees the rounds in which it was sampled, and no others; whoever is not sent the broadcast sees none.
+    A client sees the rounds in which it was sampled, and no others. A party without the broadcast sees none.
 
     Args:
         own_data: the samples of client `threat.client`.

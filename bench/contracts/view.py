@@ -11,101 +11,22 @@ import io
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Generator, Tensor, nn
 
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import Predictor
+from fedarena.contracts.observation import Candidates, Disclosure, Observation
 from fedarena.core.tensor_pickle import reduce
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Threat
 from fedarena.problem.batch import Batch
 from fedarena.problem.loss import Criterion
 
-if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
-
-Simulator = Callable[[Tensor, Tensor], Tensors]
-"""(x [n, *input_shape], y [n, n_classes] probabilities, or numbers [n]) → what would have been observed.
-
-Differentiable in x and y, works under `torch.func.vmap` and `grad`, and is a picklable object (a
-dataclass with `__call__`) that holds nothing but what its party knows."""
-
-InitialLaw = Callable[[nn.Module, Generator], Tensors]
+InitialDistribution = Callable[[nn.Module, Generator], Tensors]
 """Draws a module's initial parameters; a picklable object, such as `fedarena.models.architecture.Architecture.init` of
 an instance."""
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Samples put before an attack that tells members: half were behind the observation, half were not.
-
-    Attributes:
-        x: inputs [m, *input_shape] in [0, 1], shuffled.
-        y: classes [m] (int64), or numbers [m].
-    """
-
-    x: Tensor
-    y: Tensor
-
-
-@dataclass(frozen=True)
-class Observation:
-    """One thing seen that depends on private samples.
-
-    Attributes:
-        round: the round it belongs to.
-        clients: whose samples it depends on (more than one: their weighted mean).
-        images: how many samples that is.
-        target: the value seen, or estimated.
-        simulate: what a candidate batch would have given in place of `target`.
-        rough: the same to first order, where that is easier to descend: a search may begin with it, and must end with
-            `simulate`. None: there is none.
-        output_bias: name in `target` of the output layer's bias gradient, if it is among them; at
-            batch 1 it equals softmax − label, from which labels are inferred.
-        estimate: the party's estimate, in the plain model's parameters, of those parameters that the
-            wire hides (all of them where nothing is hidden).
-        estimate_of: what `estimate` estimates: the plain `gradient` of the samples at the server's
-            parameters W_t, the server's `update` W_t − W_{t+1}, or where a protocol scales units, which changes no
-            function and which nobody could undo, the `canonical gradient` at C(W_t) and the `canonical update`
-            C(W_t) − C(W_{t+1}) (`fedarena.models.scaling.positive_scaling`).
-        output_gradient: what the party knows besides of the plain gradient: parameters of the output layer.
-        labels: the true labels [images], only where the attack declares that it is given them.
-        candidates: the samples to be told apart, only where the attack's goal is membership.
-        noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
-            `simulate` leaves out.
-    """
-
-    round: int
-    clients: tuple[int, ...]
-    images: int
-    target: Tensors
-    simulate: Simulator
-    output_bias: str | None = None
-    estimate: Tensors | None = None
-    estimate_of: str = "gradient"
-    output_gradient: Tensors | None = None
-    labels: Tensor | None = None
-    candidates: Candidates | None = None
-    rough: Simulator | None = None
-    noise_std: float = 0.0
-
-
-@dataclass(frozen=True)
-class Disclosure:
-    """What a party makes of the server's model from one round's broadcast.
-
-    Attributes:
-        round: the round it belongs to.
-        params: the plain model's parameters, as far as the party can tell. They may differ from the server's by a
-            symmetry that keeps the function.
-        secrets: the party's estimates of what the server drew for the round and kept, by the names that it has in
-            `Round.secret`.
-    """
-
-    round: int
-    params: Tensors
-    secrets: Tensors = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,7 +63,7 @@ class View:
         model: what the party has of the model in the end, only where the attack's goal is after it.
         candidates: samples to be told apart, where they belong to no single observation.
         protocol: the protocol with its public facts, which whoever knows it can play; likewise.
-        initial: the public law of the initial parameters, which they who play it start from; likewise.
+        initial: the public distribution of the initial parameters, for whoever plays the protocol; likewise.
     """
 
     threat: Threat
@@ -158,7 +79,7 @@ class View:
     model: Predictor | None = None
     candidates: Candidates | None = None
     protocol: Defense | None = None
-    initial: InitialLaw | None = None
+    initial: InitialDistribution | None = None
 
     @property
     def criterion(self) -> Criterion:

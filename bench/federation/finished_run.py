@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
+from fedarena.contracts.observation import Candidates, Observation, Reading
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, cut, weights
-from fedarena.contracts.view import Candidates, Observation, View
+from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.core.threat import Threat
 from fedarena.federation import rounds as federation
 from fedarena.federation.population import population
 from fedarena.federation.spec import GroupSpec
-from fedarena.models.scaling.positive_scaling import ScalingPlan, canonical, plan, scales
 from fedarena.problem.problem import Problem
 
 
@@ -60,8 +60,8 @@ class FinishedRun:
 
         Args:
             attack: gets what it declares that it knows, and no more.
-            truths: the samples behind each observation, of which an attack that `knows_labels` is told the labels.
-            candidates: for an attack that tells members, whom to tell apart, for each observation.
+            truths: the samples behind each observation; an attack that `knows_labels` gets their labels.
+            candidates: for membership inference, the samples to be told apart, for each observation.
         """
         task, observations = self.problem.task, reading.observations
         if attack.knows_labels:
@@ -73,56 +73,44 @@ class FinishedRun:
             seen = cut(self.run.rounds, threat)
             own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
         return View(
-            threat,
-            reading.name,
-            task.input_shape,
-            task.n_classes,
-            observations,
-            own,
+            threat=threat,
+            reading=reading.name,
+            input_shape=task.input_shape,
+            n_classes=task.n_classes,
+            observations=observations,
+            own=own,
             output_layer=task.layers[-1][0],
             loss=task.schedule.loss,
             population=population(self.problem, self.spec.seed) if attack.knows_population else None,
         )
 
     def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:
-        """The truth that an observation's `estimate` estimates.
+        """The true value of what an observation's `estimate` estimates, by the names of the estimate.
 
         Args:
-            played: its round, where it is not to be taken as it was.
+            played: a round to be taken in place of the observation's own.
         """
-        assert observation.estimate is not None
-        r, names = played or self.round(observation.round), tuple(observation.estimate)
-        if observation.estimate_of == "update":
-            return {name: r.params[name] - r.after[name] for name in names}
-        if observation.estimate_of == "canonical update":
-            before, after = (canonical(self._scaling, _double(p)) for p in (r.params, r.after))
-            return {name: before[name] - after[name] for name in names}
+        r = played or self.round(observation.round)
+        truth = observation.estimate_of.truth(r.params, r.after, partial(self._gradient, observation, r.params))
+        return same_names(truth, tuple(observation.estimate or ()))
+
+    def _gradient(self, observation: Observation, params: Tensors) -> Tensors:
+        """The plain gradient of the samples behind an observation, averaged over its clients by N_c."""
         task = self.problem.task
         gradients = []
         for client in observation.clients:
-            x, y = self._samples(observation.round, client)  # a batch drawn by chance may be empty: it has gradient 0
-            zero = {name: torch.zeros_like(p) for name, p in r.params.items()}
-            gradients.append(torch.func.grad(task.loss)(r.params, x, y) if len(y) else zero)
+            x, y = self._samples(observation.round, client)
+            if len(y):
+                gradients.append(torch.func.grad(task.loss)(params, x, y))
+            else:  # a Poisson batch may be empty
+                gradients.append({name: torch.zeros_like(p) for name, p in params.items()})
         sizes = weights(task.sizes, observation.clients).to(self.problem.device)
-        mean = same_names(weighted_mean(stack(gradients), sizes), names)
-        if observation.estimate_of == "canonical gradient":  # W = S∘C, so that ∂L/∂C = S∘∂L/∂W
-            lengths = self._scaling.factors(scales(self._scaling, _double(r.params)))
-            return {name: g * lengths[name].to(g) for name, g in mean.items()}
-        return mean
-
-    @cached_property
-    def _scaling(self) -> ScalingPlan:
-        """Reading it off the network's graph takes longer than a round of most."""
-        return plan(self.problem.task.model, self.problem.task.input_shape)
+        return weighted_mean(stack(gradients), sizes)
 
     def warnings(self) -> list[str]:
         """What must stand beside every number of the run."""
         failed, rounds = self.run.failed, self.problem.task.schedule.rounds
-        marks = [*self.problem.warnings, *self.run.warnings]
+        warnings = [*self.problem.warnings, *self.run.warnings]
         if failed:
-            marks.append(f"{failed} of {rounds} rounds gave nothing: too few clients were left for a secure sum")
-        return marks
-
-
-def _double(tensors: Tensors) -> Tensors:
-    return {name: t.double() for name, t in tensors.items()}
+            warnings.append(f"{failed} of {rounds} rounds gave nothing: too few clients were left for a secure sum")
+        return warnings

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedarena.contracts.view import Candidates
+from fedarena.contracts.observation import Candidates
 from fedarena.core.rng import Rng
 from fedarena.problem.problem import Problem
 

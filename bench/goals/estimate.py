@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from fedarena.contracts.defense import Broadcast, Cohort, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, State
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate, Inference
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.contracts.transcript import weights
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -26,7 +29,7 @@ from fedarena.goals.text import GoalText, Wording, given_of_readings
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
-    from fedarena.contracts.view import Observation
+    from fedarena.contracts.observation import Observation
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.pairing_table import Panels
     from fedarena.problem.problem import Problem
@@ -106,7 +109,7 @@ class EstimatesText(GoalText):
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         def estimated(readings: Sequence[Reading]) -> str:
-            estimates = [(o.estimate, o.estimate_of) for r in readings for o in r.observations[:1]]
+            estimates = [(o.estimate, o.estimate_of.name) for r in readings for o in r.observations[:1]]
             sizes = [
                 f"{sum(t.numel() for t in e.values()):,} numbers of the {of}" for e, of in estimates if e is not None
             ]
@@ -125,7 +128,7 @@ class Estimates(InferenceGoal):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]
@@ -139,7 +142,7 @@ class Estimates(InferenceGoal):
         controls = tuple(control(finished, threat, o, truth) for o, truth in zip(seen, truths, strict=True))
         known = {CONTROL + name: median(c[name] for c in controls) for name in NOTHING}
         known |= {"estimates": float(len(seen)), "share": share(finished, truths[0])}
-        if seen[0].estimate_of.startswith("canonical"):
+        if seen[0].estimate_of.canonical:
             known["canonical"] = 1.0
         answers = Truths(tuple(o.round for o in seen), truths, controls)
         return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
@@ -178,7 +181,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
     r, client = finished.round(observation.round), threat.client
     if not threat.visibility.own or client not in r.participants:
         return NOTHING
-    if observation.estimate_of == "gradient":
+    if observation.estimate_of == GRADIENT:
         return estimate_metrics(finished.estimated(replace(observation, clients=(client,))), truth)
     at, state = r.participants.index(client), State(r.params, r.index)
     up = {name: t[at : at + 1] for name, t in r.ups.items()}

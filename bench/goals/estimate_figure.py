@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fedarena.core.text.figures import Line, Panel
 from fedarena.goals.inference_table import table
 from fedarena.goals.pairing_table import Panels
 from fedarena.goals.text import GoalText
 from fedarena.records.schema import Record
+
+Series = Mapping[str, Sequence[Sequence[float]]]
+"""Curves by name, as points [round, value]."""
 
 OWN = "own upload in the others' place"
 MEASURES = {"cosine": "cosine", "relative_l2": "relative L2 error"}
@@ -23,18 +26,23 @@ def estimate_figure(records: Sequence[Record], defense: str, attack: str, text: 
     for party, cells in table(of_seed, defense, text).items():
         shown = {title: by_key[c.keys[0]]["series"] for title, c in cells.items() if c is not None}
         series = {title: curves for title, curves in shown.items() if curves}
-        if not series:
-            continue
-        for row, (name, title) in zip(rows, MEASURES.items(), strict=True):
-            lines = [Line(column, *_points(curves[name])) for column, curves in series.items()]
-            control = _points(list(series.values())[-1][f"control_{name}"])
-            if name == "cosine" and any(control[1]):
-                lines.append(Line(OWN, *control))
-            row.append(Panel(f"{party}: {title}", lines, "round", title, log=name == "relative_l2"))
+        if series:
+            for row, name in zip(rows, MEASURES, strict=True):
+                row.append(_panel(party, name, series))
     if not rows[0]:
         return None
     dataset = of_seed[0]["problem"]["dataset"]
     return Panels(f"{defense} against {attack} on {dataset}, seed {seed}", rows)
+
+
+def _panel(party: str, name: str, series: Mapping[str, Series]) -> Panel:
+    """One measure of one party: a curve for each column, and that of a client's own upload where there is one."""
+    lines = [Line(column, *_points(curves[name])) for column, curves in series.items()]
+    control = _points(list(series.values())[-1][f"control_{name}"])
+    if name == "cosine" and any(control[1]):
+        lines.append(Line(OWN, *control))
+    title = MEASURES[name]
+    return Panel(f"{party}: {title}", lines, "round", title, log=name == "relative_l2")
 
 
 def _points(series: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Extraction, Inference
+from fedarena.contracts.observation import Reading
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.cell import Cell

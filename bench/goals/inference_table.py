@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -62,12 +62,14 @@ def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
 
     A record without a reading (n/a, failed, diverged) counts for every reading, so that no seed is lost.
     """
-    rows = list(records)
-    without = [r for r in rows if not r["reading"]]
-    names = list(dict.fromkeys(r["reading"] for r in rows if r["reading"])) or ([""] if without else [])
-    of_each = [[r for r in rows if name and r["reading"] == name] for name in names]
-    judged = sum(any(r["metrics"] for r in some) for some in of_each)
-    cells = [over_seeds(some + without, name, judged) for name, some in zip(names, of_each, strict=True)]
+    readings: dict[str, list[Record]] = {}
+    for record in records:
+        readings.setdefault(record["reading"], []).append(record)
+    without = readings.pop("", [])
+    if without and not readings:
+        return over_seeds(without)
+    judged = sum(any(r["metrics"] for r in of_reading) for of_reading in readings.values())
+    cells = [over_seeds(of_reading + without, name, judged) for name, of_reading in readings.items()]
     if len(cells) < 2:
         return next(iter(cells), None)
     worst = max(cells, key=partial(_severity, text=text))
@@ -83,20 +85,27 @@ def _severity(c: Cell, text: GoalText) -> tuple[float, float]:
 
 def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
     """The cells of a pairing."""
-    columns = {title: (defense, form) for form, title in COLUMNS.items()}
+    columns = _columns(records, defense)
+    of_column: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        of_column.setdefault((record["party"], record["defense"], record["form"]), []).append(record)
+    attackers = {record["party"] for record in records}
+    return {
+        party: {title: cell_of(of_column.get((party, *column), ()), text) for title, column in columns.items()}
+        for party in EVERYONE
+        if party in attackers
+    }
+
+
+def _columns(records: Sequence[Record], defense: str) -> dict[str, tuple[str, str]]:
+    """Title of a column → the defense and the form that stand in it."""
+    columns: dict[str, tuple[str, str]] = {title: (defense, form) for form, title in COLUMNS.items()}
     plain = [f for f in COLUMNS if any(r["defense"] == BASELINE and r["form"] == f for r in records)]
-    if defense != BASELINE and plain:
-        several = {f"{NO_DEFENSE}, {COLUMNS[form]}": (BASELINE, form) for form in plain}
-        columns = (several if len(several) > 1 else {NO_DEFENSE: (BASELINE, plain[0])}) | columns
-    rows: Rows = {}
-    for party in EVERYONE:
-        of_party = [r for r in records if r["party"] == party]
-        if of_party:
-            rows[party] = {
-                title: cell_of((r for r in of_party if (r["defense"], r["form"]) == which), text)
-                for title, which in columns.items()
-            }
-    return rows
+    if defense == BASELINE or not plain:
+        return columns
+    if len(plain) == 1:
+        return {NO_DEFENSE: (BASELINE, plain[0])} | columns
+    return {f"{NO_DEFENSE}, {COLUMNS[form]}": (BASELINE, form) for form in plain} | columns
 
 
 def picked(c: Cell, text: GoalText) -> bool:
@@ -147,26 +156,32 @@ def _privacy(
     paper, adaptive = (_outcomes(rows, column, wording, text) for column in COLUMNS.values())
     if not paper and not adaptive:
         return f"{attack} gave no result; the reasons stand below the table"
-    beside, listed = text.guessing(records), partial(_list, parties)
+    listed = partial(_list, parties)
     if defense == BASELINE:
-        other = (
-            f" (in the form that its paper tried {listed(paper)})" if adaptive and paper not in ({}, adaptive) else ""
-        )
-        return f"{wording.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}{beside}"
+        differs = adaptive and paper not in ({}, adaptive)
+        other = f" (in the form that its paper tried {listed(paper)})" if differs else ""
+        sentence = f"{wording.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}"
+    else:
+        begins = wording.defended.format(attack=attack, defense=defense)
+        base = {form: _without_defense(rows, form, wording, text, listed) for form in COLUMNS}
+        if paper and adaptive:
+            both = base["paper"] if base["paper"] != base["adaptive"] else ""
+            first = f"{begins} {listed(paper)} in the form that its paper tried{both}"
+            sentence = f"{first}, and {listed(adaptive)} when {wording.adaptive}{base['adaptive']}{_open(rows)}"
+        elif adaptive:
+            sentence = f"{begins} {listed(adaptive)}, {wording.adaptive}{base['adaptive']}"
+        else:
+            sentence = f"{begins} {listed(paper)}, in the form that its paper tried, the only one run{base['paper']}"
+    return f"{sentence}{text.guessing(records)}"
 
-    def base(form: Form) -> str:
-        """What an attack of that form, or of the only one that was run, does without a defense."""
-        plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
-        plain = plain or _outcomes(rows, NO_DEFENSE, wording, text)
-        return f" (no defense: {listed(plain)})" if plain else ""
 
-    begins = wording.defended.format(attack=attack, defense=defense)
-    if not paper or not adaptive:
-        form = wording.adaptive if adaptive else "in the form that its paper tried, the only one run"
-        return f"{begins} {listed(adaptive or paper)}, {form}{base('adaptive' if adaptive else 'paper')}{beside}"
-    both = base("paper") if base("paper") != base("adaptive") else ""
-    first = f"{begins} {listed(paper)} in the form that its paper tried{both}"
-    return f"{first}, and {listed(adaptive)} when {wording.adaptive}{base('adaptive')}{_open(rows)}{beside}"
+def _without_defense(
+    rows: Rows, form: Form, wording: Wording, text: GoalText, listed: Callable[[dict[str, str]], str]
+) -> str:
+    """A clause: the outcomes of an attack of that form, or of the only one that was run, without a defense."""
+    plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
+    plain = plain or _outcomes(rows, NO_DEFENSE, wording, text)
+    return f" (no defense: {listed(plain)})" if plain else ""
 
 
 def _open(rows: Rows) -> str:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.inference import Inference, Portraits
+from fedarena.contracts.observation import Reading
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat

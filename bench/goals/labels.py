@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from fedarena.contracts.inference import Inference, Labels
+from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.cell import Cell
@@ -67,7 +68,7 @@ class BatchLabels(InferenceGoal):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         if not finished.problem.task.n_classes:

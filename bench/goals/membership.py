@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
@@ -57,7 +58,7 @@ class BatchMembership(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         challenges: list[Challenge | NoChallenge] = []

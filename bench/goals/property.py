@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, PropertyScores, Scores, Watch
-from fedarena.contracts.view import Population, Simulator
+from fedarena.contracts.observation import Reading, Simulator
+from fedarena.contracts.readings import all_readings
+from fedarena.contracts.view import Population
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
@@ -121,7 +122,7 @@ class PropertyOfBatch(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         population = population_of(finished, transcript.threat, attack)

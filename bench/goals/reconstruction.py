@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Guess, Inference
+from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.cell import Cell
@@ -88,7 +89,7 @@ class Reconstructions(InferenceGoal):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         challenges: list[Challenge | NoChallenge] = []

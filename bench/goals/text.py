@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.core.threat import FORM_MEANING, NotApplicable
 from fedarena.goals.challenge import PartyTranscript
 from fedarena.goals.phrases import target_of
@@ -78,7 +80,7 @@ def given_of_readings(
         more: a further line about the readings.
         owned: where the samples of an attack that has some come from.
     """
-    readings = defense.all_readings(transcript.threat, transcript.seen, transcript.victims)
+    readings = all_readings(defense, transcript.threat, transcript.seen, transcript.victims)
     if isinstance(readings, NotApplicable):
         return readings
     why = [attack.unreadable(r.observations[0]) for r in readings]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
 from fedarena.contracts.inference import Inference, Scores
-from fedarena.contracts.view import Candidates, Population
+from fedarena.contracts.observation import Candidates, Reading
+from fedarena.contracts.view import Population
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import number

@@ -1,4 +1,4 @@
-"""What a model is: a module's shape, and the law of its initial parameters."""
+"""The contract of models: a module's shape, and the distribution of its initial parameters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Architecture(ABC):
         """
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
-        """Initial parameters by name, drawn from `generator` alone by the law of the option `init`."""
+        """Initial parameters by name, of the distribution that `init` names, drawn from `generator` alone."""
         return draw(module, self.options.init, generator)
 
 

@@ -1,4 +1,4 @@
-"""Laws of initial parameters.
+"""Distributions of initial parameters.
 
     default       weights and biases U(±1/√fan_in), as PyTorch's layers do by themselves
     xavier-he     dense weights N(0, 2/(fan_in + fan_out)) (Glorot & Bengio 2010), convolutions N(0, 2/(k²·c_out))
@@ -20,20 +20,20 @@ from torch import Tensor, nn
 
 from fedarena.core.tensors import Tensors
 
-Law = Callable[[nn.Linear | nn.Conv2d, torch.Generator], tuple[Tensor, Tensor]]
+Distribution = Callable[[nn.Linear | nn.Conv2d, torch.Generator], tuple[Tensor, Tensor]]
 """(layer, generator) → (weight, bias) with the shapes of the layer's own weight and [d_out]."""
 
 
-def draw(module: nn.Module, law: str, generator: torch.Generator) -> Tensors:
+def draw(module: nn.Module, distribution: str, generator: torch.Generator) -> Tensors:
     """Draw every parameter of a module of dense and convolutional layers, in the order of the module.
 
     Args:
         module: gives names and shapes; its own values are neither read nor changed.
-        law: one of `LAWS`.
+        distribution: one of `DISTRIBUTIONS`.
         generator: the only source of randomness.
 
     Raises:
-        TypeError: a layer with parameters that these laws say nothing about.
+        TypeError: a layer with parameters that these distributions do not cover.
     """
     drawn: Tensors = {}
     for name, layer in module.named_modules():
@@ -41,8 +41,8 @@ def draw(module: nn.Module, law: str, generator: torch.Generator) -> Tensors:
         if not own:
             continue
         if not isinstance(layer, nn.Linear | nn.Conv2d):
-            raise TypeError(f"no law of initial parameters for layer '{name}' ({type(layer).__name__})")
-        weight, bias = LAWS[law](layer, generator)
+            raise TypeError(f"no distribution of initial parameters for layer '{name}' ({type(layer).__name__})")
+        weight, bias = DISTRIBUTIONS[distribution](layer, generator)
         drawn[f"{name}.weight"] = weight
         if "bias" in own:
             drawn[f"{name}.bias"] = bias
@@ -80,4 +80,9 @@ def _uniform(layer: nn.Linear | nn.Conv2d, bound: float, generator: torch.Genera
     return weight, torch.empty(shape[0]).uniform_(-bound, bound, generator=generator)
 
 
-LAWS: dict[str, Law] = {"default": default, "xavier-he": xavier_he, "uniform-half": uniform_half, "kaiming": kaiming}
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "default": default,
+    "xavier-he": xavier_he,
+    "uniform-half": uniform_half,
+    "kaiming": kaiming,
+}

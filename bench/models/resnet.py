@@ -83,7 +83,7 @@ class ResNet(Architecture):
         return blank(make)
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
-        """By the law of the option `init`, then the last convolution of every block times `branch_scale`."""
+        """As inherited, but the last convolution of every block is multiplied by `branch_scale`."""
         drawn = super().init(module, generator)
         factor = self.options.branch_scale
         if factor is None:

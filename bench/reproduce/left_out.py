@@ -1,7 +1,7 @@
-"""What the four papers print, table by table and figure by figure, and how much of it no table here holds, and why.
+"""What the four papers print, by table and figure, how much of it no table here holds, and why.
 
-Counted are results: the cells of tables, and numbers of a text that stand in no table; no settings (learning rates,
-noise, sizes of data sets). A test counts what the tables of `fedarena.reproduce` hold and compares.
+Results are counted: the cells of tables, and numbers of a text that stand in no table. Settings (learning rates, noise,
+sizes of data sets) are not counted. A test compares the counts with what the tables of `fedarena.reproduce` hold.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Disclosure, Reading
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure
 from fedarena.core.errors import UserError
 from fedarena.core.option_values import to_text
 from fedarena.core.rng import Rng

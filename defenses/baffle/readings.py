@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.estimand import GRADIENT
+from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     images_behind,
@@ -40,7 +41,6 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure, Observation
 from fedarena.core.tensors import Tensors, combine, flatten, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.baffle.directions import directions
@@ -111,7 +111,7 @@ def _observation(
         rough=Projections(plain, z) if adaptive and defense.options.sigma <= SMALL else None,
         output_bias=None if adaptive else task.output_bias,
         estimate=estimate,
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 

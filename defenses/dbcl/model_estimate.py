@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import UNSEEN
+from fedarena.contracts.observable import UNSEEN
+from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Disclosure
 from fedarena.core.tensors import Tensors, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dbcl.readings import gaps, step_after

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Disclosure, Reading
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

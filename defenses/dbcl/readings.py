@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.estimand import GRADIENT, UPDATE
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -36,7 +37,6 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dbcl.sketch import Sketch
@@ -77,7 +77,7 @@ def _from_upload(defense: DBCL, threat: Threat, now: Seen) -> Observation:
         simulate=through if adaptive else plain,
         output_bias=defense.task.output_bias,
         estimate=_hidden(defense, gradient),
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 
@@ -130,7 +130,7 @@ def _through_model(defense: DBCL, threat: Threat, seen: Mapping[int, Seen], t: i
         simulate=PlainGradient(defense.task, params, others),
         output_bias=defense.task.output_bias,
         estimate=_hidden(defense, update),
-        estimate_of="update",
+        estimate_of=UPDATE,
     )
 
 
@@ -153,7 +153,7 @@ def _through_protocol(
         simulate=ThroughProtocol(defense, now.down, others),
         output_bias=defense.task.output_bias,
         estimate=hidden_update(defense, now, moves),
-        estimate_of="update",
+        estimate_of=UPDATE,
     )
 
 

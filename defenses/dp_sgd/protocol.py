@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import ThroughProtocol, as_batch, upload_of, victim
 from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Observation
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd.wire import PREVIOUS

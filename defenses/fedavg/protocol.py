@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.contracts.client_rounds import client_rounds
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.estimand import GRADIENT
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -15,7 +17,6 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat
 
@@ -59,7 +60,7 @@ def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int
         simulate=through if adaptive else plain,
         output_bias=task.output_bias,
         estimate=gradient,
-        estimate_of="gradient",
+        estimate_of=GRADIENT,
     )
 
 

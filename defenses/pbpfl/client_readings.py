@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.observation import Observation, Reading, Simulator
 from fedarena.contracts.simulators import PlainGradient, WithOwn, others_of, own_share, why_no_difference, without_own
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation, Simulator
 from fedarena.core.tensors import Tensors, combine, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.canonical_rows import RowDirections, directions, lengths, reading_the_input
+from fedarena.defenses.pbpfl.estimands import CanonicalUpdate
 from fedarena.defenses.pbpfl.every_layer import EveryLayer, sized, sizes_of
 from fedarena.defenses.pbpfl.round_readings import estimate_gamma, observation, opened, part, rounded
 from fedarena.defenses.pbpfl.wire import GRADIENT
@@ -104,7 +104,7 @@ def _canonical(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], t: int)
     estimate = hidden(defense, moved) or None
     return {
         name: replace(
-            observation(defense, now, others, target, simulate, None, estimate, "canonical update"),
+            observation(defense, now, others, target, simulate, None, estimate, CanonicalUpdate(defense.plan)),
             output_gradient=told,
         )
         for name, (target, simulate) in found.items()

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, victim
 from fedarena.contracts.transcript import Seen, weights
-from fedarena.contracts.view import Observation
 from fedarena.core.tensors import Tensors, scale, shaped
 from fedarena.core.threat import Threat
 from fedarena.defenses.pbpfl.round_readings import coefficients, exact, observation, part, rounded

@@ -26,14 +26,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import UNSEEN, Reading
+from fedarena.contracts.estimand import TrueGradient
+from fedarena.contracts.observable import UNSEEN
+from fedarena.contracts.observation import Disclosure, Observation, Reading
 from fedarena.contracts.shared_mask import NAME as SHARED_MASK
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, uploads_seen
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure, Observation
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.client_readings import from_broadcasts
+from fedarena.defenses.pbpfl.estimands import CanonicalGradient
 from fedarena.defenses.pbpfl.message_readings import cancelled, shared_mask, under_its_mask
 from fedarena.defenses.pbpfl.round_readings import (
     canonical_gradient,
@@ -116,7 +118,7 @@ def _through_the_step(defense: PBPFL, threat: Threat, seen: Mapping[int, Seen], 
     estimate = exact(defense, now, up) if server else canonical_gradient(defense, now, part(parts, GRADIENT))
     simulate = mixed.with_sizes_of(parts)
     named = GRADIENT + bias if bias else None
-    of = "gradient" if server else "canonical gradient"
+    of = TrueGradient() if server else CanonicalGradient(defense.plan)
     found = observation(defense, now, clients, simulate.unmixed(up), simulate, named, estimate, of)
     if not server or bias or found.images > 1:
         return found

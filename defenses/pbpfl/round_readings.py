@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.defense import Broadcast
+from fedarena.contracts.estimand import Estimand, TrueGradient
+from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Observation, Simulator
 from fedarena.core.tensors import Tensors, row
 from fedarena.core.threat import Threat
 from fedarena.defenses.pbpfl.gamma import (
@@ -130,7 +131,7 @@ def observation(
     simulate: Simulator,
     bias: str | None,
     estimate: Tensors | None,
-    of: str = "gradient",
+    of: Estimand = TrueGradient(),  # noqa: B008  (a value)
 ) -> Observation:
     """Of the samples behind these clients' uploads of a round; the rest as in `Observation`.
 

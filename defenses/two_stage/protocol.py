@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Direction, Reading, State
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng

@@ -65,7 +65,7 @@ def cell_of(*trials: PlannedTrial) -> BoardCell:
     return cell
 
 
-def test_the_reading_that_is_worst_over_all_seeds_is_shown_and_the_others_stand_beside(some: dict[str, Record]) -> None:
+def test_a_cell_shows_the_worst_reading_over_all_seeds_and_keeps_the_others(some: dict[str, Record]) -> None:
     cell = cell_of(
         attacked(some, 0, scored(0.9, "upload"), scored(0.1, "difference")),
         attacked(some, 1, scored(0.2, "upload"), scored(0.8, "difference")),
@@ -85,7 +85,7 @@ def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> 
     assert cell.scores == {0: 0.1}
 
 
-def test_a_cell_has_the_marks_that_the_honest_run_has_not(some: dict[str, Record]) -> None:
+def test_a_cell_has_the_warnings_that_its_clean_run_lacks(some: dict[str, Record]) -> None:
     """What happens only while somebody attacks, or on what the attack has clients work on, is nobody else's to tell."""
     calm = honest(some, 0, 0.9)
     calm.records[0]["warnings"] = ["simulated"]
@@ -105,7 +105,7 @@ def test_seeds_that_agree_have_one_reason(some: dict[str, Record]) -> None:
     assert (cell.status, cell.reason, cell.scores) == ("n/a", "nothing to read", {})
 
 
-def test_what_was_refused_is_na_and_what_is_not_there_is_missing(some: dict[str, Record]) -> None:
+def test_a_refused_trial_is_na_and_one_without_records_is_missing(some: dict[str, Record]) -> None:
     cell = cell_of(
         attacked(some, 0, refused="it takes no such model"), attacked(some, 1), attacked(some, 2, scored(0.5))
     )
@@ -114,7 +114,7 @@ def test_what_was_refused_is_na_and_what_is_not_there_is_missing(some: dict[str,
     assert cell_of(attacked(some, 0)).status == "missing"
 
 
-def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str, Record]) -> None:
+def test_utility_is_clipped_and_needs_fedavg_on_the_seed(some: dict[str, Record]) -> None:
     board: Board = build(
         "play",
         "Play",
@@ -131,7 +131,7 @@ def test_utility_is_cut_and_only_of_seeds_on_which_fedavg_was_run(some: dict[str
     assert (plain.status, other.status) == ("mixed", "ok")
 
 
-def test_a_model_that_diverged_is_useless_and_no_reference(some: dict[str, Record]) -> None:
+def test_a_diverged_model_has_no_utility_and_is_no_reference(some: dict[str, Record]) -> None:
     def diverged(trial: PlannedTrial) -> PlannedTrial:
         trial.records[0]["status"] = "diverged"
         return trial
@@ -163,7 +163,7 @@ def test_every_commit_is_named_once(some: dict[str, Record]) -> None:
     assert build("play", "Play", trials).provenance["commit"] == "abc, def"
 
 
-def test_settings_tell_another_experiment_and_not_another_seed(some: dict[str, Record]) -> None:
+def test_settings_identify_the_experiment_and_not_the_seed(some: dict[str, Record]) -> None:
     one, again = (cell_of(attacked(some, seed, scored(0.5))) for seed in (0, 1))
     options = copy.deepcopy(some["last-layer-label"]["options"])
     options["training"]["lr"] *= 2
@@ -211,7 +211,7 @@ def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, flo
     }
 
 
-def test_a_poisoned_run_has_no_score_only_where_the_honest_one_learned_nothing() -> None:
+def test_a_poisoned_run_has_no_score_only_if_the_clean_run_learned_nothing() -> None:
     assert doubt(poisoned(0.5, 0.9, 0.1, {"integrity": 0.5})) == ""
     assert doubt(poisoned(0.1, 0.14, 0.1, {})) == ""
     failed = poisoned(0.1, 0.14, 0.1, {"integrity": 0.0})
@@ -222,7 +222,7 @@ def test_a_poisoned_run_has_no_score_only_where_the_honest_one_learned_nothing()
     assert "metrics has no accuracy" in doubt({**poisoned(0.5, 0.9, 0.1, {}), "metrics": {}})
 
 
-def test_of_what_diverged_an_attack_may_have_had_nothing_to_read(some: dict[str, Record]) -> None:
+def test_a_diverged_run_may_leave_an_attack_without_a_score(some: dict[str, Record]) -> None:
     record = {**some["last-layer-label"], "status": "diverged"}
     assert doubt(record) == doubt({**record, "scores": {}, "metrics": {}}) == ""
     assert doubt({**record, "scores": {"leak": 0.5, "privacy": 0.5}})
@@ -237,7 +237,7 @@ def test_of_what_diverged_an_attack_may_have_had_nothing_to_read(some: dict[str,
         (3, 1, "3 of them corrupted where they poison, 1 expected to be"),
     ],
 )
-def test_a_problem_says_how_many_the_server_expects(
+def test_a_problem_s_description_has_the_number_that_the_server_assumes(
     some: dict[str, Record], number: int, expected: int, text: str
 ) -> None:
     """A rule that expects nobody may be the plain mean."""

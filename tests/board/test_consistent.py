@@ -21,7 +21,7 @@ def board(request: pytest.FixtureRequest) -> Board:
     return load_board(REPORTS / request.param)
 
 
-def test_published_boards_hold_together(board: Board) -> None:
+def test_published_boards_have_no_contradiction(board: Board) -> None:
     assert list(contradictions(board)) == []
 
 
@@ -34,48 +34,48 @@ def cells(board: Board, change: Callable[[BoardCell], BoardCell], axis: str) -> 
 @pytest.mark.parametrize("axis", ["privacy", "integrity"])
 def test_a_score_that_was_raised_is_found(board: Board, axis: str) -> None:
     edited = cells(board, lambda c: replace(c, scores={**c.scores, 0: c.scores[0] + 0.01}), axis)
-    (told,) = contradictions(edited)
-    assert "score of seed 0 is" in told
-    assert "and its metrics give" in told
+    (text,) = contradictions(edited)
+    assert "score of seed 0 is" in text
+    assert "and its metrics give" in text
 
 
 @pytest.mark.parametrize("axis", ["privacy", "integrity"])
-def test_metrics_that_were_taken_out_are_found(board: Board, axis: str) -> None:
-    (told,) = contradictions(cells(board, lambda c: replace(c, metrics={}), axis))
-    assert "metrics has no " in told
-    assert told.endswith("of seed 0, from which its score follows")
+def test_removed_metrics_are_found(board: Board, axis: str) -> None:
+    (text,) = contradictions(cells(board, lambda c: replace(c, metrics={}), axis))
+    assert "metrics has no " in text
+    assert text.endswith("of seed 0, from which its score follows")
 
 
-def test_accuracies_of_fedavg_that_were_edited_are_found(board: Board) -> None:
+def test_edited_accuracies_of_fedavg_are_found(board: Board) -> None:
     def lower(a: ProblemInfo) -> ProblemInfo:
         return replace(a, reference_accuracy={s: v - 0.1 for s, v in a.reference_accuracy.items()})
 
-    told = list(contradictions(replace(board, problems=tuple(map(lower, board.problems)))))
+    text = list(contradictions(replace(board, problems=tuple(map(lower, board.problems)))))
     for arena in board.problems:
-        assert any(one.startswith(f"{arena.name} · fedavg") and "its problem has" in one for one in told)
-    assert any("utility of seed 0 is" in one for one in told)
+        assert any(one.startswith(f"{arena.name} · fedavg") and "its problem has" in one for one in text)
+    assert any("utility of seed 0 is" in one for one in text)
 
 
-def test_an_honest_accuracy_that_was_edited_is_found(board: Board) -> None:
+def test_an_edited_clean_accuracy_is_found(board: Board) -> None:
     def lower(h: CleanRun) -> CleanRun:
         return replace(h, accuracy={s: v / 2 for s, v in h.accuracy.items()}) if h.defense == "median" else h
 
-    told = list(contradictions(replace(board, clean_runs=tuple(map(lower, board.clean_runs)))))
-    assert any("median · nobody poisons: utility of seed 0" in one for one in told)
-    assert any("median · sign-flip" in one and "and its metrics give" in one for one in told)
+    text = list(contradictions(replace(board, clean_runs=tuple(map(lower, board.clean_runs)))))
+    assert any("median · clean run: utility of seed 0" in one for one in text)
+    assert any("median · sign-flip" in one and "and its metrics give" in one for one in text)
 
 
-def test_a_score_against_what_learned_nothing_is_found() -> None:
+def test_a_score_against_a_model_that_learned_nothing_is_found() -> None:
     board = consistent(make_board([make_cell("dbcl", "sign-flip", axis="integrity")]))
     assert list(contradictions(board)) == []
     runs = (replace(h, accuracy=dict.fromkeys(h.accuracy, 0.1), utility={}) for h in board.clean_runs)
     edited = replace(
         board, clean_runs=tuple(runs), problems=tuple(replace(a, reference_accuracy={}) for a in board.problems)
     )
-    (told,) = contradictions(edited)
-    assert "its honest run learned nothing" in told
+    (text,) = contradictions(edited)
+    assert "its clean run learned nothing" in text
 
 
-def test_without_its_honest_run_what_is_left_cannot_be_known() -> None:
+def test_a_poisoning_cell_without_a_clean_run_is_not_checked() -> None:
     board = make_board([make_cell("dbcl", "sign-flip", axis="integrity")])
     assert list(contradictions(replace(board, clean_runs=()))) == []

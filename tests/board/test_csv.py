@@ -18,7 +18,7 @@ def read(board: Board) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(to_csv(board), newline="")))
 
 
-def test_one_row_a_cell_and_one_an_honest_run_with_exact_numbers() -> None:
+def test_each_cell_and_each_clean_run_has_a_row_with_exact_numbers() -> None:
     board = big_board()
     rows = read(board)
     assert len(rows) == len(board.clean_runs) + len(board.cells)

@@ -16,7 +16,7 @@ from fedarena.board.published import from_json, to_json
 from fedarena.core.errors import UserError
 
 Tamper = Callable[[dict[str, Any]], object]
-CELL, HONEST = "cell 1 (digits · fedavg · dlg · server · paper)", "honest run 1 (digits · fedavg)"
+CELL, HONEST = "cell 1 (digits · fedavg · dlg · server · paper)", "clean run 1 (digits · fedavg)"
 POISON = "cell 7 (digits · fedavg · sign-flip · client · paper · own)"
 
 
@@ -92,7 +92,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (whole(arenas=[]), f'{CELL}: problem is "digits", which is not among the board\'s arenas'),
     (
         honest(problem="other"),
-        'honest run 1 (other · fedavg): problem is "other", which is not among the board\'s arenas',
+        'clean run 1 (other · fedavg): problem is "other", which is not among the board\'s arenas',
     ),
     (lambda b: b["cells"].append(b["cells"][0]), "digits · fedavg · dlg · server · paper is there twice"),
     (lambda b: b["honest"].append(b["honest"][0]), "digits · fedavg is there twice"),
@@ -105,7 +105,7 @@ DAMAGE: list[tuple[Tamper, str]] = [
 
 
 @pytest.mark.parametrize(("tamper", "why"), DAMAGE, ids=[why for _, why in DAMAGE])
-def test_what_no_run_gives_is_refused_by_place_and_field(tamper: Tamper, why: str) -> None:
+def test_impossible_values_are_refused_with_row_and_field(tamper: Tamper, why: str) -> None:
     board = json.loads(to_json(make_board()))
     tamper(board)
     with pytest.raises(UserError) as found:
@@ -126,12 +126,12 @@ def test_what_no_run_gives_is_refused_by_place_and_field(tamper: Tamper, why: st
         ('{"board": 1, "suite": NaN}', "is damaged: it holds NaN, which is no number"),
     ],
 )
-def test_what_is_no_board_of_this_layout_is_refused(content: str, why: str) -> None:
+def test_a_file_of_another_layout_is_refused(content: str, why: str) -> None:
     with pytest.raises(UserError) as found:
         from_json(content, Path("here.json"))
     assert str(found.value).startswith(f"here.json {why}")
 
 
 @pytest.mark.parametrize("path", sorted(REPORTS.glob("*/board.json")), ids=lambda path: path.parent.name)
-def test_what_is_published_is_sound(path: Path) -> None:
+def test_published_boards_can_be_read(path: Path) -> None:
     assert from_json(path.read_text(encoding="utf-8"), path).cells

@@ -49,14 +49,14 @@ def test_a_suite_s_board_says_what_its_records_say(ran: Path) -> None:
     assert len(rank_defenses(board)) == 2
 
 
-def test_it_is_the_same_when_it_is_published(ran: Path, tmp_path: Path) -> None:
+def test_a_published_board_is_the_same(ran: Path, tmp_path: Path) -> None:
     board = load_board(ran / "out")
     (tmp_path / "board.json").write_text(to_json(board))
     assert json.loads(to_json(load_board(tmp_path / "board.json"))) == json.loads(to_json(board))
     assert load_board(tmp_path).cells == load_board(tmp_path / "board.json").cells
 
 
-def test_what_is_missing_is_missing_and_one_seed_is_one_seed(ran: Path, tmp_path: Path) -> None:
+def test_a_board_of_one_seed_has_missing_cells(ran: Path, tmp_path: Path) -> None:
     shutil.copytree(ran / "out", tmp_path / "out")
     for name, r in records_in(ran / "out").items():
         if r["seed"] == 1 or r["attack"] == "sign-flip":
@@ -91,7 +91,7 @@ def test_loose_records_make_a_board_of_their_own(ran: Path, tmp_path: Path) -> N
     assert {h.accuracy[0] for h in loose.clean_runs} == {h.accuracy[0] for h in suite.clean_runs}
 
 
-def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
+def test_damaged_and_foreign_records_are_noted(ran: Path, tmp_path: Path) -> None:
     shutil.copytree(ran / "out", tmp_path / "out")
     name = next(n for n, r in records_in(ran / "out").items() if r["attack"] == "sign-flip")
     (tmp_path / "out" / "records" / name).write_text("")
@@ -103,7 +103,7 @@ def test_damage_and_strangers_are_told_of(ran: Path, tmp_path: Path) -> None:
     assert notes[1] == "28 trials in the folder, not of this suite as it is now and not on the board"
 
 
-def test_what_is_no_board_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_other_files_are_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there are no results in .*nothing"):
         load_board(tmp_path / "nothing")
     for text in ("", "{}", "[1]", '{"board": 1}', '{"board": 99}', "\udcff"):
@@ -141,7 +141,7 @@ def test_an_edited_score_counts_as_missing(ran: Path, tmp_path: Path) -> None:
     assert "missing" in {status for c in board.cells for status in c.statuses.values()}
 
 
-def test_a_damaged_plan_is_told(ran: Path, tmp_path: Path) -> None:
+def test_a_damaged_plan_is_noted(ran: Path, tmp_path: Path) -> None:
     shutil.copytree(ran / "out", tmp_path / "out")
     (tmp_path / "out" / "plan.json").write_text('{"a":')
     assert "plan.json is damaged" in load_board(tmp_path / "out").notes[0]

@@ -21,7 +21,7 @@ def rows_of(text: str) -> list[list[str]]:
     return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-def test_every_number_is_the_standings_number() -> None:
+def test_every_number_is_that_of_the_ranking() -> None:
     board, threats = big_board(), read_threat_filter("server,eavesdropper,own")
     lines = rows_of(ranking(render(board, threats)))
     half = len(lines) // 2
@@ -40,14 +40,14 @@ def test_every_number_is_the_standings_number() -> None:
         assert beside[6:8] == [score(row.by_party[p]) for p in ("server", "eavesdropper")]
 
 
-def test_every_line_of_a_table_has_as_many_cells() -> None:
+def test_all_lines_of_a_table_have_equally_many_cells() -> None:
     lines = rows_of(ranking(render(big_board())))
     widths = [len(line) for line in lines]
     half = len(lines) // 2
     assert len(set(widths[:half])) == len(set(widths[half:])) == 1
 
 
-def test_columns_of_nobody_are_left_out() -> None:
+def test_columns_without_a_threat_are_left_out() -> None:
     assert "integrity" not in ranking(render(big_board(), read_threat_filter("server")))
     assert "privacy" not in ranking(render(big_board(), read_threat_filter("own")))
 
@@ -69,7 +69,7 @@ def test_the_page_has_all_parts_and_true_words_without_records() -> None:
     assert "Made from" not in empty
 
 
-def test_one_seed_and_all_failed() -> None:
+def test_one_seed_and_failures_are_stated() -> None:
     one = page(render(make_board([make_cell(seeds=(0,))], seeds=(0,)), read_threat_filter("server")))
     assert "one seed (0): no interval, and differences may be chance" in one
     failed = page(render(make_board([make_cell(status="failed")]), read_threat_filter("server")))

@@ -83,7 +83,7 @@ def test_a_board_s_own_cells_do_not_join_again() -> None:
 
 
 @pytest.mark.parametrize("attack", ["dlg", "flip-hard"])  # one that the board has, one that it has not
-def test_a_board_that_is_named_twice_joins_once(attack: str) -> None:
+def test_a_board_that_is_given_twice_joins_once(attack: str) -> None:
     base, mine = (_defended(make_board(suite=name), "same options") for name in ("base", "mine"))
     mine = replace(mine, cells=tuple(replace(c, attack=attack) for c in mine.cells if c.attack == "dlg"))
     once, twice = merge(base, [mine]), merge(base, [mine, replace(mine, suite="copy")])
@@ -104,16 +104,16 @@ def test_the_same_records_on_further_seeds_are_the_board_s_own() -> None:
     assert merge(base, [more]).cells == base.cells
 
 
-def test_one_cell_is_told_in_the_singular() -> None:
+def test_the_note_on_one_cell_is_in_the_singular() -> None:
     base, mine = (_defended(make_board(suite=name), "same options") for name in ("base", "mine"))
     one = next(c for c in mine.cells if c.attack == "dlg" and c.defense == "dbcl")
     board = merge(base, [replace(mine, cells=(one,))])
     assert "1 cell is from suite 'mine' (attack: dlg [mine]); where it is lower, it counts" in board.notes
     board = merge(base, [replace(mine, cells=(replace(one, statuses={0: "ok"}),))])
-    assert "; 1 cell is left out, for it was not measured on every seed of the board" in board.notes[-1]
+    assert "; 1 cell is left out, since it was not measured on every seed of the board" in board.notes[-1]
 
 
-def test_cells_without_every_seed_of_the_board_do_not_join_and_further_seeds_are_cut() -> None:
+def test_cells_need_every_seed_of_the_board_and_lose_further_ones() -> None:
     """One lucky seed is no weakness, and means over other seeds cannot be compared."""
     base = _defended(make_board(suite="base"), "same options")
     one, more = (

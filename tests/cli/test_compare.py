@@ -91,7 +91,7 @@ def test_json_has_everything(gate: Compare) -> None:
     assert row["difference"] == pytest.approx(-sum(row["base"]) / 3)
 
 
-def test_losses_only_passes_what_got_better(gate: Compare) -> None:
+def test_losses_only_passes_better_scores(gate: Compare) -> None:
     assert gate(WORSE, BASE)[0] == 1
     assert gate(WORSE, BASE, "--losses-only")[0] == 0
     assert gate(BASE, WORSE, "--losses-only")[0] == 1
@@ -117,7 +117,7 @@ def test_a_board_whose_scores_were_edited_is_refused(gate: Compare) -> None:
         gate("0.json", "1.json")
 
 
-def test_boards_without_cells_fail_with_words(gate: Compare) -> None:
+def test_boards_without_cells_fail_with_a_reason(gate: Compare) -> None:
     empty = make_board([], [])
     code, out = gate(empty, empty)
     assert code == 1
@@ -144,7 +144,7 @@ def test_bad_options_are_refused_before_anything_is_read(gate: Compare, words: t
         gate("nowhere", "nowhere", *words)
 
 
-def test_what_is_no_board_is_refused(gate: Compare) -> None:
+def test_other_files_are_refused(gate: Compare) -> None:
     Path("text.json").write_text("[]")
     with pytest.raises(UserError, match=r"text\.json is not a board"):
         gate(BASE, "text.json")
@@ -162,7 +162,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert error.count("\n") == 1
 
 
-def test_a_file_that_cannot_be_written_is_said_so(gate: Compare) -> None:
+def test_a_file_that_cannot_be_written_is_reported(gate: Compare) -> None:
     Path("blocked").write_text("a file, where a folder is needed")
     with pytest.raises(UserError, match=r"cannot write blocked/pull\.md"):
         gate(BASE, BASE, "--markdown", "blocked/pull.md")

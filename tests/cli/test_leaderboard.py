@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.board import consistent, make_board, make_cell, make_honest
+from helpers.board import consistent, make_board, make_cell, make_clean_run
 from helpers.paths import REPORTS
 from rich.console import Console
 
@@ -50,7 +50,7 @@ def bench(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
     return call
 
 
-def test_runs_whose_gradients_were_lost_to_rounding_are_seen_in_every_form(bench: Bench, tmp_path: Path) -> None:
+def test_gradients_lost_to_rounding_are_a_warning_in_every_form(bench: Bench, tmp_path: Path) -> None:
     """PBPFL with a γ of thousands in single precision: from its run to the row that ranks it, and the note on it."""
     run = ["run", "--defense=pbpfl", "--attack=last-layer-label", "--rounds=2", "--batch-size=4", "--jobs=1", "--quiet"]
     run += ["--set=model.widths=16", "--set=pbpfl.gamma_scale=1e4", "--set=attack.rounds=2"]
@@ -66,7 +66,7 @@ def test_runs_whose_gradients_were_lost_to_rounding_are_seen_in_every_form(bench
     assert marked == {("pbpfl", "utility")}
 
 
-def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, published: Path) -> None:
+def test_the_table_has_ranks_advice_and_the_next_commands(bench: Bench, published: Path) -> None:
     out = bench(published, "--threats", "server,own")
     lines = [line.split() for line in out.splitlines()]
     assert [line[1] for line in lines if line and line[0] in ("1", "2", "3")][:3] == ["two-stage", "dbcl", "fedavg"]
@@ -83,7 +83,7 @@ def test_the_table_ranks_tells_what_to_take_and_how_to_go_on(bench: Bench, publi
     )  # in one line
 
 
-def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, published: Path) -> None:
+def test_the_board_s_threats_count_by_default(bench: Bench, published: Path) -> None:
     assert "take two-stage" in bench(published)
     published.write_text(
         to_json(consistent(make_board([make_cell("fedavg"), make_cell("dbcl", status="n/a")]))), encoding="utf-8"
@@ -91,12 +91,12 @@ def test_without_a_choice_of_threats_those_on_the_board_count(bench: Bench, publ
     out = " ".join(bench(published).split())
     assert "Threats: any curious party; no corrupted clients." in out
     assert "take dbcl" in out
-    assert "corrupted clients (own) or corrupted clients (omniscient): no attack that counts comes from there" in out
+    assert "corrupted clients (own) or corrupted clients (omniscient): no attack that counts poses this threat" in out
     assert "(no integrity score)" in bench(published, "--threats", "server,own")
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_every_column_is_there_and_names_stay_whole_where_there_is_room(width: int) -> None:
+def test_every_column_is_shown_and_names_stay_whole_in_wide_terminals(width: int) -> None:
     """On the widest of the published boards."""
     board = load_board(DIGITS)
     out = io.StringIO()
@@ -120,14 +120,14 @@ def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Pat
     assert f"<code>bench leaderboard {published}</code>" in page
 
 
-def test_json_is_the_published_form_and_can_be_cut(bench: Bench, published: Path) -> None:
+def test_json_is_the_published_form_of_the_filtered_board(bench: Bench, published: Path) -> None:
     assert from_json(bench(published, "--format", "json"), published) == consistent(make_board())
     threats = bench(published, "--format", "json", "--threats", "server")
     assert from_json(threats, published) == within(make_board(), read_threat_filter("server"))
     assert {c["axis"] for c in json.loads(threats)["cells"]} == {"privacy"}
 
 
-def test_csv_has_a_row_a_cell(bench: Bench, published: Path) -> None:
+def test_csv_has_a_row_for_each_cell(bench: Bench, published: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(bench(published, "--format", "csv", "--threats", "own"), newline="")))
     assert [(r["axis"], r["defense"]) for r in rows if r["axis"] == "integrity"] == [
         ("integrity", name) for name in ("fedavg", "dbcl", "two-stage")
@@ -144,13 +144,15 @@ def test_csv_has_a_row_a_cell(bench: Bench, published: Path) -> None:
         ("b.txt", "Results made by hand"),
     ],
 )
-def test_a_file_s_ending_says_the_format(bench: Bench, published: Path, tmp_path: Path, name: str, begins: str) -> None:
+def test_the_ending_of_the_file_determines_the_format(
+    bench: Bench, published: Path, tmp_path: Path, name: str, begins: str
+) -> None:
     out = bench(published, "--out", tmp_path / name)
     assert out == f"3 defenses, 9 cells: {tmp_path / name}\n"
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
 
 
-def test_the_format_given_goes_before_the_ending(bench: Bench, published: Path, tmp_path: Path) -> None:
+def test_the_format_option_overrides_the_ending(bench: Bench, published: Path, tmp_path: Path) -> None:
     bench(published, "--format", "csv", "--out", tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text(encoding="utf-8").startswith("problem,")
 
@@ -206,7 +208,7 @@ def test_a_board_whose_scores_were_raised_is_refused(bench: Bench, published: Pa
         bench(published, "--with", other)
 
 
-def test_a_page_is_not_thrown_at_a_terminal(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_not_printed_in_a_terminal(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
@@ -214,8 +216,8 @@ def test_a_page_is_not_thrown_at_a_terminal(bench: Bench, published: Path, monke
         bench(published, "--format", "html")
 
 
-def test_one_seed_and_nothing_but_failures_are_said(bench: Bench, published: Path) -> None:
-    one = make_board([make_cell(seeds=(0,))], [make_honest(seeds=(0,))], seeds=(0,))
+def test_one_seed_and_failures_are_stated(bench: Bench, published: Path) -> None:
+    one = make_board([make_cell(seeds=(0,))], [make_clean_run(seeds=(0,))], seeds=(0,))
     published.write_text(to_json(consistent(one)), encoding="utf-8")
     out = bench(published, "--threats", "server")
     assert "one seed (0): no interval" in out
@@ -223,5 +225,5 @@ def test_one_seed_and_nothing_but_failures_are_said(bench: Bench, published: Pat
     failed = [make_cell(d, status="failed") for d in ("fedavg", "dbcl")]
     published.write_text(to_json(consistent(make_board(failed))), encoding="utf-8")
     out = bench(published, "--threats", "server")
-    assert "none of its 2 cells gave a result" in " ".join(out.split())
+    assert "none of the 2 cells gave a result" in " ".join(out.split())
     assert "1 failed" in out

@@ -119,7 +119,7 @@ def test_plan_run_and_plan_again(call: Call, tmp_path: Path) -> None:
     assert "34 trials, 34 of them in runs/tiny. Nothing is left to do." in out
 
 
-def test_one_trial_is_told_in_the_singular(call: Call, tmp_path: Path) -> None:
+def test_the_outcome_of_one_trial_is_in_the_singular(call: Call, tmp_path: Path) -> None:
     suite = write_suite(tmp_path, f'{READ}[[matrix]]\nproblem = "read"\ndefenses = ["fedavg"]\n')
     _, out, _ = call("suite", "plan", suite, "--quiet")
     assert "1 trial, 0 of them in runs/tiny. Time for the other one: not known before some are measured." in out
@@ -135,7 +135,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_a_suite_of_which_nothing_can_be_run_is_bad_input(what: str, call: Call, tmp_path: Path) -> None:
+def test_a_suite_without_a_trial_that_can_run_is_bad_input(what: str, call: Call, tmp_path: Path) -> None:
     change, why = IMPOSSIBLE[what]
     matrix = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks = ["sign-flip"]\n'
     suite = write_suite(tmp_path, POISON.replace(*change) + matrix)
@@ -163,7 +163,7 @@ def test_several_reasons_why_nothing_can_be_run_are_counted(call: Call, tmp_path
     assert "allow 1 to 1438 clients (and 1 other reason: see bench suite plan)" in err
 
 
-def test_pairs_that_cannot_run_are_told_and_stop_nothing(call: Call, tmp_path: Path) -> None:
+def test_pairs_that_cannot_run_are_reported_and_stop_nothing(call: Call, tmp_path: Path) -> None:
     text = POISON.replace("corrupted = 1", "corrupted = 2")
     text += '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "bulyan"]\nattacks = ["sign-flip"]\n'
     suite = write_suite(tmp_path, text)
@@ -278,7 +278,7 @@ def test_a_bad_option_is_refused_in_one_line(what: str, call: Call, tmp_path: Pa
     assert re.search(message, err), err
 
 
-def test_an_address_where_no_cluster_is_is_told_at_once(call: Call, tmp_path: Path) -> None:
+def test_an_address_without_a_cluster_is_refused_at_once(call: Call, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason='ray is not installed: it is the extra "fedarena[ray]"')
     suite = write_suite(tmp_path)
     code, out, err = call("suite", "run", suite, "--quiet", "--engine=ray", "--address=127.0.0.1:1")

@@ -9,7 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedarena.contracts.defense import Defense, Reading
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.observation import Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.contracts.shared_mask import NAME
 from fedarena.contracts.transcript import Round, cut
 from fedarena.core import registry
@@ -39,7 +41,7 @@ def played(name: str, **options: str) -> tuple[Problem, Defense, Round]:
 
 def read(defense: Defense, r: Round, party: Any, form: Any) -> Sequence[Reading]:
     threat = Threat(party, form)
-    found = defense.all_readings(threat, cut([r], threat), (0,))
+    found = all_readings(defense, threat, cut([r], threat), (0,))
     return [] if isinstance(found, NotApplicable) else found
 
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.contracts.view import Candidates, Observation, View, seal
+from fedarena.contracts.observation import Candidates, Observation
+from fedarena.contracts.view import View, seal
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat

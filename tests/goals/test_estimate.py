@@ -16,8 +16,9 @@ from torch.func import grad
 from fedarena import goals
 from fedarena.cli import main
 from fedarena.cli.output.pairing_picture import draw
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
 from fedarena.core.files import canonical
@@ -158,7 +159,7 @@ def test_the_truth_is_taken_in_the_form_that_the_estimate_is_of() -> None:
     (at,) = (r.participants.index(c) for c in seen.clients)
     wanted = grad(task.loss)(form, *r.batches[at].images())
     assert estimate_metrics(made.estimated(seen), wanted)["relative_l2"] < 1e-4
-    plain = made.estimated(replace(seen, estimate_of="gradient"))
+    plain = made.estimated(replace(seen, estimate_of=GRADIENT))
     assert estimate_metrics(plain, wanted)["relative_l2"] > 0.1
 
 

@@ -13,8 +13,8 @@ from fedarena import goals
 from fedarena.attacks.extraction.model_extraction import ModelExtraction
 from fedarena.contracts.defense import Broadcast, State
 from fedarena.contracts.inference import Extraction, Labels, Watch
+from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen
-from fedarena.contracts.view import Disclosure
 from fedarena.core import registry
 from fedarena.core.files import canonical
 from fedarena.core.rng import Rng

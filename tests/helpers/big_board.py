@@ -8,7 +8,7 @@ import numpy as np
 
 from fedarena.board.board import Board, BoardCell
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
-from helpers.board import make_arena, make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run, make_problem
 
 HOSTILE = '</script><img src=x onerror="window.pwned=1">'
 """A name that would run, were it not escaped."""
@@ -30,7 +30,7 @@ def big_board(
             level = float(np.round(1 - 0.05 * d * draw.random(), 3))
             utility = {s: min(1.0, level + 0.01 * draw.standard_normal()) for s in seeds}
             honest.append(
-                make_honest(
+                make_clean_run(
                     defense,
                     seeds,
                     problem=problem,
@@ -55,13 +55,15 @@ def big_board(
     cells.append(make_cell("dbcl", "model-extraction", 0.0, seeds, goal="extraction", counts=False))
     lost = "recovered gradients lost up to 5.6 of their decimal digits"  # in that run alone
     cells.append(make_cell("two-stage", "sharper", 0.05, seeds, found_by="A. Reader", warnings=(lost,)))
-    arenas = [make_arena(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems]
+    arenas = [
+        make_problem(name=p, dataset=p, subset="100 of 60000 images" if p == "fashion" else None) for p in problems
+    ]
     # A problem that is there for an attack's sake: accuracy on it is no utility.
     if odd:
         few = ("fedavg", "dbcl", "median")
-        honest += [make_honest(d, seeds, problem="odd", level=0.3) for d in few]
+        honest += [make_clean_run(d, seeds, problem="odd", level=0.3) for d in few]
         cells += [make_cell(d, "dlg", 0.4, seeds, problem="odd", party="server") for d in few]
-        arenas.append(make_arena(name="odd", utility=False))
+        arenas.append(make_problem(name="odd", utility=False))
     note = f"1 damaged record left out: {HOSTILE}"
     return make_board(cells, honest, seeds=seeds, problems=tuple(arenas), notes=(note,), suite="play")
 

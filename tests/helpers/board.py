@@ -11,7 +11,7 @@ from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 SEEDS = (0, 1, 2)
 
 
-def make_arena(**changes: Any) -> ProblemInfo:
+def make_problem(**changes: Any) -> ProblemInfo:
     """Digits, on which FedAvg reaches 90 to 92 %."""
     usual: dict[str, Any] = {
         "name": "digits",
@@ -24,8 +24,8 @@ def make_arena(**changes: Any) -> ProblemInfo:
     return ProblemInfo(**{**usual, **changes})
 
 
-def make_honest(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes: Any) -> CleanRun:
-    """A run in which everybody is honest; `utility` 1.0 unless said."""
+def make_clean_run(defense: str = "fedavg", seeds: Sequence[int] = SEEDS, **changes: Any) -> CleanRun:
+    """A run without an attack; `utility` 1.0 unless said."""
     level = changes.pop("level", 1.0)
     usual: dict[str, Any] = {
         "problem": "digits",
@@ -94,7 +94,7 @@ def make_cell(
 def make_board(
     cells: Sequence[BoardCell] | None = None, clean_runs: Sequence[CleanRun] | None = None, **changes: Any
 ) -> Board:
-    """Three defenses that met an inference and a poisoning attack, unless cells and honest runs are given."""
+    """Three defenses that met an inference and a poisoning attack, unless cells and clean runs are given."""
     names = ("fedavg", "dbcl", "two-stage")
     if cells is None:
         privacy = {"fedavg": 0.0, "dbcl": 0.4, "two-stage": 0.95}
@@ -104,12 +104,16 @@ def make_board(
             *(make_cell(d, "sign-flip", left[d], axis="integrity") for d in names),
         ]
     if clean_runs is None:
-        clean_runs = [make_honest("fedavg"), make_honest("dbcl", level=0.98), make_honest("two-stage", level=0.9)]
+        clean_runs = [
+            make_clean_run("fedavg"),
+            make_clean_run("dbcl", level=0.98),
+            make_clean_run("two-stage", level=0.9),
+        ]
     usual: dict[str, Any] = {
         "suite": "play",
         "title": "Results made by hand",
         "seeds": SEEDS,
-        "problems": (make_arena(),),
+        "problems": (make_problem(),),
         "provenance": {"fedarena": "0.1.0", "commit": "0123456789ab", "newest": "2026-01-31"},
     }
     return Board(clean_runs=tuple(clean_runs), cells=tuple(cells), **{**usual, **changes})

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import Guess
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, as_batch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.view import View
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat

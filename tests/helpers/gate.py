@@ -9,7 +9,7 @@ import numpy as np
 
 from fedarena.board.board import Board, BoardCell, CleanRun
 from fedarena.core.rng import Rng
-from helpers.board import make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run
 
 SEEDS = (0, 1, 2)
 
@@ -33,7 +33,7 @@ def wide_board(defenses: int = 6, attacks: int = 12, seeds: int = 3, stream: int
         for d, name in enumerate(names)
         for a in range(attacks)
     ]
-    honest = [make_honest(name, range(seeds), level=1 - 0.01 * d) for d, name in enumerate(names)]
+    honest = [make_clean_run(name, range(seeds), level=1 - 0.01 * d) for d, name in enumerate(names)]
     return make_board(cells, honest, seeds=tuple(range(seeds)))
 
 
@@ -42,6 +42,6 @@ def change_cells(board: Board, change: Callable[[BoardCell], BoardCell]) -> Boar
     return replace(board, cells=tuple(change(c) for c in board.cells))
 
 
-def change_honest(board: Board, change: Callable[[CleanRun], CleanRun]) -> Board:
-    """With `change` applied to every honest run."""
+def change_clean_runs(board: Board, change: Callable[[CleanRun], CleanRun]) -> Board:
+    """With `change` applied to every clean run."""
     return replace(board, clean_runs=tuple(change(h) for h in board.clean_runs))

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.observation import Candidates, Observation, Simulator
 from fedarena.contracts.simulators import PlainGradient
-from fedarena.contracts.view import Candidates, Observation, Simulator, View
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat

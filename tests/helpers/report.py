@@ -12,7 +12,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS
 from fedarena.records import pictures as gallery
 from fedarena.records.results import Gallery
-from helpers.board import SEEDS, make_arena, make_board, make_cell, make_honest
+from helpers.board import SEEDS, make_board, make_cell, make_clean_run, make_problem
 
 COMMANDS = ("bench suite run play", "bench report play")
 STATUSES = {0: "ok", 1: "ok", 2: "failed"}
@@ -51,12 +51,12 @@ def rich_board() -> Board:
         ),
     ]
     honest = [
-        make_honest("fedavg"),
-        make_honest("dp-sgd+krum", level=0.8, guarantees=PROMISED, relative_seconds=3.5),
-        make_honest("baffle", level=0.95, warnings=("secure aggregation is simulated",), bytes_up=400.0),
-        make_honest("fedavg", problem="years", accuracy=dict.fromkeys(SEEDS, 0.5), curve=((0, -0.1), (5, 0.5))),
+        make_clean_run("fedavg"),
+        make_clean_run("dp-sgd+krum", level=0.8, guarantees=PROMISED, relative_seconds=3.5),
+        make_clean_run("baffle", level=0.95, warnings=("secure aggregation is simulated",), bytes_up=400.0),
+        make_clean_run("fedavg", problem="years", accuracy=dict.fromkeys(SEEDS, 0.5), curve=((0, -0.1), (5, 0.5))),
     ]
-    years = make_arena(
+    years = make_problem(
         name="years",
         description="years, a line",
         measure="R2",
@@ -65,7 +65,7 @@ def rich_board() -> Board:
         subset="50 of 100 rows",
         utility=False,
     )
-    return make_board(cells, honest, problems=(make_arena(), years))
+    return make_board(cells, honest, problems=(make_problem(), years))
 
 
 def crowded_board(epsilons: Sequence[float] = (2.0,)) -> Board:
@@ -78,9 +78,10 @@ def crowded_board(epsilons: Sequence[float] = (2.0,)) -> Board:
     cells += [make_cell(d, "dlg", [0.0, 0.0, 0.24], party="eavesdropper", form=f) for d in names[:4] for f in FORMS]
     cells += [make_cell(d, a, 0.5, axis="integrity", curve=curve) for d in names for a in attacks[:1]]
     cells += [make_cell("fedavg", a, 0.5, axis="integrity", curve=curve) for a in attacks[1:]]
-    honest = [make_honest("fedavg")]
+    honest = [make_clean_run("fedavg")]
     honest += [
-        make_honest(d, guarantees={"epsilon_add_remove": epsilons[i % len(epsilons)]}) for i, d in enumerate(names[1:])
+        make_clean_run(d, guarantees={"epsilon_add_remove": epsilons[i % len(epsilons)]})
+        for i, d in enumerate(names[1:])
     ]
     return make_board(cells, honest)
 

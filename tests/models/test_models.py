@@ -145,7 +145,7 @@ def test_weights_of_a_seed_are_those_of_the_two_stage_paper_s_code(name):
     torch.random.set_rng_state(state)
 
 
-def test_a_layer_without_a_law_is_refused():
+def test_a_layer_without_a_distribution_is_refused():
     with pytest.raises(TypeError, match="GroupNorm"):
         drawn("default", nn.GroupNorm(1, 4))
 

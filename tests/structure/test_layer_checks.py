@@ -144,7 +144,7 @@ def test_a_docstring_is_no_literal(tmp_path: Path) -> None:
     assert [(one.text, one.line) for one in literals(tmp_path, "bench")] == [("two", 2)]
 
 
-def test_a_function_s_lines_are_counted_with_its_head_and_without_its_decorators(tmp_path: Path) -> None:
+def test_a_function_s_lines_leave_out_its_decorators(tmp_path: Path) -> None:
     source = """
         @decorator
         def outer(

@@ -24,15 +24,25 @@ METHODS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack")
 ORDINARY_WORDS = frozenset({"mean", "median"})
 """Names of methods that are words of statistics as well. As strings they say nothing about a method."""
 
+EXAMPLE = "an example in a command's help or in what an error allows"
+PAPER = "the paper that the network is from"
+EXAMPLES = {
+    "bench/cli/__init__.py": ("dbcl", "dlg"),
+    "bench/cli/problem_args.py": ("nnm", "krum"),
+    "bench/cli/reproduce.py": ("two-stage",),
+    "bench/cli/run.py": ("dbcl", "krum", "dp-sgd", "nnm", "dlg", "delayed", "label-flip"),
+    "bench/contracts/defense.py": ("fedavg", "baffle"),
+    "bench/federation/compose.py": ("label-flip", "krum"),
+}
 WHY_NAMED = {
-    ("bench/cli/__init__.py", "dbcl"): "the help's example",
-    ("bench/cli/__init__.py", "dlg"): "the help's example",
-    **{("bench/cli/run.py", name): "the help's example" for name in ("dbcl", "krum", "dp-sgd", "nnm")},
-    **{("bench/cli/run.py", name): "the help's example" for name in ("dlg", "delayed", "label-flip")},
-    **{("bench/cli/problem_args.py", name): "the help's example" for name in ("krum", "nnm")},
-    ("bench/contracts/baseline.py", "fedavg"): "the one place that says which defense is none",
-    ("bench/federation/compose.py", "krum"): "the example of a message",
-    ("bench/federation/compose.py", "label-flip"): "the example of a message",
+    **{(path, name): EXAMPLE for path, names in EXAMPLES.items() for name in names},
+    ("bench/models/cards/cnn_two_stage.py", "two-stage"): PAPER,
+    ("bench/models/cards/mlp_two_stage.py", "two-stage"): PAPER,
+    ("bench/models/cards/laws.py", "two-stage"): PAPER,
+    ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
+    ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
+    ("bench/board/published.py", "fedavg"): "a key of the published file",
+    ("bench/board/published_schema.py", "fedavg"): "a key of the published file",
     ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",
     ("bench/records/command.py", "gradient-estimate"): "likewise, where no client can be corrupted",
 }

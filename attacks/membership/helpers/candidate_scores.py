@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.contracts.inference import GoalName, Inference, Progress, Scores, Watch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, same_names
 from fedarena.core.threat import NotApplicable

@@ -19,7 +19,7 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import WhiteBox
 from fedarena.contracts.poisoning import AttackerKnowledge, Samples
-from fedarena.contracts.view import InitialLaw, Population
+from fedarena.contracts.view import InitialDistribution, Population
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import finite
 from fedarena.federation import rounds as federation
@@ -30,7 +30,7 @@ from fedarena.problem.problem import Problem
 
 
 def shadows(
-    protocol: Defense, law: InitialLaw, own: Population, count: int, plain: bool, rng: Rng,
+    protocol: Defense, law: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
     progress: Callable[[float, str], None],
 ) -> Iterator[WhiteBox]:  # fmt: skip
     """One after another, as many as end with finite parameters.

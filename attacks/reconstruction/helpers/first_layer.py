@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors
 
 EXACT = 1e-3

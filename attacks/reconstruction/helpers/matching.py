@@ -29,7 +29,8 @@ from fedarena.attacks.helpers.victims import spread
 from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.attacks.labels.last_layer_label import name_classes, showing
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 
 
 def shown(view: View, seen: Observation) -> str:

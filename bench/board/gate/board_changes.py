@@ -42,7 +42,7 @@ def problem_changes(base: ProblemInfo, new: ProblemInfo | None) -> list[Change]:
     if abs(base.chance - new.chance) > ROUNDING:
         changes.append(Change(f"another problem: chance {base.chance:g} → {new.chance:g}"))
     if base.description != new.description:
-        changes.append(Change(f"told in other words: {base.description} → {new.description}", finding=False))
+        changes.append(Change(f"the description changed: {base.description} → {new.description}", finding=False))
     if base.utility != new.utility:
         changes.append(Change(f"its accuracy {'counts' if new.utility else 'does not count'} as utility now"))
     return changes
@@ -64,7 +64,7 @@ def _only_failures(board: Board) -> list[str]:
         failures.append(f"measured nothing in any cell: {lost} of {len(board.cells)} failed or have no score")
     broken = [run for run in board.clean_runs if run.status in NOT_MEASURED]
     if broken and not any(run.accuracy for run in board.clean_runs if run not in broken):
-        failures.append(f"measured no honest run: {len(broken)} of {len(board.clean_runs)} failed or are missing")
+        failures.append(f"measured no clean run: {len(broken)} of {len(board.clean_runs)} failed or are missing")
     return failures
 
 

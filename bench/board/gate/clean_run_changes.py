@@ -16,7 +16,7 @@ def clean_run_changes(base: CleanRun, new: CleanRun | None) -> list[Change]:
     if base.status == "missing":
         return []
     if new is None or new.status == "missing":
-        return [Change("missing: the new board does not have this honest run")]
+        return [Change("missing: the new board does not have this clean run")]
     lost = set(base.utility) - set(new.utility)
     missing = set(base.accuracy) - set(new.accuracy)
     changes = [*fewer_seeds(set(base.accuracy), set(new.accuracy)), *lost_scores(lost - missing, "utility")]
@@ -56,8 +56,8 @@ def _warnings(base: tuple[str, ...], new: tuple[str, ...]) -> list[Change]:
     """Warnings that came or went; a finding where only one board has any, since their words may be improved."""
     finding = bool(base) != bool(new)
     return [
-        *(Change(f"a mark stands beside it now: {warning}", finding) for warning in new if warning not in base),
-        *(Change(f"a mark stands beside it no more: {warning}", finding) for warning in base if warning not in new),
+        *(Change(f"new warning: {warning}", finding) for warning in new if warning not in base),
+        *(Change(f"warning gone: {warning}", finding) for warning in base if warning not in new),
     ]
 
 

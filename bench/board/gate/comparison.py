@@ -109,7 +109,7 @@ def cell_name(c: BoardCell) -> str:
 
 def clean_run_name(run: CleanRun) -> str:
     """A clean run in words."""
-    return f"{run.problem} · {run.defense} · nobody poisons"
+    return f"{run.problem} · {run.defense} · clean run"
 
 
 def mean_name(c: Contrast) -> str:
@@ -122,7 +122,7 @@ def finding_text(v: Verdict) -> str:
     """What a finding of a score means."""
     lower = v.contrast.difference < 0
     if v.outcome == "unknown":
-        return f"the score {'fell' if lower else 'rose'}, with one seed: noise or a change, that cannot be told"
+        return f"the score {'fell' if lower else 'rose'}, which with one seed may be noise or a change"
     if v.outcome == "changed":
         return "changed, within noise or by less than matters"
     if v.contrast.kind == REFERENCE:

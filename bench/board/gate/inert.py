@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
 
-NO_DEFENSE = "it seems to do nothing: for every seed exactly FedAvg's accuracy, which it did not have"
-NO_ATTACK = "it seems to do nothing: for every seed exactly the accuracy without it, which was not so"
+NO_DEFENSE = "it seems to do nothing: on every seed its accuracy is exactly FedAvg's, which it was not before"
+NO_ATTACK = "it seems to do nothing: on every seed the accuracy is exactly the clean run's, which it was not before"
 
 ENOUGH = 6
 """Runs of an attack that must agree: an accuracy over some hundred samples may by chance be what it was."""

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from fedarena.board.gate.comparison import Comparison, Item
 from fedarena.board.gate.wording import NUMBERS, numbers, verdict
 
-SUITES = {"board": "board", "honest": "honest runs", "cell": "cells", "mean": "means over cells"}
+SUITES = {"board": "board", "honest": "clean runs", "cell": "cells", "mean": "means over cells"}
 
 
 def junit(c: Comparison) -> str:

@@ -19,7 +19,7 @@ def markdown(c: Comparison) -> str:
     """Verdict, findings with their commands, counts, and how the boards were compared."""
     lines = [f"**{verdict(c)}**", "", f"{_code(c.new)} compared with {_code(c.base)}.", "", *_findings(c)]
     lines += [tally(c), "", *_commands(c)]
-    lines += [*_folded("Told, but no finding", notes(c)), *_folded("New", c.added)]
+    lines += [*_folded("Changes that are no findings", notes(c)), *_folded("New", c.added)]
     lines += [f"<sub>{_escape(text)}</sub>\n" for text in caveats(c)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -37,7 +37,7 @@ def _commands(c: Comparison) -> list[str]:
     commands = [item.command for item in c.findings if item.command][:COMMANDS]
     if not commands:
         return []
-    return ["To measure anew what was found:", "", *(f"    {command}" for command in commands), ""]
+    return ["To measure the findings again:", "", *(f"    {command}" for command in commands), ""]
 
 
 def _folded(title: str, texts: Sequence[str]) -> list[str]:

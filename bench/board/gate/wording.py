@@ -16,12 +16,12 @@ def verdict(c: Comparison) -> str:
         counts = c.counts
         if not any(counts[name] for name in ("noise", "gain", "loss")):
             return f"Passed: all {counts['identical']} scores are identical."
-        return "Passed: no score changed by more than its noise and by what matters, and nothing is missing."
+        return "Passed: no score changed by more than its noise and by an effect that matters, and nothing is missing."
     outcomes = [i.verdict.outcome for i in c.findings if i.verdict is not None and i.verdict.finding]
     parts = [
         _count(outcomes.count("loss"), "score fell", "scores fell"),
         _count(outcomes.count("gain"), "score rose", "scores rose"),
-        _count(outcomes.count("unknown"), "score of one seed moved", "scores of one seed moved"),
+        _count(outcomes.count("unknown"), "score with one seed moved", "scores with one seed moved"),
         _count(outcomes.count("changed"), "score changed within noise", "scores changed within noise"),
         _count(sum(any(change.finding for change in i.changes) for i in c.findings), "other finding", "other findings"),
     ]
@@ -33,23 +33,23 @@ def caveats(c: Comparison) -> list[str]:
     one_seed = [v for v in c.verdicts if len(v.contrast.seeds) == 1]
     if one_seed and len(one_seed) == len(c.verdicts):
         lines = [
-            "One seed: no noise can be known, so nothing was tested and no false-alarm rate can be stated. Identical"
-            " scores did not change, which is sure; of others only those that moved by at least what matters are listed"
-            " as findings, be it noise or a change. Three to five seeds let the gate tell them apart."
+            "One seed: the noise is unknown, so nothing was tested and no false-alarm rate holds. Identical scores"
+            " certainly did not change. Other scores are findings if they moved by at least the effect that matters,"
+            " whether by noise or by a change. Three to five seeds let the gate distinguish the two."
         ]
         return lines + localized(c)
     lines = [
-        f"Where nothing changed, the tests of scores find something on at most {c.rules.false_alarm:.3g} of boards"
-        f" (half for single scores, half for means over cells; p is Holm's, over the whole board), and a change counts"
-        f" from {_effects(c.rules.effects)}. What is not a test of scores is compared exactly."
+        f"If nothing changed, the tests of scores have a finding on at most {c.rules.false_alarm:.3g} of boards"
+        " (half for single scores, half for means over cells; p is adjusted by Holm's method over the whole board)."
+        f" A change counts from {_effects(c.rules.effects)}. Everything but scores is compared exactly."
     ]
     if c.rules.losses_only:
-        lines.append("Only losses were asked for: scores that rose are no findings.")
+        lines.append("Only losses count: scores that rose are no findings.")
     if c.rules.exact:
-        lines.append("No score was to change: each that is not identical is a finding.")
+        lines.append("No score may change: each one that is not identical is a finding.")
     if one_seed:
         count = _count(len(one_seed), "score has", "scores have")
-        lines.append(f"{count} one seed, and the rate says nothing about them.")
+        lines.append(f"{count} one seed; the false-alarm rate does not cover them.")
     return lines + localized(c)
 
 
@@ -66,8 +66,8 @@ def localized(c: Comparison) -> list[str]:
     if not name:
         return []
     return [
-        f"{len(changed)} of {len(c.verdicts)} scores changed, of {name} alone, and the others are identical: what"
-        f" {name} computes or draws is not what it was, however the tests came out."
+        f"{len(changed)} of {len(c.verdicts)} scores changed, only of {name}, and the others are identical:"
+        f" {name} computes or draws something else than before, whatever the tests say."
     ]
 
 
@@ -88,10 +88,10 @@ def tally(c: Comparison) -> str:
         f"{counts['noise'] + counts['changed']} changed within noise or by less than matters",
         f"{counts['loss']} lower",
         f"{counts['gain']} higher",
-        *([f"{counts['unknown']} moved, of one seed"] if counts["unknown"] else []),
+        *([f"{counts['unknown']} moved, with one seed"] if counts["unknown"] else []),
         f"{counts['none']} with no score to compare (n/a, failed, missing)",
     ]
-    return f"Scores of cells and honest runs: {', '.join(parts)}. New: {len(c.added)}."
+    return f"Scores of cells and clean runs: {', '.join(parts)}. New: {len(c.added)}."
 
 
 def notes(c: Comparison) -> list[str]:

@@ -81,7 +81,7 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
     notes = [*leaderboard.notes]
     if pictures.left_out:
         cells = plural(pictures.left_out, "cell")
-        notes.append(f"pictures of {cells} are left out, for the page would be too large")
+        notes.append(f"pictures of {cells} are left out, since the page would be too large")
     made = f"<p>Made from records of {escape(leaderboard.provenance)}.</p>" if leaderboard.provenance else ""
     about = f"{leaderboard.summary}. Seeds: {leaderboard.seeds}."
     return {

@@ -314,7 +314,7 @@
     const measure = new Map(D.arenas.map((a) => [a.name, a.measure]));
     const kinds = new Set(runs.map((h) => measure.get(h.problem)));
     const quality = kinds.size > 1 ? "accuracy or R²" : kinds.has("R2") ? "R²" : "accuracy";
-    const heads = ["problem", "status", quality, "utility", "bytes up / down", "time / FedAvg's", "peak memory", "promised", "marks"];
+    const heads = ["problem", "status", quality, "utility", "bytes up / down", "time / FedAvg's", "peak memory", "guarantees", "warnings"];
     const lines = runs.map((h) => [
       h.problem, h.status + (h.reason ? `: ${h.reason}` : ""),
       h.accuracy.size ? `${kinds.size > 1 && measure.get(h.problem) === "R2" ? "R² " : ""}${plain(mean([...h.accuracy.values()]))}` : NOTHING,
@@ -366,7 +366,7 @@
     const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
     found.push(facts([
       [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
-      ["counted", c.counts ? "" : "no: it stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["marks", marksOf(c)],
+      ["counted", c.counts ? "" : "no: it stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["warnings", marksOf(c)],
       ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
     ]));
     const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);

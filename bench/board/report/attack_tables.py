@@ -85,7 +85,7 @@ def _table_and_commands(board: Board, attack: str) -> str:
         if c.command:
             commands.setdefault(c.command, []).append(str(i))
     block = [f"{command}  # {', '.join(numbers)}" for command, numbers in commands.items()]
-    return table(heads, rows) + (f"\n\nEach row anew:\n\n{code(block)}" if block else "")
+    return table(heads, rows) + (f"\n\nTo measure the rows again:\n\n{code(block)}" if block else "")
 
 
 def _row(c: BoardCell, warned: bool) -> list[str]:
@@ -106,8 +106,8 @@ def _status(c: BoardCell) -> str:
     """Status and reason, and the readings of cells with a score."""
     parts = [c.status + (f": {c.reason}" if c.reason else "")]
     parts += [] if c.counts else ["does not count in scores"]
-    parts += [f"read by {c.reading}"] if c.reading else []
+    parts += [f"reading: {c.reading}"] if c.reading else []
     others = [f"{name or 'unnamed'} {value:.2f}" for name, value in sorted(c.other_readings.items())]
     parts += [f"other readings: {', '.join(others)}"] if others else []
-    parts += [f"marked: {warning}" for warning in c.warnings]
+    parts += [f"warning: {warning}" for warning in c.warnings]
     return "; ".join(parts)

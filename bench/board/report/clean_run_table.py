@@ -12,10 +12,10 @@ from fedarena.core.text.numbers import MEASURES, level
 def clean_run_table(board: Board) -> str:
     """The table with its commands; a sentence where there are no clean runs."""
     if not board.clean_runs:
-        return "No run in which everybody is honest."
+        return "No run without an attack."
     measures = {p.name: p.measure for p in board.problems}
     quality = " or ".join(MEASURES[m] for m in MEASURES if m in measures.values())
-    heads = ["problem", "defense", quality, "of FedAvg's", "bytes up", "bytes down", "time", "promises", "marks"]
+    heads = ["problem", "defense", quality, "of FedAvg's", "bytes up", "bytes down", "time", "guarantees", "warnings"]
     rows = [_row(run, measures.get(run.problem, "accuracy")) for run in board.clean_runs]
     commands = list(dict.fromkeys(run.command for run in board.clean_runs if run.command))
     below = "Bytes are per client and round; time is that of training, over FedAvg's."

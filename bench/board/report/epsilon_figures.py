@@ -50,9 +50,7 @@ def _promised(board: Board, problem: str, privacy: Mapping[str, Mean]) -> dict[s
 
 
 def _caption(problem: str, kind: str, kinds: list[str]) -> str:
-    others = (
-        f" Other kinds stand in the table of honest runs: {', '.join(map(_title, kinds))}." if len(kinds) > 1 else ""
-    )
+    others = f" Other kinds are in the table of clean runs: {', '.join(map(_title, kinds))}." if len(kinds) > 1 else ""
     return (
         f"Worst privacy score on {problem} beside the {_title(kind)} that the protocol promises; a smaller ε "
         "promises more, and rows are in its order, then by score. Bars: 95 % over seeds; grey line: FedAvg, which "

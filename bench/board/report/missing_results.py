@@ -48,7 +48,7 @@ def limits(board: Board) -> list[str]:
     """What these numbers do not show."""
     n = len(board.seeds)
     if n < 2:
-        lines = [f"{'One seed' if n else 'No seed'}: no interval, and no difference can be told from chance."]
+        lines = [f"{'One seed' if n else 'No seed'}: no interval, and no difference can be distinguished from chance."]
     else:
         lines = [
             f"{n} seeds: intervals are Student's t over seeds, and say nothing about other data, models or settings.",

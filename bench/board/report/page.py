@@ -65,7 +65,7 @@ def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: 
         "## Ranking",
         ranking(render(board)).rstrip(),
         made_by,
-        "## With everybody honest",
+        "## Clean runs",
         clean_run_table(board),
         made_by,
     ]
@@ -79,7 +79,7 @@ def _cells_and_limits(board: Board, made_by: str) -> list[str]:
     return [
         "## Every cell",
         "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
-        f"{DAGGER}: the runs are marked, and what must stand beside their numbers is among the limits below.",
+        f"{DAGGER}: the runs have a warning, which is among the limits below.",
         attack_tables(board),
         made_by,
         "## What is missing or failed",

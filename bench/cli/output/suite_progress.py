@@ -1,7 +1,7 @@
-"""The bar of `bench suite`: how far it is, how long the rest may take, and what was done last.
+"""The progress bar of `bench suite`: how much is done, how long the rest may take, and what was done last.
 
-Time left is judged by what trials have cost, and not by their number: poisoned runs and readings of a run that is there
-already differ a hundredfold.
+The time left is estimated from what trials have cost and not from their number, since a poisoned run may take a hundred
+times as long as an attack on a run that exists already.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from fedarena.runs.suite.run import Tell
 
 PERIOD = 30.0
-"""Seconds between two lines where stderr is no terminal, such as a log of CI."""
+"""Seconds between two lines if stderr is not a terminal but, for example, a log of CI."""
 
 
 @contextmanager
 def progress(quiet: bool, what: str) -> Iterator[Tell]:
-    """One bar on stderr, from the first word on; where stderr is no terminal, a line now and then, and at the end."""
+    """A bar on stderr from the first report on; if stderr is not a terminal, a line now and then and at the end."""
     if quiet:
         yield lambda done, total, text, left: None
     elif sys.stderr.isatty():
@@ -32,13 +32,13 @@ def progress(quiet: bool, what: str) -> Iterator[Tell]:
 
 @contextmanager
 def _lines(what: str) -> Iterator[Tell]:
-    said, last = time.monotonic(), ""
+    printed, last = time.monotonic(), ""
 
     def tell(done: int, total: int, text: str, left: float | None) -> None:
-        nonlocal said, last
+        nonlocal printed, last
         last = f"{what}: {done}/{total}"
-        if done < total and time.monotonic() - said >= PERIOD:
-            said = time.monotonic()
+        if done < total and time.monotonic() - printed >= PERIOD:
+            printed = time.monotonic()
             rest = [] if left is None else [_left(left)]
             print(", ".join([last, *rest, text]), file=sys.stderr, flush=True)
 
@@ -57,13 +57,13 @@ def _bar(what: str) -> Iterator[Tell]:
     from rich.text import Text
 
     class Left(ProgressColumn):
-        """Time left, which goes on running between two trials."""
+        """The time left, which runs on between two reports."""
 
         def render(self, task: Task) -> Text:
-            left, told = task.fields["left"], task.fields["told"]
+            left, reported = task.fields["left"], task.fields["reported"]
             if left is None or task.finished:
                 return Text("")
-            return Text(_left(left - (time.monotonic() - told)), style="progress.remaining")
+            return Text(_left(left - (time.monotonic() - reported)), style="progress.remaining")
 
     bar = Progress(
         TextColumn(what),
@@ -80,8 +80,8 @@ def _bar(what: str) -> Iterator[Tell]:
         nonlocal task
         if task is None:
             bar.start()
-            task = bar.add_task(text, total=total, completed=done, left=left, told=time.monotonic())
-        bar.update(task, completed=done, total=total, description=text, left=left, told=time.monotonic())
+            task = bar.add_task(text, total=total, completed=done, left=left, reported=time.monotonic())
+        bar.update(task, completed=done, total=total, description=text, left=left, reported=time.monotonic())
 
     try:
         yield tell

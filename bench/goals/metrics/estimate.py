@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedarena.contracts.view import Observation
+from fedarena.contracts.observation import Observation
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics.reconstruction import estimate_metrics
 

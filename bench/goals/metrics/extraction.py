@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Extraction
-from fedarena.contracts.view import Disclosure
+from fedarena.contracts.observation import Disclosure
 from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors, flatten, same_names, to
 from fedarena.models.scaling.positive_scaling import canonical, plan

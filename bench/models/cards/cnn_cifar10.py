@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fedarena.core.card import Card
-from fedarena.models.cards.laws import init_option
+from fedarena.models.cards.distributions import init_option
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ CARD = Card(
     name="cnn-cifar10",
     kind="model",
     title="CNN of DBCL for CIFAR-10, three convolutions",
-    target="fedarena.models.cnn_cifar10:Cifar10CNN",
+    target="fedarena.models.cnn:Cifar10CNN",
     options=Options,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",

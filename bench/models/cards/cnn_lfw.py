@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fedarena.core.card import Card
 from fedarena.core.options import option
-from fedarena.models.cards.laws import init_option
+from fedarena.models.cards.distributions import init_option
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ CARD = Card(
     name="cnn-lfw",
     kind="model",
     title="CNN of DBCL for LFW, three convolutions",
-    target="fedarena.models.cnn_lfw:LfwCNN",
+    target="fedarena.models.cnn:LfwCNN",
     options=Options,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fedarena.core.card import Card
-from fedarena.models.cards.laws import init_option
+from fedarena.models.cards.distributions import init_option
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ CARD = Card(
     name="cnn-mnist",
     kind="model",
     title="CNN of DBCL for MNIST, two convolutions",
-    target="fedarena.models.cnn_mnist:MnistCNN",
+    target="fedarena.models.cnn:MnistCNN",
     options=Options,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fedarena.core.card import Card
 from fedarena.core.options import option
-from fedarena.models.cards.laws import init_option
+from fedarena.models.cards.distributions import init_option
 from fedarena.models.cards.layers import BATCH_FACT, activation_option, norm_option
 
 

@@ -230,26 +230,37 @@ class _Run(fx.Interpreter):
             if key in HOMOGENEOUS:
                 return Hidden(x.units)
             if key in POOLS:
-                _check_axes(what, x.units, 2 + POOLS[key])
-                shape = _shape(lambda t: call(t, *args[1:], **kwargs), what, x.units)
-                return Hidden(_spread(torch.as_tensor(self._channels(x.units, what)), shape))
+                return self._pool(what, x.units, POOLS[key], lambda t: call(t, *args[1:], **kwargs))
             if key in MEANS:
                 return self._mean(what, x.units, *args[1:], **kwargs)
         if key in MOVES or key in MOVING:
-            args, kwargs = fx.node.map_aggregate((args, kwargs), _labels)
-            try:
-                moved = MOVING.get(key, call)(*args, **kwargs)
-            except RuntimeError as error:
-                raise self._wrong_size(what, error) from error
-            if moved.shape[0] != self.samples:
-                raise UserError(f"{what} changes the batch's axis, allowed: changes within a sample")
-            return Hidden(moved)
-        if key in SUMS or key in PRODUCTS or key in QUOTIENTS:
+            return self._move(what, MOVING.get(key, call), args, kwargs)
+        if key in SUMS | PRODUCTS | QUOTIENTS:
             a, b = [*args, *(kwargs[k] for k in ("input", "other") if k in kwargs)][:2]
-            if key in SUMS:
-                return self._sum(what, a, b)
-            if isinstance(b, int | float) or (isinstance(a, int | float) and key in PRODUCTS):
-                return Hidden(_labels(a if isinstance(a, Hidden) else b))
+            return self._arithmetic(what, key, a, b)
+        raise UserError(f"{what} does not keep the masks, {ALLOWED}")
+
+    def _pool(self, what: str, units: Tensor, axes: int, call: Callable[[Tensor], Any]) -> Hidden:
+        _check_axes(what, units, 2 + axes)
+        return Hidden(_spread(self._channels(units, what), _shape(call, what, units)))
+
+    def _move(self, what: str, call: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hidden:
+        """Entries change places within a sample."""
+        args, kwargs = fx.node.map_aggregate((args, kwargs), _labels)
+        try:
+            moved = call(*args, **kwargs)
+        except RuntimeError as error:
+            raise self._wrong_size(what, error) from error
+        if moved.shape[0] != self.samples:
+            raise UserError(f"{what} changes the batch's axis, allowed: changes within a sample")
+        return Hidden(moved)
+
+    def _arithmetic(self, what: str, key: Any, a: Any, b: Any) -> Hidden:
+        """A sum of activations, or an activation times a number."""
+        if key in SUMS:
+            return self._sum(what, a, b)
+        if isinstance(b, int | float) or (isinstance(a, int | float) and key in PRODUCTS):
+            return Hidden(_labels(a if isinstance(a, Hidden) else b))
         raise UserError(f"{what} does not keep the masks, {ALLOWED}")
 
     def _mean(self, what: str, units: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> Hidden:

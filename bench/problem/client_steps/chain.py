@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -50,35 +50,53 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
 
     A `Preprocess` at the head is no layer: the chain takes what `front_of` makes of the inputs.
     """
-    layers: list[Dense] = []
-    flat = input_dims == 1
     if type(model) is not nn.Sequential or not plain(model):
         return None
+    layers = _dense_layers(model, flat=input_dims == 1)
+    if not layers or layers[-1].activation:
+        return None
+    # A layer that occurs twice has one set of parameters under two names; such a model is no chain of its parameters.
+    names = {n for layer in layers for n in (layer.weight, layer.bias) if n}
+    return tuple(layers) if names == {n for n, _ in model.named_parameters()} else None
+
+
+def _dense_layers(model: nn.Sequential, flat: bool) -> list[Dense] | None:
+    """The dense layers, or None where another module than a flattening or an activation is among them.
+
+    Args:
+        flat: whether inputs have one axis.
+    """
+    layers: list[Dense] = []
     front = front_of(model)
     for name, module in steps(model, ""):
         if type(module) is nn.Identity or module is front:
             continue
-        if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+        if is_flatten(module):
             flat = True
         elif type(module) is nn.Linear and flat:
-            bias = f"{name}.bias" if module.bias is not None else None
-            layers.append(Dense(f"{name}.weight", bias, None))
+            layers.append(Dense(f"{name}.weight", bias_name(name, module), None))
         elif (activation := _activation(module)) and layers and layers[-1].activation is None:
-            layers[-1] = Dense(layers[-1].weight, layers[-1].bias, activation)
+            layers[-1] = replace(layers[-1], activation=activation)
         else:
             return None
-    names = {n for layer in layers for n in (layer.weight, layer.bias) if n}
-    # A layer that occurs twice has one set of parameters under two names; such a model is no chain of its parameters.
-    if not layers or layers[-1].activation or names != {n for n, _ in model.named_parameters()}:
-        return None
-    return tuple(layers)
+    return layers
+
+
+def is_flatten(module: nn.Module) -> bool:
+    """Whether a module makes one axis of all axes of a sample."""
+    return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
+
+
+def bias_name(name: str, module: nn.Module) -> str | None:
+    """The name of a layer's bias, if it has one."""
+    return f"{name}.bias" if getattr(module, "bias", None) is not None else None
 
 
 def plain(model: nn.Module) -> bool:
-    """Whether nothing was hung on its modules that what they compute would not show: hooks, forwards of their own."""
-    hung = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    """Whether its modules compute what their types say, without hooks and without a `forward` of an instance's own."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return not any(
-        "forward" in vars(module) or any(getattr(module, hooks) for hooks in hung) for module in model.modules()
+        "forward" in vars(module) or any(getattr(module, kind) for kind in hooks) for module in model.modules()
     )
 
 
@@ -89,9 +107,8 @@ def front_of(model: nn.Module) -> Preprocess | None:
 
 
 def steps(model: nn.Sequential, prefix: str) -> Iterator[tuple[str, nn.Module]]:
-    """The modules in order, with their names; of rows within it each module."""
-    for name, module in model._modules.items():  # named_children() would skip a module's second occurrence
-        assert module is not None
+    """The modules in order, with their names. A `Sequential` within it is replaced by its modules."""
+    for name, module in zip(model._modules, model, strict=True):  # named_children() would skip a second occurrence
         if type(module) is nn.Sequential:
             yield from steps(module, f"{prefix}{name}.")
         else:

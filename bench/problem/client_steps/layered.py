@@ -16,7 +16,7 @@ from torch.nn.grad import conv2d_weight
 
 from fedarena.core.tensors import Tensors
 from fedarena.models.preprocess import Preprocess
-from fedarena.problem.client_steps.chain import plain, steps
+from fedarena.problem.client_steps.chain import bias_name, is_flatten, plain, steps
 from fedarena.problem.loss import Criterion
 
 FREE = (
@@ -68,29 +68,33 @@ def layers_of(model: nn.Module) -> tuple[Weighted | Free, ...] | None:
     """The layers of such a model in order, or None for any other; judged by the exact types of its modules."""
     if type(model) is not nn.Sequential or not plain(model):
         return None
-    found: list[Weighted | Free] = []
+    layers: list[Weighted | Free] = []
     flat = False
     for name, module in steps(model, ""):
-        flat = flat or (type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1))
-        bias = f"{name}.bias" if getattr(module, "bias", None) is not None else None
-        if type(module) is nn.Linear and flat:
-            found.append(Weighted(f"{name}.weight", bias, None))
-        elif type(module) is nn.Conv2d and (module.groups, module.padding_mode) == (1, "zeros"):
-            if isinstance(module.padding, str):
-                return None
-            kernel = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation}
-            found.append(Weighted(f"{name}.weight", bias, kernel))
-        # What overwrites its input would overwrite z.
-        elif type(module) in FREE and not getattr(module, "inplace", False):
-            found.append(module)
-        else:
+        flat = flat or is_flatten(module)
+        layer = _layer(name, module, flat)
+        if layer is None:
             return None
-    weighted = [layer for layer in found if isinstance(layer, Weighted)]
+        layers.append(layer)
+    weighted = [layer for layer in layers if isinstance(layer, Weighted)]
+    if not weighted or weighted[-1] is not layers[-1]:
+        return None
     # A layer that occurs twice has one set of parameters under two names.
     names = [n for layer in weighted for n in (layer.weight, layer.bias) if n]
-    if not weighted or weighted[-1] is not found[-1] or sorted(names) != sorted(n for n, _ in model.named_parameters()):
-        return None
-    return tuple(found)
+    return tuple(layers) if sorted(names) == sorted(n for n, _ in model.named_parameters()) else None
+
+
+def _layer(name: str, module: nn.Module, flat: bool) -> Weighted | Free | None:
+    """One module as a layer, or None for a module that the forms here do not cover; `flat`: its input has one axis."""
+    if type(module) is nn.Linear and flat:
+        return Weighted(f"{name}.weight", bias_name(name, module), None)
+    if type(module) is nn.Conv2d and (module.groups, module.padding_mode) == (1, "zeros"):
+        if isinstance(module.padding, str):
+            return None
+        kernel = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation}
+        return Weighted(f"{name}.weight", bias_name(name, module), kernel)
+    # A module that overwrites its input would overwrite z.
+    return module if type(module) in FREE and not getattr(module, "inplace", False) else None
 
 
 def passes(

@@ -1,4 +1,4 @@
-"""BAFFLE and who has read its paper: reconstruction from K loss differences, one client's and a cohort's sum.
+"""BAFFLE against attackers who have read its paper: reconstruction from K loss differences of a client or cohort.
 
 No table of the paper. DLG matches the K differences along known directions, at first to first order; the labels are
 given. One sample a client, a network at its initial parameters, the server as the party. `cohort` is the number of
@@ -32,8 +32,15 @@ OWN_SAMPLES = {"prior": "population", "unlikely": "0.01", "decades": "4", "init"
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """One row: the data, K, the clients' number format, the size of the cohort, and how the attacker reads, and what it
-    has beside the view."""
+    """One row of the table.
+
+    Attributes:
+        k: the number of loss differences, K.
+        precision: the number format of the clients.
+        cohort: how many clients' differences are summed.
+        form: how the attacker reads the differences.
+        prior: what the attacker has beside its view.
+    """
 
     data: str
     k: int

@@ -6,8 +6,8 @@ IID, c = 10 %, one local epoch, batch 10, s = d_in/2. A figure without numbers; 
 
 Here every client that was sampled in two consecutive rounds is an attacker in turn, with the rounds in
 which it was sampled and no others. Medians are over all such pairs (client, round), over the sketched
-parameters taken as one vector. Clients are alike here (IID), so that one's own upload tells much of the
-others': the control `own upload` shows how much, and only what exceeds it is read off the sketches.
+parameters taken as one vector. Clients are alike here (IID), so that one's own upload says much about
+those of the others. The control `own upload` shows how much; only what exceeds it is read off the sketches.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SETTING = (
     "s = d_in/2, iid; attackers see only the rounds in which they were sampled"
 )
 OWN = "own upload"
-"""The control: an attacker that takes everybody for its like, and guesses step·Γ_own Sᵀ."""
+"""The control is an attacker that takes all clients to be like itself, and guesses step·Γ_own Sᵀ."""
 PAPER = {
     TRANSPOSE: ("about 0", "far above 1"),
     PSEUDO_INVERSE: ("about 0", "far above 1"),

@@ -1,4 +1,4 @@
-"""What the tables of inference attacks have in common: one pairing on its usual problem on digits."""
+"""Tables of inference attacks have in common that a pairing runs on its usual problem on digits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The papers' numbers gathered from all tables, beside what was measured here."""
+"""The page that sets the papers' numbers of all tables beside what was measured here."""

@@ -1,4 +1,4 @@
-"""Measures parts of tables, in this process or in several, and hands out each as soon as it is done."""
+"""Parts of tables are measured in this process or in several, and each is handed out as soon as it is done."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from fedarena.reproduce.progress import Progress, step
 from fedarena.reproduce.tables import TABLES, table_in
 
 Outcome = MeasuredPart | str | float | None
-"""The part; or what went wrong; or, if time was over, how many CPU seconds it would have taken by its progress, None
-if it was not begun."""
+"""The part, or in words what went wrong.
+
+If time was over, it is the number of CPU seconds that the part would have taken by its progress, or None if it was not
+begun."""
 
 
 LEAST = 0.01
-"""Share done below which progress says nothing more."""
+"""A smaller share than this is taken to be this share, when the time of a whole part is worked out."""
 
 
 class OutOfTime(BaseException):
-    """Time is over. No `Exception`, or what looks after methods that fail would take it for a failure of theirs."""
+    """Time is over. It is no `Exception`, since code that catches failures of methods would take it for one."""
 
 
 def measure(

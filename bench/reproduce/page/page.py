@@ -1,4 +1,4 @@
-"""The page of fidelity, in markdown."""
+"""The page in markdown."""
 
 from __future__ import annotations
 

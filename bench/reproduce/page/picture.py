@@ -1,4 +1,4 @@
-"""The picture of fidelity: the paper's number against ours, a mark a number."""
+"""The picture of the page shows the paper's number against ours, with a mark for each number."""
 
 from __future__ import annotations
 

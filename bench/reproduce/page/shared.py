@@ -1,4 +1,4 @@
-"""Parts of several tables that are one run: it is measured once, and the others' rows are made of it.
+"""Parts of several tables can be one run. It is measured once, and the rows of the other parts are made of it.
 
 What is made of another table's part is never kept in a file.
 """

@@ -26,9 +26,9 @@ Verdict = Literal["held", "better", "differs", "open", "no result", "not compara
 VERDICTS: tuple[Verdict, ...] = ("held", "better", "differs", "open", "no result", "not comparable", "not measured")
 
 POINT, TENTH, WIDE = 0.01, 0.1, 3.0
-"""Tolerance of shares; of other numbers, relative to the paper's; tolerances from which on an interval is too wide."""
+"""The tolerance of shares, that of other numbers relative to the paper's, and the widest interval in tolerances."""
 ROUNDING = 1e-9
-"""So that .80 and .79 are one point apart in floating point as well."""
+"""It makes .80 and .79 one point apart in floating point, too."""
 
 
 def tolerance(published: Published) -> float:

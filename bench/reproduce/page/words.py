@@ -1,4 +1,4 @@
-"""Numbers of the page in words."""
+"""The text of the page's cells."""
 
 from __future__ import annotations
 

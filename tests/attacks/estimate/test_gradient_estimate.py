@@ -10,7 +10,8 @@ import torch
 
 from fedarena.attacks.estimate.cards.gradient_estimate import Options
 from fedarena.attacks.estimate.gradient_estimate import GradientEstimates
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from fedarena.attacks.labels.cards.last_layer_label import Options
 from fedarena.attacks.labels.last_layer_label import LastLayerLabel, moved, name_classes, showing
+from fedarena.contracts.estimand import UPDATE
 from fedarena.contracts.inference import Labels
-from fedarena.contracts.view import Simulator, View
+from fedarena.contracts.observation import Simulator
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -91,8 +93,8 @@ def test_an_estimate_of_the_gradient_comes_before_what_was_seen_and_one_of_an_up
     other = {"out.bias": torch.zeros(10)}
     assert showing(replace(seen, estimate=other), "out.bias") is other
     assert showing(replace(seen, estimate=other), "out.weight") is seen.target
-    assert showing(replace(seen, estimate=other, estimate_of="update"), "out.bias") is seen.target
-    assert showing(replace(seen, target={}, estimate=other, estimate_of="update"), "out.bias") is None
+    assert showing(replace(seen, estimate=other, estimate_of=UPDATE), "out.bias") is seen.target
+    assert showing(replace(seen, target={}, estimate=other, estimate_of=UPDATE), "out.bias") is None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from fedarena.attacks.membership.cards.membership_inference import Options
 from fedarena.attacks.membership.helpers.shadows import merged, shadows
 from fedarena.attacks.membership.membership_inference import sureness, surprise
 from fedarena.contracts.final_model import BlackBox, WhiteBox
-from fedarena.contracts.view import Candidates, View
+from fedarena.contracts.observation import Candidates
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
 from fedarena.federation import compose

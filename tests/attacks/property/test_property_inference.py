@@ -15,7 +15,8 @@ from fedarena.attacks.property.helpers.round_ridge import STRENGTHS, ridge_score
 from fedarena.attacks.property.helpers.update_features import Slopes, features
 from fedarena.attacks.property.property_inference import PropertyInference
 from fedarena.contracts.inference import PropertyScores
-from fedarena.contracts.view import Observation, Population, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import Population, View
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng

@@ -17,8 +17,9 @@ from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, 
 from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian, Least
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import Guess
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, as_batch
-from fedarena.contracts.view import Observation, Population, View
+from fedarena.contracts.view import Population, View
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.core.registry import find

@@ -19,7 +19,8 @@ from fedarena.attacks.reconstruction.helpers.adam import adam
 from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
 from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
 from fedarena.contracts.inference import Guess
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

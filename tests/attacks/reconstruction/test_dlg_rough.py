@@ -11,7 +11,8 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.cards.dlg import Options
 from fedarena.attacks.reconstruction.dlg import DLG
 from fedarena.contracts.inference import Reconstruction
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Threat

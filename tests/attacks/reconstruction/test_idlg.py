@@ -14,7 +14,8 @@ from fedarena.attacks.reconstruction.cards.idlg import CARD, Options
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.attacks.reconstruction.idlg import IDLG
 from fedarena.contracts.inference import Guess
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

@@ -16,7 +16,8 @@ from fedarena.attacks.reconstruction.helpers.adam import adam
 from fedarena.attacks.reconstruction.helpers.matching import Objective, total_variation
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients, one_less_cosine
 from fedarena.contracts.inference import Guess
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat

@@ -38,7 +38,7 @@ def test_leaps_of_unchanged_scores_count_too() -> None:
     assert judge([flipped, *quiet(20), *still], 0.05)[0].outcome == "noise"
 
 
-def test_sure_but_small_is_no_finding() -> None:
+def test_a_significant_but_small_change_is_no_finding() -> None:
     moved = contrast(0, [0.5, 0.51, 0.49], [0.41, 0.42, 0.4])
     verdict = judge([moved, *quiet(10)], 0.05)[0]
     assert verdict.outcome == "noise"
@@ -48,7 +48,7 @@ def test_sure_but_small_is_no_finding() -> None:
     assert judge([smaller, *quiet(10)], 0.05)[0].outcome == "loss"
 
 
-def test_large_but_unsure_is_no_finding() -> None:
+def test_a_large_but_insignificant_change_is_no_finding() -> None:
     verdict = judge([contrast(0, [0.9, 0.1, 0.5], [0.2, 0.3, 0.1]), *quiet(40)], 0.05)[0]
     assert verdict.outcome == "noise"
     assert verdict.half is not None

@@ -23,14 +23,14 @@ def test_the_bound_is_reached_by_fair_coins() -> None:
     assert bound(5) == pytest.approx(1 / 480)
 
 
-def test_a_gap_is_there_only_where_all_seeds_are_apart() -> None:
+def test_a_gap_needs_all_seeds_of_one_side_above_the_other() -> None:
     assert gap([0.1, 0.2], [0.5, 0.9]) == pytest.approx(0.3)
     assert gap([0.5, 0.9], [0.1, 0.2]) == pytest.approx(0.3)
     assert gap([0.1, 0.6], [0.5, 0.9]) == 0
     assert gap([0.5, 0.5], [0.5, 0.9]) == 0
 
 
-def test_the_share_of_sides_that_leap() -> None:
+def test_the_share_counts_sides_that_leap() -> None:
     leaps = Leaps([0.0, 0.3, 0.3, 0.9], [0.0] * 10 + [0.3, 0.3, 0.9])
     assert leaps.share(0.3) == pytest.approx((3 + 3.5 / 14) / 5)
     assert leaps.share(0.5) == pytest.approx((1 + 1.5 / 14) / 5)

@@ -44,24 +44,24 @@ def test_a_known_prior_is_found() -> None:
     assert prior.variance == pytest.approx(0.02, rel=0.05)
 
 
-def test_equal_noise_everywhere_is_a_prior_of_endless_degrees() -> None:
+def test_equal_noise_gives_a_prior_with_infinite_degrees() -> None:
     prior = fit([0.01] * 20, [2] * 20)
     assert math.isinf(prior.degrees)
     assert shrunk(0.0001, 2, prior) == (prior.variance, math.inf)
 
 
-def test_too_few_variances_say_nothing_of_others() -> None:
+def test_too_few_variances_give_no_prior() -> None:
     assert fit([0.01, 0.02], [2, 2]) == NOTHING
     assert shrunk(0.01, 2, NOTHING) == (0.01, 2)
 
 
-def test_a_prior_raises_and_never_lowers() -> None:
+def test_a_prior_never_lowers_a_variance() -> None:
     prior = Prior(4.0, 0.01)
     assert shrunk(0.001, 2, prior) == pytest.approx(((4 * 0.01 + 2 * 0.001) / 6, 6.0))
     assert shrunk(0.5, 2, prior) == (0.5, 6.0)
 
 
-def test_p_and_interval_against_a_literal_computation() -> None:
+def test_p_and_interval_equal_a_literal_computation() -> None:
     g = Rng(1).numpy()
     base = g.uniform(0.3, 0.7, (12, 3))
     new = base + g.normal(0, 0.05, (12, 3))

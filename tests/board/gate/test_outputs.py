@@ -22,7 +22,7 @@ def inert(c: BoardCell) -> BoardCell:
     return replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.attack == "attack7" else c
 
 
-def test_markdown_begins_with_the_verdict_and_has_a_row_a_finding() -> None:
+def test_markdown_begins_with_the_verdict_and_has_a_row_for_each_finding() -> None:
     found = compare(BASE, change_cells(BASE, inert))
     text = markdown(found)
     assert text.startswith("**Failed: 7 scores rose.**\n")
@@ -65,7 +65,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     assert "… and 6 more." in text
 
 
-def test_differences_that_are_no_findings_are_told() -> None:
+def test_changes_that_are_no_findings_are_listed() -> None:
     text = markdown(compare(BASE, change_cells(BASE, lambda c: replace(c, versions={"defense": 2, "attack": 1}))))
     assert "versions of methods: defense 1 → 2: digits · fedavg · attack0" in text
     assert "and 71 more" in text
@@ -75,10 +75,10 @@ def parsed(base: Board, new: Board) -> ElementTree.Element:
     return ElementTree.fromstring(junit(compare(base, new)).encode())
 
 
-def test_junit_has_a_case_a_cell_and_counts_that_are_right() -> None:
+def test_junit_has_a_case_for_each_cell_and_correct_counts() -> None:
     top = parsed(BASE, change_cells(BASE, inert))
     assert top.tag == "testsuites"
-    assert [s.get("name") for s in top] == ["honest runs", "cells", "means over cells"]
+    assert [s.get("name") for s in top] == ["clean runs", "cells", "means over cells"]
     for suite in [top, *top]:
         cases = list(suite.iter("testcase"))
         assert suite.get("tests") == str(len(cases))
@@ -105,9 +105,9 @@ def test_junit_skips_what_has_no_score_on_either_board() -> None:
     top = parsed(board, board)
     skipped = [c for c in top.iter("testcase") if c.find("skipped") is not None]
     assert [c.get("name") for c in skipped] == ["digits · dbcl · dlg · server, adaptive"]
-    told = skipped[0].find("skipped")
-    assert told is not None
-    assert told.get("message") == "n/a: the reason why dlg is n/a"
+    shown = skipped[0].find("skipped")
+    assert shown is not None
+    assert shown.get("message") == "n/a: the reason why dlg is n/a"
 
 
 def test_junit_of_empty_boards_fails_and_holds_signs_that_xml_cannot() -> None:
@@ -120,5 +120,5 @@ def test_junit_of_empty_boards_fails_and_holds_signs_that_xml_cannot() -> None:
     assert "& <b>" in str(failure.get("message"))
 
 
-def test_losses_only_is_told() -> None:
-    assert "Only losses were asked for" in markdown(compare(BASE, BASE, Rules(losses_only=True)))
+def test_losses_only_is_stated() -> None:
+    assert "Only losses count" in markdown(compare(BASE, BASE, Rules(losses_only=True)))

@@ -28,8 +28,9 @@ from fedarena.board.gate.wording import localized, verdict
 from fedarena.board.load import load_board
 from fedarena.cli import main
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Defense, Direction, Reading
+from fedarena.contracts.defense import Defense, Direction
 from fedarena.contracts.inference import Guess, Reconstruction
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
@@ -109,7 +110,7 @@ def gate(sound: Measured, tmp_path: Path) -> Gate:
     return Gate(sound, tmp_path / "new")
 
 
-def told(c: Comparison) -> dict[str, list[str]]:
+def findings(c: Comparison) -> dict[str, list[str]]:
     """Place → findings."""
     return {item.name: item.findings for item in c.findings}
 
@@ -132,7 +133,7 @@ def check_located(c: Comparison, name: str) -> None:
         for item in c.findings
     )
     (line,) = localized(c)
-    assert f"of {name} alone" in line
+    assert f"only of {name}" in line
 
 
 # -- nothing changed -----------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ def test_the_same_code_again_is_identical(gate: Gate) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["a", "b"])
-def test_other_random_streams_everywhere_are_noise(gate: Gate, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+def test_other_random_streams_are_noise(gate: Gate, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
     drawn = Rng.integer
 
     def integer(self: Rng, bits: int = 64) -> int:
@@ -167,32 +168,34 @@ def test_other_random_streams_everywhere_are_noise(gate: Gate, monkeypatch: pyte
     ("module", "name", "defense"),
     [(dbcl, "DBCL", "dbcl"), pytest.param(pbpfl, "PBPFL", "pbpfl", marks=pytest.mark.slow)],
 )
-def test_a_defense_is_fedavg_now(
+def test_a_defense_that_became_fedavg_is_found(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, defense: str
 ) -> None:
     monkeypatch.setattr(module, name, FedAvg)
     found = gate(of(defense))
     check_located(found, defense)
-    assert told(found)[f"upload · {defense} · analytic · client, paper"] == [WEAKER_DEFENSE]
+    assert findings(found)[f"upload · {defense} · analytic · client, paper"] == [WEAKER_DEFENSE]
     assert any(i.group == "mean" and i.findings == [WEAKER_DEFENSE] for i in found.findings)
     if defense == "dbcl":  # PBPFL learns by another loss, so that FedAvg in its place is not FedAvg's run
-        assert all(NO_DEFENSE in told(found)[f"{problem} · dbcl · nobody poisons"] for problem in ("upload", "poison"))
+        assert all(NO_DEFENSE in findings(found)[f"{problem} · dbcl · clean run"] for problem in ("upload", "poison"))
 
 
 @pytest.mark.parametrize(
     ("rule", "name"), [(krum.Krum, "krum"), pytest.param(Median, "median", marks=pytest.mark.slow)]
 )
-def test_a_rule_is_the_mean_now(gate: Gate, monkeypatch: pytest.MonkeyPatch, rule: type[Aggregator], name: str) -> None:
+def test_a_rule_that_became_the_mean_is_found(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, rule: type[Aggregator], name: str
+) -> None:
     monkeypatch.setattr(rule, "__call__", Mean.__call__)
     found = gate(of(name))
     check_located(found, name)
-    assert told(found)[f"poison · {name} · sign-flip · corrupted clients (own), paper"] == [WEAKER_DEFENSE]
-    assert told(found)[f"poison · {name} · nobody poisons"] == [NO_DEFENSE]
+    assert findings(found)[f"poison · {name} · sign-flip · corrupted clients (own), paper"] == [WEAKER_DEFENSE]
+    assert findings(found)[f"poison · {name} · clean run"] == [NO_DEFENSE]
 
 
-def test_krum_counts_one_neighbour_too_many(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_krum_with_one_neighbour_too_many_is_localized(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not found as a loss, and it is none that matters: another honest upload wins in some rounds, and no score moves
-    by 0.1. That only Krum's scores changed is told all the same, and with --exact it is a finding."""
+    by 0.1. That only Krum's scores changed is reported all the same, and with --exact it is a finding."""
 
     def ranking(found: Geometry, f: int) -> npt.NDArray[np.intp]:
         squared = found.squared
@@ -209,7 +212,7 @@ def test_krum_counts_one_neighbour_too_many(gate: Gate, monkeypatch: pytest.Monk
     assert main(["compare", str(gate.sound.folder), str(gate.new), "--exact"]) == 1
 
 
-def test_half_the_noise_is_added_that_is_promised(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_promised_noise_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """No single cell is enough for it; the mean over the defense's cells is."""
     draw = DPSGD.draw
     monkeypatch.setattr(DPSGD, "draw", lambda self, rng: {n: z / 2 for n, z in draw(self, rng).items()})
@@ -219,14 +222,14 @@ def test_half_the_noise_is_added_that_is_promised(gate: Gate, monkeypatch: pytes
     assert found.findings[0].name.startswith("defense dp-sgd · privacy")
 
 
-def test_an_accountant_that_thinks_the_noise_is_twice_what_it_is(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """The target ε is printed as before. What gives it away is σ, and the ε of the other accountants."""
     epsilon, noise = accountant.epsilon, accountant.noise
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
     monkeypatch.setattr(accountant, "noise", noise.__wrapped__)
     found = gate(of("dp-sgd", "poison"))
     check_located(found, "dp-sgd")
-    promises = told(found)["poison · dp-sgd · nobody poisons"]
+    promises = findings(found)["poison · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
     assert not any("another guarantee: epsilon_add_remove 2" in words for words in promises)
@@ -235,7 +238,7 @@ def test_an_accountant_that_thinks_the_noise_is_twice_what_it_is(gate: Gate, mon
 # -- attacks -------------------------------------------------------------------------------------------
 
 
-def test_an_inference_attack_answers_with_black_images(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inference_attack_that_answers_black_images_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Analytic.run
 
     def blank(self: Analytic, *given: Any) -> Guess | NotApplicable:
@@ -247,15 +250,15 @@ def test_an_inference_attack_answers_with_black_images(gate: Gate, monkeypatch: 
     monkeypatch.setattr(Analytic, "run", blank)
     found = gate(by("analytic"))
     check_located(found, "analytic")
-    assert told(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
+    assert findings(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
 
 
 @pytest.mark.parametrize(("attack", "name"), [(SignFlip, "sign-flip"), (ALIE, "alie")])
-def test_corrupted_clients_are_honest_now(
+def test_corrupted_clients_that_became_honest_are_found(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, attack: type[SignFlip | ALIE], name: str
 ) -> None:
     """ALIE does next to nothing here, so that no score moves by more than its noise; that it does nothing at all is
-    told by equality."""
+    found by equality."""
     monkeypatch.setattr(attack, "craft", lambda self, view, memory, rng: (view.own, memory))
     found = gate(by(name))
     check_located(found, name)
@@ -263,17 +266,17 @@ def test_corrupted_clients_are_honest_now(
     assert cells
     assert all(NO_ATTACK in i.findings for i in cells)
     for defense in ("fedavg", "dp-sgd", "dbcl"):
-        words = told(found)[f"poison · {defense} · {name} · corrupted clients (own), paper"]
+        words = findings(found)[f"poison · {defense} · {name} · corrupted clients (own), paper"]
         assert (WEAKER_ATTACK in words) is (name == "sign-flip")
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.2, True), (0.5, False)])
-def test_corrupted_clients_are_honest_after_some_rounds(
+def test_corrupted_clients_that_become_honest_after_some_rounds_are_found(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, share: float, found: bool
 ) -> None:
     """After a fifth of the rounds it is found. After half of them it is not: by then models are ruined, and learn
     again well in one seed and hardly in another, 0.58, 0.21 and 0.35 with FedAvg in place of 0. The mean is far from 0
-    and three seeds do not prove it. That only this attack's scores changed is told."""
+    and three seeds do not prove it. That only this attack's scores changed is reported."""
     craft = SignFlip.craft
 
     def tired(self: SignFlip, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
@@ -299,7 +302,7 @@ ALL = Visibility(down=True, ups=True, state=True, own=True)
 @pytest.mark.parametrize(
     ("views", "defense", "party"), [(dbcl_views, "dbcl", "eavesdropper"), (pbpfl_views, "pbpfl", "server")]
 )
-def test_a_client_is_handed_what_others_see(
+def test_a_client_that_sees_what_others_see_is_found(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, views: Any, defense: str, party: Any
 ) -> None:
     """Every upload with DBCL; with PBPFL the secret of the round besides."""
@@ -318,11 +321,11 @@ def test_a_client_is_handed_what_others_see(
     assert [WEAKER_DEFENSE] in [i.findings for i in single]
     assert any(i.group == "mean" and i.findings == [WEAKER_DEFENSE] for i in found.findings)
     if defense == "pbpfl":
-        words = told(found)["upload · pbpfl · analytic · client, adaptive"]
+        words = findings(found)["upload · pbpfl · analytic · client, adaptive"]
         assert words == ["something leaks now: n/a → ok with a score of 0.000"]
 
 
-def test_a_view_that_nobody_reads(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leak_that_no_attack_uses_is_not_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client is handed everything, and no reading looks at it: no attack gets more, and no score can tell."""
     monkeypatch.setitem(VISIBILITY, "client", ALL)
     found = gate(lambda t: t.defense == "dbcl" and t.party == "client" and not t.knows, passes=True)
@@ -333,7 +336,7 @@ def test_a_view_that_nobody_reads(gate: Gate, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_the_reference_learns_less(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_weaker_reference_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """FedAvg's steps are a twentieth of what they should be. Its utility is 1 for all that, and others' rise."""
     direction = FedAvg.direction
 
@@ -344,5 +347,5 @@ def test_the_reference_learns_less(gate: Gate, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(FedAvg, "direction", faint)
     found = gate(lambda t: t.problem == "poison")
-    words = told(found)["poison · fedavg · nobody poisons"]
+    words = findings(found)["poison · fedavg · clean run"]
     assert words == ["FedAvg's own accuracy fell, which utility is measured against"]

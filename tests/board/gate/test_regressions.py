@@ -6,8 +6,8 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from helpers.board import make_board, make_cell, make_honest
-from helpers.gate import change_cells, change_honest, wide_board
+from helpers.board import make_board, make_cell, make_clean_run
+from helpers.gate import change_cells, change_clean_runs, wide_board
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from fedarena.board.gate.wording import caveats, notes, tally, verdict
 BASE = wide_board()
 
 
-def told(c: Comparison) -> dict[str, list[str]]:
+def findings(c: Comparison) -> dict[str, list[str]]:
     """Place → findings."""
     return {item.name: item.findings for item in c.findings}
 
@@ -42,7 +42,7 @@ def test_a_board_has_no_finding_against_itself(stream: int, seeds: int, noise: f
 
 @given(st.randoms(use_true_random=False), st.integers(2, 5))
 @settings(max_examples=15, deadline=None)
-def test_order_of_cells_and_of_seeds_does_not_matter(order: Random, seeds: int) -> None:
+def test_the_order_of_cells_and_seeds_does_not_matter(order: Random, seeds: int) -> None:
     base, new = wide_board(4, 9, seeds, 1), wide_board(4, 9, seeds, 2)
     new = change_cells(new, lambda c: lowered(c, 0.3) if c.defense == "defense2" else c)
     cells = list(new.cells)
@@ -61,7 +61,7 @@ def test_order_of_cells_and_of_seeds_does_not_matter(order: Random, seeds: int) 
 
 @given(st.integers(0, 50), st.integers(2, 5), st.floats(0.01, 0.3))
 @settings(max_examples=15, deadline=None)
-def test_swapping_the_boards_swaps_losses_and_gains(stream: int, seeds: int, noise: float) -> None:
+def test_swapped_boards_swap_losses_and_gains(stream: int, seeds: int, noise: float) -> None:
     base, new = wide_board(4, 9, seeds, 2 * stream, noise), wide_board(4, 9, seeds, 2 * stream + 1, noise)
     new = change_cells(new, lambda c: lowered(c, 0.4) if c.defense == "defense1" else c)
     there, back = compare(base, new), compare(new, base)
@@ -77,7 +77,7 @@ def lowered(c: BoardCell, by: float) -> BoardCell:
     return replace(c, scores={s: max(0.0, v - by) for s, v in c.scores.items()})
 
 
-def test_a_defense_replaced_by_fedavg() -> None:
+def test_a_defense_replaced_by_fedavg_is_a_finding() -> None:
     plain = {(c.attack): c for c in BASE.cells if c.defense == "fedavg"}
     honest = BASE.clean_runs[0]
 
@@ -85,11 +85,11 @@ def test_a_defense_replaced_by_fedavg() -> None:
         return replace(c, scores=plain[c.attack].scores) if c.defense == "defense3" else c
 
     new = change_cells(BASE, replaced)
-    new = change_honest(
+    new = change_clean_runs(
         new, lambda h: replace(h, accuracy=honest.accuracy, utility=honest.utility) if h.defense == "defense3" else h
     )
     found = compare(BASE, new)
-    assert NO_DEFENSE in told(found)["digits · defense3 · nobody poisons"]
+    assert NO_DEFENSE in findings(found)["digits · defense3 · clean run"]
     moved = {i.name for i in found.findings if i.group == "cell"}
     assert all("· defense3 ·" in name for name in moved)
     verdicts = [(i.name, i.verdict) for i in found.items if i.group == "cell" and i.verdict]
@@ -99,24 +99,24 @@ def test_a_defense_replaced_by_fedavg() -> None:
     assert outcomes(found, "defense2") == {"identical"}
 
 
-def test_fedavg_is_not_told_to_do_nothing_and_neither_is_what_was_so_before() -> None:
-    same = change_honest(BASE, lambda h: replace(h, accuracy=BASE.clean_runs[0].accuracy))
+def test_fedavg_itself_and_a_defense_that_equalled_it_before_are_no_findings() -> None:
+    same = change_clean_runs(BASE, lambda h: replace(h, accuracy=BASE.clean_runs[0].accuracy))
     assert compare(same, same).findings == []
     assert [i.findings for i in compare(BASE, same).findings] == [[NO_DEFENSE]] * 5
 
 
-def test_an_attack_made_inert() -> None:
+def test_an_attack_without_effect_raises_scores() -> None:
     def inert(c: BoardCell) -> BoardCell:
         return replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.attack == "attack7" else c
 
     found = compare(BASE, change_cells(BASE, inert))
     assert len(found.findings) >= 6
     assert {w for f in found.findings for w in f.findings} == {"weaker attack, or stronger defense"}
-    assert all("attack7" in name for name in told(found))
+    assert all("attack7" in name for name in findings(found))
     assert compare(BASE, change_cells(BASE, inert), Rules(losses_only=True)).findings == []
 
 
-def test_a_view_that_leaks() -> None:
+def test_a_leaking_view_lowers_scores() -> None:
     """One party's scores on one defense fall to 0."""
 
     def leaks(c: BoardCell) -> BoardCell:
@@ -129,15 +129,15 @@ def test_a_view_that_leaks() -> None:
     assert any(f.group == "mean" and f.name.startswith("defense defense2 · privacy") for f in found.findings)
 
 
-def test_a_little_everywhere_shows_in_the_mean_alone() -> None:
+def test_a_small_change_everywhere_shows_in_the_mean_alone() -> None:
     found = compare(BASE, change_cells(BASE, lambda c: lowered(c, 0.03) if c.defense == "defense4" else c))
     assert {f.group for f in found.findings} == {"mean"}
-    assert set(told(found)) == {
+    assert set(findings(found)) == {
         "defense defense4 · privacy, mean over 7 cells",
     }
 
 
-def test_one_number_in_two_forms_counts_once_in_a_mean() -> None:
+def test_equal_cells_in_two_forms_count_once_in_a_mean() -> None:
     """An adaptive attack that can do no more than the paper's gives the same number: a leap of it is one leap."""
     base = wide_board(4, 9)
     place = ("defense2", "attack7")
@@ -161,7 +161,7 @@ def test_one_number_in_two_forms_counts_once_in_a_mean() -> None:
     assert not mean_of(thrice).findings
 
 
-def test_one_cell_does_not_speak_for_a_mean() -> None:
+def test_one_cell_alone_does_not_move_a_mean() -> None:
     """The cell that moved most is left out: others stand still, to the bit or by rounding."""
 
     def one(c: BoardCell) -> BoardCell:
@@ -170,7 +170,7 @@ def test_one_cell_does_not_speak_for_a_mean() -> None:
         return lowered(c, 0.3 if c.attack == "attack9" else 1e-9)
 
     found = compare(BASE, change_cells(BASE, one))
-    assert set(told(found)) == {"digits · defense4 · attack9 · server, adaptive"}
+    assert set(findings(found)) == {"digits · defense4 · attack9 · server, adaptive"}
 
 
 @pytest.mark.parametrize(
@@ -181,13 +181,13 @@ def test_one_cell_does_not_speak_for_a_mean() -> None:
         ("diverged", "another outcome: ok → diverged (the disk was full)"),
     ],
 )
-def test_a_status_that_changed(now: str, words: str) -> None:
+def test_a_changed_status_is_reported(now: str, words: str) -> None:
     base = make_board([make_cell("dbcl", "dlg", 0.5)])
     new = make_board([make_cell("dbcl", "dlg", 0.5, status=now, reason="the disk was full")])
-    assert told(compare(base, new)) == {"digits · dbcl · dlg · server, adaptive": [words]}
+    assert findings(compare(base, new)) == {"digits · dbcl · dlg · server, adaptive": [words]}
 
 
-def test_a_status_of_one_seed_is_told_with_the_seed() -> None:
+def test_a_changed_status_of_one_seed_names_the_seed() -> None:
     base = make_board([make_cell("dbcl", "dlg", 0.5)])
     cell = make_cell("dbcl", "dlg", 0.5, status="mixed", reason="seed 1: failed")
     cell = replace(cell, statuses={0: "ok", 1: "failed", 2: "ok"}, scores={0: 0.49, 2: 0.51})
@@ -195,7 +195,7 @@ def test_a_status_of_one_seed_is_told_with_the_seed() -> None:
     assert [i.findings for i in found.findings] == [["seed 1: measured nothing: ok → failed (seed 1: failed)"]]
 
 
-def test_something_leaks_where_nothing_could_start() -> None:
+def test_a_leak_where_no_attack_could_start_is_a_finding() -> None:
     nothing = make_board([make_cell("dbcl", "dlg", 0.5, status="n/a")])
     for score, finding in ((0.7, True), (1.0, False)):
         new = make_board([make_cell("dbcl", "dlg", [score] * 3)])
@@ -207,7 +207,7 @@ def test_something_leaks_where_nothing_could_start() -> None:
     assert words == ["something leaks now: n/a → ok with a score of 0.700"]
 
 
-def test_what_failed_and_works_again_is_told_and_no_finding() -> None:
+def test_a_cell_that_works_again_is_reported_and_no_finding() -> None:
     base = make_board([make_cell("dbcl", "dlg", 0.5, status="failed"), make_cell("fedavg", "dlg", 0.1)])
     new = make_board([make_cell("dbcl", "dlg", 0.5), make_cell("fedavg", "dlg", 0.1)])
     found = compare(base, new)
@@ -215,7 +215,7 @@ def test_what_failed_and_works_again_is_told_and_no_finding() -> None:
     assert [f.words for i in found.items for f in i.changes] == ["measured now: failed → ok"]
 
 
-def test_what_failed_on_both_is_told() -> None:
+def test_a_cell_that_failed_on_both_boards_is_reported() -> None:
     board = make_board([make_cell("dbcl", "dlg", 0.5, status="failed"), make_cell("fedavg", "dlg", 0.1)])
     found = compare(board, board)
     assert found.findings == []
@@ -223,7 +223,7 @@ def test_what_failed_on_both_is_told() -> None:
 
 
 @pytest.mark.parametrize("gone", ["absent", "missing"])
-def test_a_missing_cell(gone: str) -> None:
+def test_a_missing_cell_is_a_finding(gone: str) -> None:
     cells = list(BASE.cells)
     last = cells.pop()
     if gone == "missing":
@@ -235,14 +235,12 @@ def test_a_missing_cell(gone: str) -> None:
     assert back.added == ("digits · defense5 · attack11 · server, adaptive",)
 
 
-def test_a_missing_honest_run() -> None:
+def test_a_missing_clean_run_is_a_finding() -> None:
     found = compare(BASE, replace(BASE, clean_runs=BASE.clean_runs[:-1]))
-    assert told(found) == {
-        "digits · defense5 · nobody poisons": ["missing: the new board does not have this honest run"]
-    }
+    assert findings(found) == {"digits · defense5 · clean run": ["missing: the new board does not have this clean run"]}
 
 
-def test_fewer_seeds() -> None:
+def test_missing_seeds_are_a_finding() -> None:
     def fewer(c: BoardCell) -> BoardCell:
         return replace(c, scores={0: c.scores[0]}, statuses={0: "ok", 1: "missing"})
 
@@ -261,18 +259,20 @@ def test_another_experiment_is_not_compared() -> None:
     assert outcomes(found, "defense1") == set()
 
 
-def test_versions_are_told() -> None:
+def test_changed_versions_are_reported() -> None:
     found = compare(BASE, change_cells(BASE, lambda c: replace(c, versions={"defense": 2, "attack": 1})))
     assert found.findings == []
     assert {f.words for i in found.items for f in i.changes} == {"versions of methods: defense 1 → 2"}
 
 
-def test_promises_and_bytes() -> None:
-    base = make_board(clean_runs=[make_honest("dbcl", guarantees={"epsilon": 2.0}, bytes_up=1000.0, bytes_down=1000.0)])
+def test_other_guarantees_and_more_bytes_are_findings() -> None:
+    base = make_board(
+        clean_runs=[make_clean_run("dbcl", guarantees={"epsilon": 2.0}, bytes_up=1000.0, bytes_down=1000.0)]
+    )
     found = {
-        "rounding": make_honest("dbcl", guarantees={"epsilon": 2.0 + 1e-12}, bytes_up=1009.0, bytes_down=995.0),
-        "weaker": make_honest("dbcl", guarantees={"epsilon": 4.0}, bytes_up=1011.0, bytes_down=900.0),
-        "gone": make_honest("dbcl", guarantees={}, bytes_up=1000.0, bytes_down=1000.0),
+        "rounding": make_clean_run("dbcl", guarantees={"epsilon": 2.0 + 1e-12}, bytes_up=1009.0, bytes_down=995.0),
+        "weaker": make_clean_run("dbcl", guarantees={"epsilon": 4.0}, bytes_up=1011.0, bytes_down=900.0),
+        "gone": make_clean_run("dbcl", guarantees={}, bytes_up=1000.0, bytes_down=1000.0),
     }
     compared = {name: compare(base, replace(base, clean_runs=(h,))) for name, h in found.items()}
     assert compared["rounding"].findings == []
@@ -287,7 +287,7 @@ def test_promises_and_bytes() -> None:
 
 def test_utility_has_its_own_effect() -> None:
     def less(by: float) -> Board:
-        return change_honest(
+        return change_clean_runs(
             BASE,
             lambda h: replace(h, utility={s: u - by for s, u in h.utility.items()}) if h.defense == "defense1" else h,
         )
@@ -296,13 +296,13 @@ def test_utility_has_its_own_effect() -> None:
     assert [i.findings for i in compare(BASE, less(0.06)).findings] == [["the model is less useful"]]
 
 
-def test_boards_that_measured_nothing() -> None:
+def test_boards_that_measured_nothing_are_findings() -> None:
     empty = make_board([], [])
     failed = make_board([make_cell("dbcl", "dlg", 0.5, status="failed")], [])
-    assert told(compare(empty, empty)) == {
+    assert findings(compare(empty, empty)) == {
         "the boards as a whole": ["the base board has no cells", "the new board has no cells"]
     }
-    assert told(compare(failed, failed)) == {
+    assert findings(compare(failed, failed)) == {
         "the boards as a whole": [
             "the base board measured nothing: it has no score at all",
             "the new board measured nothing: it has no score at all",
@@ -326,17 +326,17 @@ def test_seeds_that_base_lacks_are_named() -> None:
     assert notes(compare(fewer, fewer)) == []
 
 
-def test_one_seed_is_told_and_moved_scores_fail() -> None:
+def test_moved_scores_of_one_seed_are_findings_without_a_test() -> None:
     base = wide_board(3, 6, 1)
     found = compare(base, change_cells(base, lambda c: lowered(c, 0.2) if c.attack == "attack5" else c))
-    assert verdict(found) == "Failed: 3 scores of one seed moved."
+    assert verdict(found) == "Failed: 3 scores with one seed moved."
     words = {w for item in found.findings for w in item.findings}
-    assert words == {"the score fell, with one seed: noise or a change, that cannot be told"}
-    assert caveats(found)[0].startswith("One seed: no noise can be known")
+    assert words == {"the score fell, which with one seed may be noise or a change"}
+    assert caveats(found)[0].startswith("One seed: the noise is unknown")
     assert compare(base, base).findings == []
 
 
-def test_the_rate_and_what_matters_are_obeyed() -> None:
+def test_the_rate_and_the_effects_are_obeyed() -> None:
     new = change_cells(BASE, lambda c: lowered(c, 0.2) if c.attack == "attack5" else c)
     assert compare(BASE, new).findings
     coarse = Rules(effects={"privacy": 0.3, "integrity": 0.3, "utility": 0.3, "mean": 0.3})

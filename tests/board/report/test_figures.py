@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from helpers.board import make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run
 from helpers.report import rich_board, save_pictures
 from matplotlib import colormaps
 
@@ -23,7 +23,7 @@ from fedarena.board.report.roc_curves import roc_curves
 from fedarena.board.report.score_squares import Square, square, squares
 
 
-def test_a_square_is_the_worst_over_threats_and_says_when_something_is_missing_beside_it() -> None:
+def test_a_square_is_the_worst_over_threats_and_marks_missing_results() -> None:
     two = [make_cell(score=0.4), make_cell(score=0.1, party="client")]
     assert square(two) == Square("0.10", pytest.approx(0.1))
     assert square([*two, make_cell(status="n/a", party="eavesdropper")]) == Square("0.10", pytest.approx(0.1))
@@ -38,7 +38,7 @@ def test_a_square_is_the_worst_over_threats_and_says_when_something_is_missing_b
     assert square([make_cell(status="n/a", counts=False)]).text == "n/a"
 
 
-def test_who_may_adapt_may_also_do_what_the_paper_tried() -> None:
+def test_an_adaptive_attacker_may_do_what_the_paper_tried() -> None:
     board = make_board([make_cell(score=0.2, form="paper"), make_cell(score=0.7)], [])
     assert squares(board, "digits", "paper")["fedavg", "dlg"].text == "0.20"
     assert squares(board, "digits", "adaptive")["fedavg", "dlg"].text == "0.20"
@@ -51,19 +51,19 @@ def test_the_heat_map_s_alt_text_has_each_defense_s_lowest_score() -> None:
     board = rich_board()
     digits, years = heat_maps(board)
     for form, title in MAPS.items():
-        told = digits.alt.split(f"{title[0].upper()}{title[1:]}: ")[1].split(". ")[0]
+        words = digits.alt.split(f"{title[0].upper()}{title[1:]}: ")[1].split(". ")[0]
         for defense in board.defenses:
             mine = [c for c in board.cells if c.problem == "digits" and c.defense == defense and c.scores]
             means = [fmean(c.scores.values()) for c in mine if form == "adaptive" or c.form == "paper"]
             if means:
-                assert f"{defense} lowest {min(means):.2f} (" in told
+                assert f"{defense} lowest {min(means):.2f} (" in words
     assert "baffle 1 missing, 1 n/a" in digits.alt
     assert "baffle lowest 0.85 (joint-membership), 1 missing, 1 n/a" in digits.alt
     assert "By an attacker who may adapt: fedavg lowest 0.40 (bank)." in years.alt
     assert "baffle" not in years.alt
 
 
-def test_a_map_that_would_say_nothing_of_its_own_is_left_out() -> None:
+def test_a_map_without_information_is_left_out() -> None:
     (drawn,) = heat_maps(make_board([make_cell(score=0.3, form="paper")], []))
     assert "who may adapt" not in drawn.alt
     assert "there is one map" in drawn.caption
@@ -80,7 +80,7 @@ def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> Non
         assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, AA
 
 
-def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_honest_run() -> None:
+def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_clean_run() -> None:
     looks = [curve_style(i) for i in range(25)]
     assert len({(at["marker"], at["fillstyle"]) for at in looks}) == 25
     assert all(at["linestyle"] != "--" and at["color"] != "#000000" for at in looks)
@@ -93,7 +93,7 @@ def test_neighbouring_curves_have_their_markers_at_different_points() -> None:
         assert points < 4 or all(not one & other for one, other in pairwise(shown))
 
 
-def test_rounds_tell_the_end_of_each_panel() -> None:
+def test_the_alt_text_has_the_last_accuracy_of_each_panel() -> None:
     digits, years = accuracy_by_round(rich_board())
     assert "fedavg 0.90 with everybody honest, 0.45 under sign-flip" in digits.alt
     assert "dp-sgd+krum 0.72 with everybody honest, 0.45 under sign-flip" in digits.alt
@@ -105,12 +105,12 @@ def test_rounds_tell_the_end_of_each_panel() -> None:
 def test_the_curve_drawn_is_that_of_the_threat_with_the_lowest_score() -> None:
     mild = make_cell("fedavg", "sign-flip", 0.9, axis="integrity", curve=((0, 0.1), (9, 0.88)))
     harsh = make_cell("fedavg", "sign-flip", 0.2, axis="integrity", knows="omniscient", curve=((0, 0.1), (9, 0.22)))
-    (drawn,) = accuracy_by_round(make_board([mild, harsh], [make_honest("fedavg")]))
+    (drawn,) = accuracy_by_round(make_board([mild, harsh], [make_clean_run("fedavg")]))
     assert "0.22 under sign-flip" in drawn.alt
     assert "0.88" not in drawn.alt
 
 
-def test_roc_tells_the_area_of_the_seed_drawn() -> None:
+def test_the_area_is_that_of_the_seed_drawn() -> None:
     (drawn,) = roc_curves(rich_board())
     assert "joint-membership: fedavg 0.84 (server, adaptive)" in drawn.alt
     assert not roc_curves(make_board())
@@ -124,7 +124,7 @@ def test_roc_of_perfect_and_of_blind_attacks_can_be_drawn(points: list[list[floa
     assert f"dbcl {metrics['auc'][0]:.2f} (" in drawn.alt
 
 
-def test_cost_tells_both_and_names_whom_it_leaves_out() -> None:
+def test_the_cost_figure_has_both_numbers_and_names_defenses_left_out() -> None:
     board = rich_board()
     (drawn,) = cost_and_score(board)
     assert "dp-sgd+krum 3.50 × for" in drawn.alt.split("Training time")[1]
@@ -137,12 +137,12 @@ def test_cost_tells_both_and_names_whom_it_leaves_out() -> None:
 def test_epsilon_is_drawn_where_it_is_promised() -> None:
     board = rich_board()
     (drawn,) = privacy_and_epsilon(board)
-    told = "dp-sgd+krum ε 2 and privacy 0.71; fedavg promises nothing and has 0.02"
-    assert drawn.alt == f"Privacy against ε (replace one) on digits: {told}."
+    words = "dp-sgd+krum ε 2 and privacy 0.71; fedavg promises nothing and has 0.02"
+    assert drawn.alt == f"Privacy against ε (replace one) on digits: {words}."
     assert not privacy_and_epsilon(make_board())
 
 
-def test_pictures_show_the_party_that_reads_most_and_its_score(tmp_path: Path) -> None:
+def test_pictures_show_the_party_that_recovers_most_and_its_score(tmp_path: Path) -> None:
     board = rich_board()
     save_pictures(board, tmp_path)
     (drawn,) = reconstructions(board, tmp_path)

@@ -84,9 +84,9 @@ def test_captions_of_pictures_are_whole(side: int, figures: list[Figure], tmp_pa
     board = crowded_board()
     save_pictures(board, tmp_path, side=side)
     reconstructions(board, tmp_path)
-    told = [t.get_text() for t in figures[0].texts]
-    assert told.count("eavesdropper: score 0.08 (0.00 to 0.42)") == 8
-    assert not any("…" in text for text in told)
+    shown = [t.get_text() for t in figures[0].texts]
+    assert shown.count("eavesdropper: score 0.08 (0.00 to 0.42)") == 8
+    assert not any("…" in text for text in shown)
 
 
 def rows_of(figure: Figure) -> list[str]:
@@ -97,7 +97,7 @@ def points_of(figure: Figure, panel: int) -> Sequence[tuple[float, float]]:
     return [(*bar.lines[0].get_xdata(), *bar.lines[0].get_ydata()) for bar in figure.axes[panel].containers]
 
 
-def test_each_defense_s_cost_stands_in_a_row_of_its_own(figures: list[Figure]) -> None:
+def test_each_defense_s_cost_has_its_own_row(figures: list[Figure]) -> None:
     board = crowded_board()
     cost_and_score(board)
     assert sorted(rows_of(figures[0])) == sorted(board.defenses)
@@ -113,7 +113,7 @@ def test_costs_are_in_the_order_of_scores(figures: list[Figure]) -> None:
     assert drawn.alt.index("dp-sgd+krum") < drawn.alt.index("fedavg ")
 
 
-def test_a_cost_that_was_not_measured_is_said(figures: list[Figure]) -> None:
+def test_an_unmeasured_cost_is_named(figures: list[Figure]) -> None:
     board = rich_board()
     unmeasured = [replace(h, relative_seconds=None) if h.defense == "fedavg" else h for h in board.clean_runs]
     (drawn,) = cost_and_score(replace(board, clean_runs=tuple(unmeasured)))
@@ -121,7 +121,7 @@ def test_a_cost_that_was_not_measured_is_said(figures: list[Figure]) -> None:
     assert "fedavg" not in drawn.alt.split("Training time / FedAvg's: ")[1]
 
 
-def test_where_all_promise_one_epsilon_it_stands_below_the_scores(figures: list[Figure]) -> None:
+def test_a_common_epsilon_stands_below_the_scores(figures: list[Figure]) -> None:
     privacy_and_epsilon(crowded_board())
     (axes,) = figures[0].axes
     assert axes.get_xlabel() == "privacy, worst case, where ε (add remove) is 2"
@@ -137,7 +137,7 @@ def test_several_epsilons_have_a_panel_and_order_the_rows(figures: list[Figure])
     assert drawn.alt.index("ε 0.5") < drawn.alt.index("ε 2 ") < drawn.alt.index("ε 8")
 
 
-def test_roc_has_a_panel_a_defense_with_the_area_that_the_alt_text_tells(figures: list[Figure]) -> None:
+def test_roc_has_a_panel_for_each_defense_with_the_area_of_the_alt_text(figures: list[Figure]) -> None:
     seen = {"series": {"roc": [[0.0, 0.2], [0.5, 0.8], [1.0, 1.0]]}, "metrics": {"auc": {0: 0.68}}}
     cells = [make_cell(d, "joint-membership", 0.4, **seen) for d in ("fedavg", "dbcl")]
     cells.append(make_cell("dbcl", "marginal-membership", 0.4, **seen))

@@ -10,7 +10,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import pytest
-from helpers.board import make_arena, make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run, make_problem
 from helpers.report import COMMANDS, rich_board
 
 from fedarena.board.board import Board, BoardCell
@@ -55,7 +55,7 @@ def labelled(c: BoardCell) -> str:
     return f"{c.defense} †" if c.defense == "baffle" else c.defense
 
 
-def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers() -> None:
+def test_every_cell_is_in_its_attack_s_table_with_the_board_s_numbers() -> None:
     board = rich_board()
     page = rich_page()
     found = {a: {tuple(r[1:4]): r for r in rows(folded(page, a))} for a in {c.attack for c in board.cells}}
@@ -71,7 +71,7 @@ def test_every_cell_stands_in_its_attack_s_table_with_the_board_s_numbers() -> N
         assert ("does not count" in row[7]) != c.counts
 
 
-def test_the_order_of_cells_on_the_board_does_not_show(tmp_path: Path) -> None:
+def test_the_order_of_cells_does_not_change_the_page(tmp_path: Path) -> None:
     board = rich_board()
     turned = page_of(replace(board, cells=tuple(reversed(board.cells))), tmp_path)
     for attack in ("dlg", "sign-flip"):
@@ -90,7 +90,7 @@ def test_each_row_has_its_command() -> None:
         assert number in line.split("#")[1].replace(" ", "").split(",")
 
 
-def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data() -> None:
+def test_the_heading_names_problems_seeds_versions_and_subsets() -> None:
     page = rich_page().split("## Which defense")[0]
     assert "**digits**: digits, mlp, 10 clients" in page
     assert "FedAvg's accuracy 91 ± 2 %, a constant prediction has 10 %" in page
@@ -103,15 +103,15 @@ def test_the_heading_tells_problems_seeds_versions_and_what_is_missing_from_data
     assert "2026-01-31" in page
 
 
-def test_honest_runs_stand_with_accuracy_cost_and_promises() -> None:
-    found = {(r[0], r[1]): r for r in rows(part(rich_page(), "With everybody honest"))}
+def test_clean_runs_have_accuracy_cost_and_guarantees() -> None:
+    found = {(r[0], r[1]): r for r in rows(part(rich_page(), "Clean runs"))}
     reached = ["86 ± 2 %", "0.95 ± 0.00", "400", "4,000", "1.00 ×", "–", "secure aggregation is simulated"]
     assert found["digits", "baffle"] == ["digits", "baffle", *reached]
     assert found["digits", "dp-sgd+krum"][6:8] == ["3.50 ×", "epsilon replace one 2, delta 1e-05"]
     assert found["years", "fedavg"][2] == "0.50 ± 0.00"
 
 
-def test_what_failed_and_what_could_not_start_is_said_with_its_reason() -> None:
+def test_failures_and_attacks_that_could_not_start_have_their_reasons() -> None:
     page = rich_page()
     broken = rows(part(page, "What is missing or failed"))
     assert [r[1] for r in broken] == ["dp-sgd+krum", "baffle", "baffle"]
@@ -124,26 +124,26 @@ def test_what_failed_and_what_could_not_start_is_said_with_its_reason() -> None:
 
 
 def test_limits_name_seeds_subsets_and_simulations() -> None:
-    told = part(rich_page(), "Limits of this report")
+    shown = part(rich_page(), "Limits of this report")
     for words in ("3 seeds", "1 of 15 cells", "50 of 100 rows", "baffle: secure aggregation is simulated", "one seed"):
-        assert words in told
+        assert words in shown
 
 
 def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) -> None:
-    told = part(page_of(make_board(), tmp_path), "Which defense to take")
-    assert "<summary>Malicious clients, curious server: two-stage</summary>" in told
-    assert "`--threats server,own,omniscient`" in told
-    assert "curious client, the others honest" in told.split("No attack on this board is that of:")[1]
+    shown = part(page_of(make_board(), tmp_path), "Which defense to take")
+    assert "<summary>Malicious clients, curious server: two-stage</summary>" in shown
+    assert "`--threats server,own,omniscient`" in shown
+    assert "curious client, the others honest" in shown.split("No attack on this board is that of:")[1]
     assert rank_defenses(make_board())[0].defense == "two-stage"
 
 
-def test_without_records_every_part_says_so(tmp_path: Path) -> None:
+def test_every_part_says_that_there_are_no_records(tmp_path: Path) -> None:
     page = page_of(make_board([], [], problems=(), seeds=(), provenance={}), tmp_path)
     assert headings(page) == headings(rich_page())
     assert "![" not in page
     for words in (
         *("No problem: there are no records", "nothing was measured", "No records, so there is nothing to rank"),
-        *("No run in which everybody is honest", "No cells: nothing was attacked", "There are no results at all"),
+        *("No run without an attack", "No cells: nothing was attacked", "There are no results at all"),
         *("No attack was n/a", "No seed: no interval", "No methods."),
     ):
         assert words in page
@@ -151,30 +151,34 @@ def test_without_records_every_part_says_so(tmp_path: Path) -> None:
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     cells = [make_cell("fedavg", "dlg", 0.2, seeds=(4,)), make_cell("dbcl", "dlg", 0.5, seeds=(4,))]
-    honest = [make_honest("fedavg", seeds=(4,)), make_honest("dbcl", seeds=(4,))]
-    page = page_of(make_board(cells, honest, seeds=(4,), problems=(make_arena(reference_accuracy={4: 0.9}),)), tmp_path)
+    honest = [make_clean_run("fedavg", seeds=(4,)), make_clean_run("dbcl", seeds=(4,))]
+    page = page_of(
+        make_board(cells, honest, seeds=(4,), problems=(make_problem(reference_accuracy={4: 0.9}),)), tmp_path
+    )
     assert "One seed: no interval" in part(page, "Limits of this report")
     assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
     assert rows(part(page, "Every cell"))[0][3] == "0.20"
 
 
 @pytest.mark.parametrize("status", ["failed", "missing"])
-def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tmp_path: Path) -> None:
+def test_a_page_of_failures_ranks_no_defense(status: str, tmp_path: Path) -> None:
     cells = [
         make_cell(d, a, status=status, axis=axis)
         for d in ("fedavg", "dbcl")
         for a, axis in (("dlg", "privacy"), ("sign-flip", "integrity"))
     ]
     honest = [
-        make_honest(d, status=status, reason="why", accuracy={}, utility={}, curve=(), keys=(), relative_seconds=None)
+        make_clean_run(
+            d, status=status, reason="why", accuracy={}, utility={}, curve=(), keys=(), relative_seconds=None
+        )
         for d in ("fedavg", "dbcl")
     ]
-    page = page_of(make_board(cells, honest, problems=(make_arena(reference_accuracy={}),)), tmp_path)
+    page = page_of(make_board(cells, honest, problems=(make_problem(reference_accuracy={}),)), tmp_path)
     assert len(rows(part(page, "What is missing or failed"))) == 6
     assert "none can be recommended" in page
     assert f"fedavg 2 {status}; dbcl 2 {status}" in page
     assert "FedAvg has no result" in page
-    assert {r[2] for r in rows(part(page, "With everybody honest"))} == {f"{status}: why"}
+    assert {r[2] for r in rows(part(page, "Clean runs"))} == {f"{status}: why"}
     assert "No poisoned run has a curve" in page
     assert "No defense has both a cost" in page
 
@@ -182,8 +186,10 @@ def test_when_all_cells_failed_the_page_says_it_and_ranks_nobody(status: str, tm
 def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
     hostile = "a|b </summary><script>x</script> [c](d) `e`\nf ]( g *h* $x^{"
     cells = [make_cell(hostile, hostile, 0.5), make_cell("fedavg", hostile, status="failed", reason=hostile)]
-    board = make_board(cells, [make_honest("fedavg"), make_honest(hostile, warnings=(hostile,))])
-    board = replace(board, title=hostile, notes=(hostile,), problems=(make_arena(description=hostile, subset=hostile),))
+    board = make_board(cells, [make_clean_run("fedavg"), make_clean_run(hostile, warnings=(hostile,))])
+    board = replace(
+        board, title=hostile, notes=(hostile,), problems=(make_problem(description=hostile, subset=hostile),)
+    )
     page = page_of(board, tmp_path)
     outside_code = re.sub(r"^```+sh$.*?^```+$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside_code.replace("\\<script\\>", "")
@@ -192,14 +198,14 @@ def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
 
 
 def test_methods_have_their_sources_and_departures() -> None:
-    told = part(rich_page(), "Methods and sources")
+    shown = part(rich_page(), "Methods and sources")
     for name in ("fedavg", "dp-sgd", "krum", "baffle", "dlg", "joint-membership", "sign-flip", "bank", "digits"):
-        assert told.count(f"**{name}**, version") == 1
-    assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in told
-    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in told
-    assert "<summary>What to know of bank</summary>" in told
+        assert shown.count(f"**{name}**, version") == 1
+    assert "Zhu, Liu, Han (2019): Deep Leakage from Gradients (NeurIPS), <https://arxiv.org/abs/1906.08935>" in shown
+    assert "<summary>Where dlg departs from its source</summary>\n\n- Any observation is matched" in shown
+    assert "<summary>What to know of bank</summary>" in shown
 
 
-def test_a_method_that_is_not_installed_is_said_to_be_unknown(tmp_path: Path) -> None:
-    page = page_of(make_board([make_cell("of-somebody", "dlg", 0.5)], [make_honest("of-somebody")]), tmp_path)
+def test_a_method_that_is_not_installed_is_unknown(tmp_path: Path) -> None:
+    page = page_of(make_board([make_cell("of-somebody", "dlg", 0.5)], [make_clean_run("of-somebody")]), tmp_path)
     assert "**of-somebody**: not known where this report was made." in page

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.board import make_arena, make_board, make_cell
+from helpers.board import make_board, make_cell, make_problem
 from helpers.report import COMMANDS, rich_board, save_pictures
 from PIL import Image
 
@@ -67,7 +67,7 @@ def test_the_board_beside_the_page_is_the_board(written: Path) -> None:
     assert from_json(path.read_text(), path) == rich_board()
 
 
-def test_nothing_says_where_it_was_made(written: Path) -> None:
+def test_no_file_names_the_machine_s_folders(written: Path) -> None:
     for name, data in below(written).items():
         assert str(written.parent).encode() not in data, name
     assert not re.search(r"(?<![\w:/])/(home|tmp|work|root)/", (written / "README.md").read_text())
@@ -88,7 +88,7 @@ def test_figures_of_an_earlier_report_go_and_files_of_others_stay(tmp_path: Path
 
 def test_problems_that_share_a_file_name_keep_their_own_figures(tmp_path: Path) -> None:
     cells = [make_cell(score=0.1, problem="a b"), make_cell(score=0.9, problem="a+b")]
-    board = make_board(cells, [], problems=(make_arena(name="a b"), make_arena(name="a+b")))
+    board = make_board(cells, [], problems=(make_problem(name="a b"), make_problem(name="a+b")))
     done = write_report(board, tmp_path, tmp_path / "out", COMMANDS)
     alts = {match["path"]: match["alt"] for match in NAMED.finditer(done.readme.read_text())}
     assert "0.10" in alts["images/scores-a-b.png"]

@@ -25,7 +25,7 @@ def test_a_log_gets_a_line_now_and_then_and_one_at_the_end(
     ]
 
 
-def test_a_quiet_run_and_one_that_never_told_anything_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_run_and_one_without_progress_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress(True, "trials") as tell:
         tell(1, 1, "krum", None)
     with progress(False, "trials"):

@@ -10,10 +10,11 @@ import torch
 from helpers.dbcl import cnn, cosine, distance, one_hot, play
 from torch import Tensor
 
-from fedarena.contracts.defense import Reading
+from fedarena.contracts.estimand import GRADIENT, UPDATE
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import PlainGradient
 from fedarena.contracts.transcript import Round, cut
-from fedarena.contracts.view import Observation, View, seal
+from fedarena.contracts.view import View, seal
 from fedarena.core.tensors import Tensors, combine, row, weighted_mean
 from fedarena.core.threat import FORMS, Form, NotApplicable, Party, Threat
 from fedarena.defenses.dbcl.card import Options
@@ -98,7 +99,7 @@ def test_paper_form_hands_the_gradient_through_the_transpose(law: str) -> None:
             plain = (t @ sketches[name].dense(t.dtype).T).reshape(r.params[name].shape) if name in sketches else t
             torch.testing.assert_close(o.target[name], plain)
         assert set(o.estimate or {}) == set(defense.shapes)
-        assert o.estimate_of == "gradient"
+        assert o.estimate_of == GRADIENT
         simulator = o.simulate
         assert isinstance(simulator, PlainGradient)
         for name, w in r.params.items():  # the server knows W, the eavesdropper W S Sᵀ
@@ -143,7 +144,7 @@ def test_options_are_the_papers_formulas(law: str) -> None:
     old, new = rounds[1], rounds[2]
     for reading, invert in ((one, lambda S: S.T), (two, torch.linalg.pinv)):
         (o,) = reading.observations
-        assert (o.round, o.clients, o.estimate_of) == (1, (1, 2), "update")
+        assert (o.round, o.clients, o.estimate_of) == (1, (1, 2), UPDATE)
         assert o.estimate is not None
         assert set(o.estimate) == set(defense.shapes)
         weights = []

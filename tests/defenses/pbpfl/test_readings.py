@@ -71,7 +71,7 @@ def test_the_eavesdropper_has_the_gradient_of_the_canonical_form(model, shape, d
     (o,), r = reading.observations, rounds[0]
     c = canonical(defense.plan, r.params)
     truth = torch.func.grad(defense.task.loss)(c, *r.batches[1].images())
-    assert o.estimate_of == "canonical gradient"
+    assert o.estimate_of.name == "canonical gradient"
     assert relative(o.estimate, truth) <= 1e-5
     plain = torch.func.grad(defense.task.loss)(r.params, *r.batches[1].images())
     assert relative(o.estimate, plain) > 0.01

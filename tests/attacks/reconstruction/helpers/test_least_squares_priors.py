@@ -13,7 +13,8 @@ from fedarena.attacks.reconstruction.cards.dlg import Options
 from fedarena.attacks.reconstruction.dlg import DLG
 from fedarena.attacks.reconstruction.helpers.image_distribution import Gaussian
 from fedarena.attacks.reconstruction.helpers.matching import Coordinates, total_variation
-from fedarena.contracts.view import Observation, Population, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import Population, View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

@@ -16,7 +16,8 @@ from fedarena.attacks.reconstruction.helpers.matching import opponents
 from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks, pool, relu
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients, between_directions, one_less_cosine
 from fedarena.contracts.inference import Reconstruction
-from fedarena.contracts.view import Observation, View
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers.big_board import big_board
-from helpers.board import make_arena, make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run, make_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ def test_the_worst_case_is_the_lowest_mean_and_keeps_its_own_interval() -> None:
     assert (found.average, found.cells) == (pytest.approx(0.45), 2)
 
 
-def test_where_no_attack_can_start_the_worst_case_is_one_and_no_cell_s() -> None:
+def test_the_worst_case_is_one_and_has_no_cell_if_no_attack_can_start() -> None:
     found = worst([make_cell(status="n/a"), make_cell(attack="ig", status="n/a")])
     assert found.value is not None
     assert (found.value.value, found.worst, found.cells, found.by_seed) == (1.0, None, 0, {0: 1.0, 1: 1.0, 2: 1.0})
@@ -47,10 +47,10 @@ def test_a_party_that_sees_nothing_of_a_defense_does_not_cost_it_its_rank() -> N
     assert [(r.defense, r.rank) for r in rows] == [("dbcl", 1), ("two-stage", 2), ("fedavg", 3)]
 
 
-def test_no_rank_without_every_attack() -> None:
+def test_a_defense_without_every_attack_has_no_rank() -> None:
     cells = [make_cell(d, a, 0.5) for d in ("fedavg", "dbcl") for a in ("dlg", "ig")]
     cells[3] = make_cell("dbcl", "ig", status="failed")
-    honest = [make_honest("fedavg"), make_honest("dbcl"), make_honest("two-stage")]
+    honest = [make_clean_run("fedavg"), make_clean_run("dbcl"), make_clean_run("two-stage")]
     rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
     assert rows["fedavg"].rank == 1
     assert (rows["dbcl"].rank, rows["dbcl"].unranked) == (None, "1 of 2 attacks and threats not met")
@@ -59,12 +59,12 @@ def test_no_rank_without_every_attack() -> None:
 
 def test_ties_go_to_fewer_bytes() -> None:
     cells = [make_cell(d, score=0.5) for d in ("fedavg", "dbcl", "two-stage")]
-    honest = [make_honest(d, bytes_up=b) for d, b in (("fedavg", 4e3), ("dbcl", 9e3), ("two-stage", 5e3))]
+    honest = [make_clean_run(d, bytes_up=b) for d, b in (("fedavg", 4e3), ("dbcl", 9e3), ("two-stage", 5e3))]
     rows = rank_defenses(make_board(cells, honest), read_threat_filter("server"))
     assert [r.defense for r in rows] == ["fedavg", "two-stage", "dbcl"]
 
 
-def test_within_keeps_what_counts_and_ranks_alike() -> None:
+def test_a_restricted_board_has_the_same_ranking() -> None:
     board, threats = big_board(), read_threat_filter("server,own", ["digits"])
     kept = within(board, threats)
     assert (
@@ -87,7 +87,7 @@ def test_threats_are_read_from_words() -> None:
             read_threat_filter(text)
 
 
-def test_a_board_worked_by_hand() -> None:
+def test_a_ranking_equals_one_computed_by_hand() -> None:
     """Two problems, two seeds; overall is the mean of the three, seed by seed, over seeds that all have."""
     cells = [
         make_cell("fedavg", "dlg", [0.2, 0.4], (0, 1)),
@@ -95,10 +95,10 @@ def test_a_board_worked_by_hand() -> None:
         make_cell("fedavg", "sign-flip", [0.6, 0.8, 0.1], axis="integrity", problem="other"),
     ]
     honest = [
-        make_honest("fedavg", utility={0: 1.0, 1: 0.8, 2: 0.9}),
-        make_honest("fedavg", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
+        make_clean_run("fedavg", utility={0: 1.0, 1: 0.8, 2: 0.9}),
+        make_clean_run("fedavg", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
     ]
-    (row,) = rank_defenses(make_board(cells, honest, problems=(make_arena(), make_arena(name="other"))))
+    (row,) = rank_defenses(make_board(cells, honest, problems=(make_problem(), make_problem(name="other"))))
     assert row.utility.by_seed == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
     assert row.privacy.by_seed == {0: 0.5, 1: 0.0}  # mean 0.25 against 0.3
     assert row.integrity.by_seed == {0: 0.6, 1: 0.8, 2: 0.1}
@@ -118,7 +118,7 @@ def test_failed_seeds_are_not_averaged_away_and_missing_ones_are() -> None:
     """Both leave a cell mixed."""
     for status, rank in (("failed", None), ("missing", 1), ("n/a", 1)):
         cell = make_cell(score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
-        (row,) = rank_defenses(make_board([cell], [make_honest("fedavg")]), read_threat_filter("server"))
+        (row,) = rank_defenses(make_board([cell], [make_clean_run("fedavg")]), read_threat_filter("server"))
         assert row.rank == rank
         assert row.unranked == ("" if rank else "1 of 1 attacks and threats not met")
 
@@ -134,7 +134,7 @@ CELLS = st.builds(
 )
 
 
-def test_an_axis_that_no_attack_is_on_is_not_asked_about() -> None:
+def test_an_axis_without_attacks_does_not_count() -> None:
     private = [make_cell("fedavg"), make_cell("dbcl", status="failed")]
     assert threats_on(make_board(private)) == ThreatFilter(knows=())
     assert threats_on(make_board([make_cell(axis="integrity")])) == ThreatFilter(parties=())
@@ -148,8 +148,8 @@ def test_an_axis_that_no_attack_is_on_is_not_asked_about() -> None:
 
 @given(st.lists(CELLS, max_size=12, unique_by=lambda c: c.place), st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
-def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cells: list[Any], rng: Any) -> None:
-    honest = [make_honest(d, level=level) for d, level in (("fedavg", 1.0), ("dbcl", 0.9), ("two-stage", 0.8))]
+def test_the_order_of_cells_and_cells_that_do_not_count_change_nothing(cells: list[Any], rng: Any) -> None:
+    honest = [make_clean_run(d, level=level) for d, level in (("fedavg", 1.0), ("dbcl", 0.9), ("two-stage", 0.8))]
     rows = rank_defenses(make_board(cells, honest), ThreatFilter())
     shuffled = list(cells)
     rng.shuffle(shuffled)
@@ -167,26 +167,26 @@ def test_neither_the_order_of_cells_nor_what_does_not_count_changes_anything(cel
             assert again.privacy.value.value <= row.privacy.value.value + 1e-12
 
 
-def test_a_problem_where_nothing_counts_is_no_utility() -> None:
+def test_a_problem_without_cells_that_count_is_no_utility() -> None:
     """It may be there for a few defenses only, whose utility would not be the others'."""
     board = make_board()
     beside = make_cell("dbcl", "model-extraction", 0.0, problem="odd", counts=False)
     odd = replace(
         board,
-        problems=(*board.problems, make_arena(name="odd")),
-        clean_runs=(*board.clean_runs, make_honest("dbcl", problem="odd", level=0.1)),
+        problems=(*board.problems, make_problem(name="odd")),
+        clean_runs=(*board.clean_runs, make_clean_run("dbcl", problem="odd", level=0.1)),
         cells=(*board.cells, beside),
     )
     assert [row.utility for row in rank_defenses(odd)] == [row.utility for row in rank_defenses(board)]
 
 
-def test_whoever_knows_every_upload_can_do_what_can_be_done_without() -> None:
+def test_an_omniscient_attacker_can_do_what_one_with_own_data_can() -> None:
     own = make_cell("dbcl", "sign-flip", 0.1, axis="integrity", knows="own")
     more = make_cell("dbcl", "alie", 0.9, axis="integrity", knows="omniscient")
-    board = make_board([own, more], [make_honest("dbcl")])
+    board = make_board([own, more], [make_clean_run("dbcl")])
     (row,) = rank_defenses(board, ThreatFilter(parties=(), knows=("omniscient",)))
     assert row.integrity.worst == own
-    (row,) = rank_defenses(make_board([own, more], [make_honest("dbcl")]), ThreatFilter(parties=(), knows=("own",)))
+    (row,) = rank_defenses(make_board([own, more], [make_clean_run("dbcl")]), ThreatFilter(parties=(), knows=("own",)))
     assert row.counts == {"ok": 1}
 
 
@@ -196,7 +196,8 @@ def test_scores_that_share_no_seed_give_no_rank() -> None:
     rows = {
         r.defense: r
         for r in rank_defenses(
-            make_board(cells, [make_honest("fedavg"), make_honest("dbcl", seeds=(2,))]), read_threat_filter("server")
+            make_board(cells, [make_clean_run("fedavg"), make_clean_run("dbcl", seeds=(2,))]),
+            read_threat_filter("server"),
         )
     }
     assert rows["fedavg"].rank == 1
@@ -204,7 +205,7 @@ def test_scores_that_share_no_seed_give_no_rank() -> None:
     assert rows["dbcl"].unranked == "no seed that has utility, privacy all together"
 
 
-def test_what_has_no_paper_to_be_read_stands_in_the_column_of_the_paper_s_form_too() -> None:
+def test_an_attempt_in_adaptive_form_alone_counts_in_paper_form_too() -> None:
     """Else plain FedAvg would look better there than defenses that met the attack in paper form."""
     cells = [
         make_cell("fedavg", "dlg", 0.0, form="adaptive"),

@@ -97,13 +97,13 @@ def find(browser: Any, selector: str) -> Any:
     return browser.find_element("css selector", selector)
 
 
-def until(browser: Any, told: Callable[[], object]) -> None:
+def until(browser: Any, condition: Callable[[], object]) -> None:
     """Waits for what the page says: a new address is answered by an event, after the call that caused it."""
     from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
     from selenium.webdriver.support.wait import WebDriverWait
 
     passing = (NoSuchElementException, StaleElementReferenceException)  # while the page is drawn anew
-    WebDriverWait(browser, 60, ignored_exceptions=passing).until(lambda _: told())
+    WebDriverWait(browser, 60, ignored_exceptions=passing).until(lambda _: condition())
 
 
 def rows(browser: Any) -> list[list[str]]:
@@ -150,7 +150,7 @@ def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     return score(found), small, found.value.value if found.value is not None else None
 
 
-def test_scores_and_ranks_are_those_of_standings_for_every_cut(show: Open) -> None:
+def test_scores_and_ranks_are_those_of_the_ranking_for_every_filter(show: Open) -> None:
     board = big_board(odd=True)
     text = page(board, ThreatFilter(), None, ["bench leaderboard play"])
 
@@ -179,7 +179,7 @@ def test_scores_and_ranks_are_those_of_standings_for_every_cut(show: Open) -> No
                     )
 
 
-def test_the_table_is_the_one_that_is_there_without_javascript(text: str, show: Open) -> None:
+def test_the_table_equals_the_one_without_javascript(text: str, show: Open) -> None:
     body = text.split("<tbody>")[1].split("</tbody>")[0]
     lines = [re.findall(r"<t[dh].*?</t[dh]>", line) for line in re.findall(r"<tr.*?</tr>", body)]
     still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in lines]
@@ -192,7 +192,7 @@ def test_the_table_is_the_one_that_is_there_without_javascript(text: str, show: 
     assert browser.execute_script(script) == classes
 
 
-def test_with_javascript_off_the_ranking_can_be_read(text: str, show: Open, browser: Any) -> None:
+def test_the_ranking_can_be_read_without_javascript(text: str, show: Open, browser: Any) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         show(text)
@@ -203,7 +203,7 @@ def test_with_javascript_off_the_ranking_can_be_read(text: str, show: Open, brow
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -> None:
+def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, show: Open) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser = show(text)
@@ -235,7 +235,7 @@ def test_sorting_by_click_and_by_keyboard(board: Board, text: str, show: Open) -
     ]  # without a rank: last either way
 
 
-def test_filtering_by_text_keeps_ranks_and_says_how_many(text: str, show: Open) -> None:
+def test_a_text_filter_keeps_ranks_and_counts_rows(text: str, show: Open) -> None:
     browser = show(text)
     before = {line[1]: line[0] for line in rows(browser)}
     find(browser, "#search").send_keys("BAFFLE")
@@ -259,7 +259,7 @@ def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> 
     ]
 
 
-def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:
+def test_a_reader_goes_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser = show(text)
@@ -278,13 +278,13 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
     assert any(name.startswith("dlg as client, paper: n/a") for name in names)
     heat[next(i for i, name in enumerate(names) if name.startswith("dlg as server, paper"))].send_keys(Keys.ENTER)
     until(browser, lambda: find(browser, "#cell-title").text == "dlg against dbcl")
-    told = find(browser, "#cell").text
+    cell_text = find(browser, "#cell").text
     for key in chosen.keys.values():
-        assert key in told
+        assert key in cell_text
     for value in chosen.scores.values():
-        assert f"{value:.3f}" in told
-    assert "over 5 seeds" in told
-    assert chosen.command in told
+        assert f"{value:.3f}" in cell_text
+    assert "over 5 seeds" in cell_text
+    assert chosen.command in cell_text
     pictures = browser.find_elements("css selector", "#cell img")
     assert [p.get_attribute("alt").split(";")[0] for p in pictures] == [
         "originals that dlg was after",
@@ -300,7 +300,7 @@ def test_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) 
     until(browser, lambda: not find(browser, "#detail").is_displayed())
 
 
-def test_curves_are_drawn_and_told(board: Board, text: str, show: Open) -> None:
+def test_curves_are_drawn_and_described(board: Board, text: str, show: Open) -> None:
     browser = show(text)
     for attack, labels in (
         ("sign-flip", ["accuracy by round, least seed: under sign-flip from 0.1 to 0.45; everybody honest from 0.1"]),
@@ -311,12 +311,12 @@ def test_curves_are_drawn_and_told(board: Board, text: str, show: Open) -> None:
         drawn = [s.get_attribute("aria-label") for s in browser.find_elements("css selector", "#cell svg")]
         assert len(drawn) == len(labels)
         assert all(one.startswith(label) for one, label in zip(drawn, labels, strict=True))
-    told = find(browser, "#cell").text
-    assert "sum of two rounds" in told  # the reading, and what the other one says
-    assert "one round 0.90" in told
+    cell_text = find(browser, "#cell").text
+    assert "sum of two rounds" in cell_text  # the reading, and what the other one says
+    assert "one round 0.90" in cell_text
 
 
-def test_reasons_and_marks_are_shown_as_text(board: Board, text: str, show: Open) -> None:
+def test_reasons_and_warnings_are_shown_as_text(board: Board, text: str, show: Open) -> None:
     browser = show(text)
     failed = next(i for i, c in enumerate(board.cells) if c.status == "failed")
     go(browser, failed, board)
@@ -387,7 +387,7 @@ def test_the_page_can_be_read_by_a_screen_reader(board: Board, text: str, show: 
     ],
     ids=["empty", "one seed", "failed"],
 )
-def test_boards_with_little_on_them(little: Board, show: Open) -> None:
+def test_boards_with_few_results_are_shown(little: Board, show: Open) -> None:
     browser = show(page(little))
     threats = threats_on(little)
     assert [p.text for p in browser.find_elements("css selector", "#advice p")] == advice(little, threats)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.big_board import big_board
-from helpers.board import make_arena, make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run, make_problem
 
 from fedarena.board.board import Board
 from fedarena.board.notes import notes, seeds_text, unmeasured_threats, warning_lines
@@ -31,11 +31,11 @@ def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> Non
     assert interval(mean) == text
 
 
-def told(board: Board, threats: ThreatFilter) -> list[str]:
+def note_lines(board: Board, threats: ThreatFilter) -> list[str]:
     return notes(board, threats, rank_defenses(board, threats))
 
 
-def test_scores_and_worst_cases() -> None:
+def test_scores_and_worst_cases_are_written_out() -> None:
     assert score(Score(None)) == worst_case(Score(None), False) == "–"
     untouched = worst([make_cell(status="n/a")])
     assert (score(untouched), worst_case(untouched, False)) == ("n/a", "no attack could start")
@@ -43,45 +43,45 @@ def test_scores_and_worst_cases() -> None:
     assert (score(found), worst_case(found, True)) == ("0.50", "dlg: server, adaptive, on digits")
 
 
-def test_counts_come_in_order_and_costs_beside_fedavg() -> None:
+def test_counts_are_ordered_and_costs_are_relative_to_fedavg() -> None:
     assert counts({"failed": 1, "ok": 12, "odd": 2, "n/a": 3}) == "12 ok, 3 n/a, 1 failed, 2 odd"
     assert (counts({}), times(None), times(1.5)) == ("none", "–", "1.50 ×")
 
 
-def test_seeds_say_what_they_can_tell() -> None:
+def test_seeds_say_what_they_can_show() -> None:
     assert "no interval" in seeds_text(make_board(seeds=(3,)))
     assert "nothing was measured" in seeds_text(make_board(seeds=()))
     assert "3 seeds (0, 1, 2)" in seeds_text(make_board())
 
 
-def test_records_of_several_versions_are_told() -> None:
+def test_records_of_several_versions_are_noted() -> None:
     board = replace(make_board(), provenance={"commit": "abc, def", "torch": "2.13.0", "fedarena": ""})
-    assert told(board, ThreatFilter()) == ["measured by 2 commits: abc, def"]
+    assert note_lines(board, ThreatFilter()) == ["measured by 2 commits: abc, def"]
 
 
-def test_notes_hold_damage_subsets_marks_and_finders() -> None:
-    text = "\n".join(told(big_board(), ThreatFilter()))
+def test_notes_hold_damage_subsets_warnings_and_contributors() -> None:
+    text = "\n".join(note_lines(big_board(), ThreatFilter()))
     assert "1 damaged record left out" in text
     assert "fashion: a subset of the data, 100 of 60000 images" in text
     assert "baffle: simulated: secure sums are added in the clear" in text
-    assert "fashion" not in "\n".join(told(big_board(), ThreatFilter(problems=("digits",))))
+    assert "fashion" not in "\n".join(note_lines(big_board(), ThreatFilter(problems=("digits",))))
     assert unmeasured_threats(make_board(), ThreatFilter()) == [
         "a curious client",
         "a curious eavesdropper",
         "a curious outsider",
         "corrupted clients (omniscient)",
     ]
-    assert told(make_board(), read_threat_filter("server,own")) == []
+    assert note_lines(make_board(), read_threat_filter("server,own")) == []
     found = make_board([make_cell(found_by="A. Reader")])
-    assert "attacks by others: dlg (A. Reader)" in told(found, read_threat_filter("server"))
+    assert "attacks by others: dlg (A. Reader)" in note_lines(found, read_threat_filter("server"))
 
 
 LOST = "recovered gradients lost up to 5.6 of their decimal digits to rounding"
 
 
-def test_a_defense_whose_runs_are_marked_has_a_sign_and_the_notes_say_which_runs() -> None:
-    arenas = (make_arena(), make_arena(name="model"))
-    runs = [make_honest(d, problem=p) for d in ("fedavg", "pbpfl", "baffle", "dbcl") for p in ("digits", "model")]
+def test_a_defense_with_a_warning_has_a_dagger_and_the_notes_name_its_runs() -> None:
+    arenas = (make_problem(), make_problem(name="model"))
+    runs = [make_clean_run(d, problem=p) for d in ("fedavg", "pbpfl", "baffle", "dbcl") for p in ("digits", "model")]
     runs = [replace(h, warnings=(LOST,)) if (h.defense, h.problem) == ("pbpfl", "model") else h for h in runs]
     runs = [replace(h, warnings=("simulated",)) if h.defense == "baffle" else h for h in runs]
     cells = [make_cell(d, axis="integrity", attack="alie") for d in ("fedavg", "pbpfl", "baffle", "dbcl")]
@@ -99,17 +99,17 @@ def test_a_defense_whose_runs_are_marked_has_a_sign_and_the_notes_say_which_runs
     assert warning_lines(board, threats) == ["† baffle: simulated"]
 
 
-def test_an_overall_score_over_fewer_seeds_than_its_parts_is_told() -> None:
+def test_an_overall_score_over_fewer_seeds_than_its_parts_is_noted() -> None:
     """A reader who takes the mean of what stands beside it gets another number."""
     left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")
     cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
-    found = told(make_board(cells), read_threat_filter("server,own"))
+    found = note_lines(make_board(cells), read_threat_filter("server,own"))
     assert found == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
 
 
-def test_problems_that_count_in_no_score_are_told() -> None:
+def test_problems_that_count_in_no_score_are_noted() -> None:
     cells = [make_cell(), replace(make_cell(attack="model-inversion"), counts=False, problem="model")]
     board = make_board(cells)
     board = replace(board, problems=(*board.problems, replace(board.problems[0], name="model")))
-    assert "model: its attacks are on the board and count in no score" in told(board, ThreatFilter())
-    assert not any("digits: its" in note for note in told(board, ThreatFilter()))
+    assert "model: its attacks are on the board and count in no score" in note_lines(board, ThreatFilter())
+    assert not any("digits: its" in note for note in note_lines(board, ThreatFilter()))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.big_board import HOSTILE, big_board
-from helpers.board import make_board, make_cell, make_honest
+from helpers.board import make_board, make_cell, make_clean_run
 from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
@@ -34,7 +34,7 @@ def data_of(text: str) -> dict[str, Any]:
     return data
 
 
-def test_nothing_is_asked_of_the_network() -> None:
+def test_the_page_loads_nothing_from_the_network() -> None:
     text = page(big_board())
     assert re.findall(r'(?:src|href|action|data)="(?!#)[^"]*"', text) == []
     assert re.findall(r"<(?:link|iframe|object|embed|base)\b|@import|url\(", text) == []
@@ -64,13 +64,13 @@ def test_hostile_text_cannot_leave_its_place() -> None:
 
 
 def test_placeholders_in_names_are_not_filled_in() -> None:
-    board = make_board([make_cell("{{data}}", score=0.5), make_cell("{attack}")], [make_honest("{{data}}")])
+    board = make_board([make_cell("{{data}}", score=0.5), make_cell("{attack}")], [make_clean_run("{{data}}")])
     text = page(board)
     assert "{{data}}" in html.unescape(text.split("<tbody>")[1].split("</tbody>")[0])
     assert outcome(board.cells[1], board) == "Of the images, dlg recovers from {attack} 50 %."
 
 
-def test_without_javascript_the_ranking_and_the_advice_are_there() -> None:
+def test_the_page_has_ranking_and_advice_without_javascript() -> None:
     board, threats = big_board(), read_threat_filter("server,own", ["digits"])
     text = page(board, threats)
     body = text.split("<tbody>")[1].split("</tbody>")[0]
@@ -87,7 +87,7 @@ def test_without_javascript_the_ranking_and_the_advice_are_there() -> None:
     assert "<noscript>" in text
 
 
-def test_the_choice_at_first_is_the_cut() -> None:
+def test_the_filter_is_chosen_first() -> None:
     text = page(big_board(), read_threat_filter("server,own", ["fashion"]))
     assert re.findall(r'value="(\w+)" checked', text) == ["server", "own"]
     assert "<option selected>fashion</option>" in text
@@ -97,12 +97,12 @@ def test_the_choice_at_first_is_the_cut() -> None:
     assert '<th scope="col" data-key="average:integrity" hidden>' in nobody
 
 
-def test_of_several_problems_the_page_keeps_those() -> None:
+def test_the_page_keeps_the_problems_of_the_filter() -> None:
     board = big_board(problems=("digits", "fashion", "faces"))
     assert data_of(page(board, ThreatFilter(problems=("digits", "faces"))))["problems"] == ["", "digits", "faces"]
 
 
-def test_scores_are_exact_and_what_is_drawn_is_short() -> None:
+def test_scores_are_exact_and_curves_are_rounded() -> None:
     board = big_board()
     data = data_of(page(board))
     for cell, found in zip(board.cells, data["cells"], strict=True):
@@ -140,7 +140,7 @@ def test_pictures_are_kept_once_and_within_the_limit(tmp_path: Path, monkeypatch
     assert "pictures of 1 cell are left out" in text
 
 
-def test_what_is_no_picture_is_left_out(tmp_path: Path) -> None:
+def test_arrays_of_other_shapes_are_left_out(tmp_path: Path) -> None:
     cell = make_cell()
     save_pictures(tmp_path, cell.keys[0], np.zeros((2, 5)), np.zeros((2, 5)))
     assert data_of(page(make_board([cell]), folder=tmp_path))["cells"][0]["picture"] is None
@@ -183,11 +183,11 @@ def test_contrast_is_that_of_wcag() -> None:
         (make_cell("krum", "alie", status="failed", axis="integrity"), ""),
     ],
 )
-def test_a_cell_in_words(cell: BoardCell, text: str) -> None:
+def test_an_outcome_is_a_sentence(cell: BoardCell, text: str) -> None:
     assert outcome(cell, make_board([cell])) == text
 
 
-def test_boards_with_little_on_them_make_pages_too() -> None:
+def test_boards_with_few_results_make_pages() -> None:
     assert "nothing was measured" in page(make_board([], [], seeds=(), problems=()))
     assert "one seed (0): no interval" in page(make_board([make_cell(seeds=(0,))], seeds=(0,)))
-    assert "none of its 1 cells gave a result" in page(make_board([make_cell(status="failed")]))
+    assert "none of the 1 cells gave a result" in page(make_board([make_cell(status="failed")]))

@@ -27,7 +27,7 @@ def test_pixels_come_back_as_they_are(channels: int) -> None:
     np.testing.assert_allclose(pixels[:, 9:11], 128 / 255, atol=1e-6)  # the gap is grey
 
 
-def test_there_are_few_and_they_are_small() -> None:
+def test_a_strip_has_few_and_small_images() -> None:
     images = np.zeros((20, 1, 62, 47))
     images[:, :, ::2] = 1.0
     pixels = read(images)
@@ -36,7 +36,7 @@ def test_there_are_few_and_they_are_small() -> None:
     assert set(np.unique(pixels[:, :23])) == {np.float32(128 / 255)}  # averaged over 2 × 2 blocks, not picked
 
 
-def test_what_is_beyond_the_scale_is_cut() -> None:
+def test_values_beyond_the_scale_are_clipped() -> None:
     pixels = read(np.array([-1.0, 2.0]).reshape(2, 1, 1, 1) * np.ones((2, 1, 2, 2)))
     assert (pixels[0, 0], pixels[0, -1]) == (0.0, 1.0)
 
@@ -47,6 +47,6 @@ def test_the_same_pictures_are_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 8, 8), (0, 1, 8, 8), (2, 2, 8, 8)])
-def test_what_is_no_picture_is_refused(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="expected"):
         strip(np.zeros(shape, np.float32))
