@@ -38,7 +38,7 @@ WHY_NAMED = {
     **{(path, name): EXAMPLE for path, names in EXAMPLES.items() for name in names},
     ("bench/models/cards/cnn_two_stage.py", "two-stage"): PAPER,
     ("bench/models/cards/mlp_two_stage.py", "two-stage"): PAPER,
-    ("bench/models/cards/laws.py", "two-stage"): PAPER,
+    ("bench/models/cards/distributions.py", "two-stage"): PAPER,
     ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
     ("bench/board/published.py", "fedavg"): "a key of the published file",
