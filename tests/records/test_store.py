@@ -41,14 +41,14 @@ def test_a_trial_counts_only_when_all_its_records_are_there(folder: Path, tmp_pa
     assert len(store.trial(key)) == len(records)
 
 
-def test_what_was_read_from_a_file_can_be_written_again(folder: Path, tmp_path: Path) -> None:
+def test_a_record_that_was_read_can_be_written_again(folder: Path, tmp_path: Path) -> None:
     record = next(iter(records_in(folder).values()))
     save({**record, "warnings": ["mine"]}, tmp_path / "records")
     assert Store(tmp_path).damaged == {}
     assert set(records_in(tmp_path)) == {f"{record['key']}.json"}
 
 
-def test_what_others_write_is_seen_when_it_is_looked_for(folder: Path, tmp_path: Path) -> None:
+def test_a_store_reads_what_other_processes_have_written(folder: Path, tmp_path: Path) -> None:
     mine, others = Store(tmp_path), Store(tmp_path)
     records = trial_of_several(folder)
     others.add(records)

@@ -1,4 +1,4 @@
-"""Records that somebody damaged: each counts for nothing, and a note names the file and the field in plain words."""
+"""Records that somebody damaged: each is ignored, and a note names the file and the field in plain words."""
 
 from __future__ import annotations
 
@@ -83,9 +83,7 @@ def damaged(tiny: Path, where: Path, tamper: Tamper | str) -> str:
 
 
 @pytest.mark.parametrize(("tamper", "why"), [*DAMAGE, *EDITED], ids=[why for _, why in [*DAMAGE, *EDITED]])
-def test_what_is_damaged_counts_for_nothing_and_is_named(
-    tamper: Tamper | str, why: str, tiny: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_record_is_ignored_and_named(tamper: Tamper | str, why: str, tiny: Path, tmp_path: Path) -> None:
     name = damaged(tiny, tmp_path / "out", tamper)
     base, board = load_board(tiny), load_board(tmp_path / "out")
     (note,) = board.notes
@@ -116,13 +114,13 @@ def test_a_record_that_was_changed_since_is_measured_again(tamper: Tamper, tiny:
 
 
 @pytest.mark.parametrize(("tamper", "why"), DAMAGE, ids=[why for _, why in DAMAGE])
-def test_a_suite_finds_the_same(tamper: Tamper | str, why: str, tiny: Path, tmp_path: Path) -> None:
+def test_a_suite_finds_the_same_damage(tamper: Tamper | str, why: str, tiny: Path, tmp_path: Path) -> None:
     name = damaged(tiny, tmp_path / "out", tamper)
     assert Store(tmp_path / "out").damaged[name].startswith(why)
     assert len(Store(tmp_path / "out").complete()) == len(Store(tiny).complete()) - 1
 
 
-def test_what_an_inference_attack_measured_is_looked_at_too(tiny: Path, tmp_path: Path) -> None:
+def test_the_metrics_of_an_inference_attack_are_checked_too(tiny: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny, tmp_path / "out")
     name, record = next((n, r) for n, r in sorted(records_in(tiny).items()) if "privacy" in r["scores"])
     (tmp_path / "out" / "records" / name).write_text(json.dumps({**record, "scores": {}}))
