@@ -19,9 +19,8 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, shaped
 from fedarena.defenses.baffle import forward_passes as forwards
 from fedarena.defenses.baffle.directions import directions, stein
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 SEED, SIGMA = 1, 1e-4
 BAR = 1.7

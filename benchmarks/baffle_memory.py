@@ -25,9 +25,8 @@ from fedarena.core.rng import Rng
 from fedarena.defenses.baffle.directions import CHUNK_BYTES, stein
 from fedarena.federation.client_memory import client_peak
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 CASES = (
     ("lenet-baffle", {}, (3, 32, 32), 32),

@@ -16,10 +16,9 @@ from torch import Tensor
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.per_sample import Bound, many_clients
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 SAMPLES = 16
 CASES = (("mlp-two-stage", 50, 4.0), ("cnn-two-stage", 10, 1.5))

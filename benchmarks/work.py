@@ -13,9 +13,8 @@ from fedarena.contracts.defense import Cohort, State
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 STEPS, BATCH, LR, CLASSES, SHAPE = 10, 10, 0.05, 10, (1, 28, 28)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fedarena.datasets.dataset import TEST_SHARE
 from fedarena.datasets.npz import Array, Arrays
-from fedarena.datasets.split import TEST_SHARE
 
 URL = "https://archive.ics.uci.edu/static/public/222/bank+marketing.zip"
 CSV = "bank-full.csv"

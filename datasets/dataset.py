@@ -1,14 +1,16 @@
-"""What a loader returns: samples, what they are labelled with, and where they came from."""
+"""What a loader returns (samples, labels, provenance), and the split and checksum of data in one piece."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
+from fedarena.datasets.npz import Array
 
 
 @dataclass(frozen=True)
@@ -104,3 +106,27 @@ class Dataset:
             raise UserError(f"{where} holds labels from {y.min()} to {y.max()}, expected 0 to {self.n_classes - 1}")
         if not self.n_classes and not (y.min() >= 0 and y.max() <= 1):  # so written, NaN is refused too
             raise UserError(f"{where} holds numbers from {y.min():g} to {y.max():g}, expected 0 to 1")
+
+
+TEST_SHARE = 0.2
+SPLIT_SEED = 0
+
+Index = npt.NDArray[np.int64]
+
+
+def stratified(labels: Array, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Indices of the training and of the test part, each in ascending order; a fifth of every class for testing.
+
+    Args:
+        labels: [N]; a constant one splits all samples alike.
+    """
+    order = [rng.permutation(np.flatnonzero(labels == k)) for k in np.unique(labels)]
+    cuts = [round(TEST_SHARE * len(members)) for members in order]
+    test = np.concatenate([members[:cut] for members, cut in zip(order, cuts, strict=True)])
+    train = np.concatenate([members[cut:] for members, cut in zip(order, cuts, strict=True)])
+    return np.sort(train), np.sort(test)
+
+
+def checksum(arrays: Iterable[Array]) -> str:
+    """sha256 of arrays one after the other (C order, little-endian)."""
+    return hashlib.sha256(b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays)).hexdigest()

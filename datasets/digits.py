@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from fedarena.core.rng import Rng
 from fedarena.datasets.cards.digits import SHA256
-from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.dataset import SPLIT_SEED, Dataset, Provenance, checksum, stratified
 from fedarena.datasets.npz import Array
-from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
 
 SCALE = 16.0  # each pixel counts the dark points in a 4×4 block
 N_CLASSES = 10

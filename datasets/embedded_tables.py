@@ -9,9 +9,8 @@ import numpy as np
 from fedarena.core.rng import Rng
 from fedarena.datasets.cards import breast_cancer as breast_cancer_card
 from fedarena.datasets.cards import diabetes as diabetes_card
-from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.dataset import SPLIT_SEED, Dataset, Provenance, checksum, stratified
 from fedarena.datasets.npz import Array
-from fedarena.datasets.split import SPLIT_SEED, checksum, stratified
 from fedarena.datasets.tables import to_unit
 
 

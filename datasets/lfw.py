@@ -7,9 +7,9 @@ import numpy as np
 from fedarena.core.rng import Rng
 from fedarena.datasets.archive import ByHand
 from fedarena.datasets.cards.lfw import SPEC
+from fedarena.datasets.dataset import SPLIT_SEED
 from fedarena.datasets.npz import Array, Arrays
 from fedarena.datasets.one_piece import OnePiece, Parts, flag
-from fedarena.datasets.split import SPLIT_SEED
 
 TEST_SHARE = 0.3
 """About that of DBCL's 8,150 images for training and 3,400 for testing."""

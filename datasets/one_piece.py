@@ -14,8 +14,7 @@ from fedarena.core.errors import UserError
 from fedarena.datasets import npz
 from fedarena.datasets.archive import SCALE, Archive, Found, to_nchw
 from fedarena.datasets.cards.spec import File
-from fedarena.datasets.dataset import Dataset
-from fedarena.datasets.split import Index
+from fedarena.datasets.dataset import Dataset, Index
 
 
 @dataclass(frozen=True)

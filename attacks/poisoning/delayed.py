@@ -15,7 +15,7 @@ from fedarena.attacks.poisoning.cards.delayed import Options
 from fedarena.contracts.poisoning import Around, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 class Delayed(Around):

@@ -14,7 +14,7 @@ from fedarena.attacks.poisoning.cards.label_flip import Options
 from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.rng import Rng
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 class LabelFlip(Poisoning):

@@ -16,7 +16,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale
 from fedarena.core.threat import NotApplicable
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 class PixelTrigger(Poisoning):

@@ -12,8 +12,8 @@ from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.options import parse_options
 from fedarena.core.rng import LARGEST_SEED
-from fedarena.problem.defaults import DEFAULTS, read_integer, usual_problem
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.spec import DEFAULTS, read_integer, usual_problem
 
 if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec

@@ -15,7 +15,7 @@ from fedarena.cli.problem_args import add_data_dir, add_device, add_json, add_qu
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
-from fedarena.problem.defaults import read_integer
+from fedarena.problem.spec import read_integer
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.table import Table
 from fedarena.reproduce.tables import TABLES, table_of
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_table(args: argparse.Namespace) -> int:
     from fedarena.cli.output.reproduce import show
     from fedarena.core.files import prepare_folder
-    from fedarena.records.environment import environment
+    from fedarena.records.record_of import environment
 
     order = _read_order(args)
     prepare_folder(order.out)

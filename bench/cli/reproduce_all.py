@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.problem_args import read_machine, read_seeds
 from fedarena.core.errors import UserError
-from fedarena.problem.defaults import read_integer
+from fedarena.problem.spec import read_integer
 from fedarena.reproduce.machine import Machine
 
 if TYPE_CHECKING:

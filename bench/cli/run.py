@@ -20,7 +20,7 @@ from fedarena.cli.problem_args import (
     read_words,
 )
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
-from fedarena.problem.defaults import read_integer
+from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
     from fedarena.federation.spec import GroupSpec
@@ -63,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
     pairing, groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
-    from fedarena.cli.output.pairing import show
-    from fedarena.cli.output.pairing_picture import draw
+    from fedarena.cli.output.pairing import draw, show
     from fedarena.core.files import prepare_folder
     from fedarena.records.store import write
     from fedarena.runs.engine import run_groups

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.cli.problem_args import add_data_dir, add_json, add_quiet, data_dir, read_seeds
 from fedarena.core.errors import UserError
-from fedarena.problem.defaults import read_integer
+from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
     from fedarena.records.store import Store

@@ -18,10 +18,9 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
-from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
-from fedarena.problem.task import Task
+from fedarena.problem.task import Auxiliary, Batch, Task
 
 
 @dataclass(frozen=True)

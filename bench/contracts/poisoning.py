@@ -18,8 +18,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 PERMUTED = 10_000
 """Pools of more samples than this are not permuted for a draw, because many attackers draw in every round."""

@@ -13,8 +13,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fedarena.core.tensors import Tensors, row
 from fedarena.core.threat import Threat
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from fedarena.contracts.observation import Candidates, Disclosure, Observation
 from fedarena.core.tensor_pickle import reduce
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Threat
-from fedarena.problem.batch import Batch
 from fedarena.problem.loss import Criterion
+from fedarena.problem.task import Batch
 
 InitialDistribution = Callable[[nn.Module, Generator], Tensors]
 """Draws a module's initial parameters; a picklable object, such as `fedarena.models.architecture.Architecture.init` of

@@ -17,8 +17,8 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem
+from fedarena.problem.task import Batch
 
 
 class NoAdversary:

@@ -16,7 +16,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.core.errors import UserError
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.tensors import Tensors, nbytes
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 def client_peak(defense: Defense, down: Tensors, batch: Batch, kept: Tensors, noise: Tensors) -> int:

@@ -24,8 +24,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.options import parse_options
 from fedarena.core.threat import Knowledge
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.batch import Auxiliary
-from fedarena.problem.task import Task
+from fedarena.problem.task import Auxiliary, Task
 
 
 def defense_cards(text: str) -> tuple[Card, ...]:

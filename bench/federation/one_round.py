@@ -17,8 +17,8 @@ from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.client_memory import PeakMemory
 from fedarena.federation.secure_aggregation import Summed, sum_up
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem
+from fedarena.problem.task import Batch
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""

@@ -21,8 +21,8 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.integrity import success_rate
 from fedarena.federation.spec import MethodSpec
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem
+from fedarena.problem.task import Batch
 
 HELD_OUT = 0.2
 """Share of the pool on which simulated models are judged."""

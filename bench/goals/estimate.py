@@ -19,11 +19,11 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.estimate_figure import estimate_figure
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.reconstruction import estimate_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, given_of_readings, span, values
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from fedarena.contracts.inference import Extraction, Inference
 from fedarena.contracts.observation import Reading
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, percent_of, span, target_of, values
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.core.text.figures import Strip
-from fedarena.goals.cell import Cell
 from fedarena.goals.inference_table import table
-from fedarena.goals.pairing_table import Images
+from fedarena.goals.pairing_table import Cell, Images
 from fedarena.goals.text import GoalText
 from fedarena.records.results import Gallery, GroupResult
 

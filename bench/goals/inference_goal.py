@@ -23,7 +23,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, wanted_of
 from fedarena.goals.guesses_figure import guesses_figure
 from fedarena.goals.text import GoalText
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 if TYPE_CHECKING:
     from fedarena.core.rng import Rng

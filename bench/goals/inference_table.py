@@ -10,8 +10,7 @@ from statistics import fmean
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
 from fedarena.core.threat import EVERYONE, Form
-from fedarena.goals.cell import Cell, and_list, over_seeds
-from fedarena.goals.pairing_table import CellText, Notes, PairingTable
+from fedarena.goals.pairing_table import Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
 from fedarena.records.schema import Record
 

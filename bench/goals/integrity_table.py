@@ -12,8 +12,7 @@ from fedarena.core.text.figures import Line
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, quality
 from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
-from fedarena.goals.cell import Cell, over_seeds
-from fedarena.goals.pairing_table import CellText, Curves, Notes, PairingTable
+from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, over_seeds
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"

@@ -20,12 +20,12 @@ from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.goals import released_model as released
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
 from fedarena.goals.metrics.reconstruction import mean_image
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, percent_of, values
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from fedarena.contracts.inference import Inference, Labels
 from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
-from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
+from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, span, values
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, ask, how_many
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
-from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import membership_metrics
+from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.text import given_of_readings, span, values
 

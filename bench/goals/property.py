@@ -25,15 +25,15 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import Draw
 from fedarena.goals.metrics.auc_interval import score_interval
-from fedarena.goals.metrics.estimate import median_estimate_metrics
 from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
+from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.ranking import Ranking, RankingText
 from fedarena.goals.text import given_of_readings, span, values
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, auc, interval, span
 
 if TYPE_CHECKING:

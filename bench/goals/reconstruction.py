@@ -12,11 +12,11 @@ from fedarena.contracts.inference import Guess, Inference
 from fedarena.contracts.readings import all_readings
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
-from fedarena.goals.metrics.estimate import median_estimate_metrics
+from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, values
 
 if TYPE_CHECKING:

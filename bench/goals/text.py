@@ -16,13 +16,13 @@ from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.readings import all_readings
 from fedarena.core.threat import FORM_MEANING, NotApplicable
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import PartyTranscript
 from fedarena.goals.metrics.membership import TOGETHER
+from fedarena.goals.pairing_table import Cell
 from fedarena.records.schema import Record
 
 if TYPE_CHECKING:
-    from fedarena.goals.cell import Cell
+    from fedarena.goals.pairing_table import Cell
     from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 

@@ -24,9 +24,9 @@ from fedarena.core.text.numbers import number
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.federation.population import halves
 from fedarena.goals.candidates import Question
-from fedarena.goals.cell import Cell
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
+from fedarena.goals.pairing_table import Cell
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.released_model import model_of
 from fedarena.goals.text import span, values

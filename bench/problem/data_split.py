@@ -14,8 +14,8 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.datasets.dataset import Dataset
-from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Auxiliary, Batch
 
 Index = npt.NDArray[np.int64]
 

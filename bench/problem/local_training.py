@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.func import grad
 
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Batch
 
 Loss = Callable[[Tensors, Tensor, Tensor], Tensor]
 """(params, x [b, ...], y) → mean loss of the batch."""

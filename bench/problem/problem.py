@@ -21,11 +21,10 @@ from fedarena.core.tensors import Tensors, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture
-from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
 from fedarena.problem.spec import ProblemSpec
-from fedarena.problem.task import Task
+from fedarena.problem.task import Auxiliary, Batch, Task
 
 LACK_OF_MEMORY = (
     "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"

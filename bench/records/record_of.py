@@ -1,17 +1,23 @@
-"""The record of a finished run, without what the attack's judge and other runs add to it."""
+"""The record of a finished run and where it was made, without what the judge and other runs add to it."""
 
 from __future__ import annotations
 
 import math
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
+from fedarena import __version__
 from fedarena.contracts.goal_names import GoalName
 from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import MethodSpec
-from fedarena.records.environment import environment
-from fedarena.records.schema import SCHEMA, Cost, Record, Status, Utility
+from fedarena.records.schema import SCHEMA, Cost, Environment, Record, Status, Utility
 from fedarena.records.trial_key import identity_of, key_of, origins_of, trial_key
 
 
@@ -91,3 +97,29 @@ def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
         return ""
     goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
     return goal
+
+
+@cache
+def environment() -> Environment:
+    """Where a record was made."""
+    libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics", "dp-accounting")
+    return {
+        "fedarena": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in libraries},
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of a source checkout, or None for an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").exists():
+        return None
+    description = subprocess.run(
+        ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+    )
+    return description.stdout.strip() or None

@@ -1,22 +1,26 @@
-"""One defense against one attack, beside no defense: which groups of trials that is."""
+"""One defense against one attack, beside no defense: which groups of trials that is, and whether they can run."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from fedarena import goals
 from fedarena.contracts.baseline import BASELINE
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.transcript import weights
 from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import rows
 from fedarena.core.threat import FORMS, KNOWLEDGE
-from fedarena.federation import compose
+from fedarena.federation import compose, rounds
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.goal import Choices, Goal
-from fedarena.problem.problem import build
+from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import ProblemSpec
-from fedarena.runs.checks import require_summable
 
 Word = TypeVar("Word", bound=str)
 
@@ -122,3 +126,25 @@ def _checked(option: str, words: Sequence[str] | None, allowed: tuple[Word, ...]
         if word not in known:
             raise UserError(f"option '{option}' is '{word}', allowed: {', '.join(allowed)}")
     return tuple(dict.fromkeys(known[word] for word in words))
+
+
+def require_summable(defense: Defense, problem: Problem, seed: int) -> None:
+    """Raise UserError where the uploads of the first round cannot be summed as the options of the secure sum say.
+
+    It is the very round that a run with this seed begins with when everybody is honest. Nothing is played where there
+    is nothing to refuse: without a secure sum, or with one that takes vectors of any size and any length.
+    """
+    secure = defense.secure
+    if secure is None or (secure.repeat == 1 and math.isinf(secure.limit)):
+        return
+    one = replace(problem.task.schedule, rounds=1, eval_every=0)
+    brief = replace(problem, task=replace(problem.task, schedule=one))
+    try:
+        played = rounds.run(defense, brief, Rng(seed).child("federation"), watch=(0,)).rounds
+    except UserError:
+        raise
+    except Exception:  # a method's own mistake, which the run itself will make a record of
+        return
+    for r in played:  # none, where too few clients were left
+        shares = weights(problem.task.sizes, r.participants).to(problem.device)
+        secure.require_room(rows(r.ups) * (shares / shares.sum())[:, None])

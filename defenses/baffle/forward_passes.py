@@ -32,11 +32,10 @@ from fedarena.core.errors import UserError
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.tensors import flatten, nbytes
 from fedarena.defenses.baffle import chained_forward_passes as chained_forwards
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps import overwriting, pooling
 from fedarena.problem.client_steps.chain import Dense, chain_of
 from fedarena.problem.loss import Criterion
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 PIECE = 64
 """Samples at a time in models with convolutions: the activations of more fall out of the cache."""

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.tensors import nbytes
 from fedarena.defenses.baffle.forward_passes import client_bytes
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import torch
 from fedarena.defenses.baffle import forward_passes as forwards
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 def rows_that_fit(options: Options, task: Task) -> int | None:

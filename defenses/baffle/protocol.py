@@ -45,8 +45,7 @@ from fedarena.defenses.baffle.memory_fit import rows_that_fit
 from fedarena.defenses.baffle.readings import readings, rebuilt
 from fedarena.defenses.baffle.vanished import VANISHED, mark, share
 from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED, BaffleWire, Estimate
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 AVERAGE = "average."
 """Prefix of W̄ in the server's state."""

@@ -16,10 +16,9 @@ from fedarena.core.tensors import Tensors, combine, shaped
 from fedarena.defenses.baffle import client_state
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.directions import CHUNK_BYTES, directions, stein
-from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import local_step
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 SEED = "seed"
 """4 bytes that both ends expand."""

@@ -34,9 +34,8 @@ from fedarena.defenses.dbcl.model_estimate import likeliest
 from fedarena.defenses.dbcl.readings import readings
 from fedarena.defenses.dbcl.wire import SEED, DBCLWire, Sketches, metric
 from fedarena.problem import client_steps as forms
-from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import upload
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 class DBCL(Defense):

@@ -31,9 +31,8 @@ from fedarena.defenses.dp_sgd.card import Options
 from fedarena.defenses.dp_sgd.readings import readings
 from fedarena.defenses.dp_sgd.wire import NOISE, PREVIOUS
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.per_sample import Bound, many_clients, one_client
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 class DPSGD(FedAvg):

@@ -17,8 +17,8 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.readings import readings
 from fedarena.problem import client_steps as forms
-from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import upload
+from fedarena.problem.task import Batch
 
 
 class FedAvg(Defense):

@@ -42,8 +42,7 @@ from fedarena.defenses.pbpfl.masks import channel_masks, coefficient, direction
 from fedarena.defenses.pbpfl.readings import disclosures, readings
 from fedarena.defenses.pbpfl.three_gradients import three_gradients
 from fedarena.defenses.pbpfl.wire import GAMMA, MASK, R_A, UPLOADS, PBPFLWire, one_upload
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 if TYPE_CHECKING:
     from fedarena.contracts.secure_sum import SecureSum

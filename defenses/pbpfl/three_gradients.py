@@ -21,10 +21,9 @@ from torch import Tensor
 
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.pbpfl.widened import Widened
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.passes import backward, forward
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 def three_gradients(

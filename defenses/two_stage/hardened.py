@@ -43,8 +43,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
 from fedarena.defenses.two_stage.hardened_card import Options
 from fedarena.defenses.two_stage.protocol import SCORES, TwoStage
-from fedarena.problem.batch import Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 TRACE, REACH, SPREAD = "trace", "reach", "spread"
 """Kept per client and λ: e [C, 2, d], w [C, 2], κ [C, 2]."""

@@ -32,8 +32,7 @@ from fedarena.defenses.two_stage.card import Options
 from fedarena.defenses.two_stage.check_options import check
 from fedarena.defenses.two_stage.first_stage import FirstStage
 from fedarena.defenses.two_stage.second_stage import counted, select, size
-from fedarena.problem.batch import Auxiliary, Batch
-from fedarena.problem.task import Task
+from fedarena.problem.task import Auxiliary, Batch, Task
 
 SCORES, SMOOTHED = "scores", "smoothed"
 CODE_MOMENTUM = 0.99

@@ -18,8 +18,7 @@ from fedarena.cli.problem_args import add_problem_arguments, read_problem, read_
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.datasets.cards.diabetes import UNIT
-from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.datasets.split import checksum, stratified
+from fedarena.datasets.dataset import Dataset, Provenance, checksum, stratified
 from fedarena.datasets.survey import survey, verify
 from fedarena.datasets.tables import to_unit
 from fedarena.problem.problem import build

@@ -19,10 +19,10 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.compose import make_defense, make_poisoning, parse_attack, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 
 def problem_of(corrupted: int = 2, **schedule: Any) -> Problem:

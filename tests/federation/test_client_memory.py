@@ -12,10 +12,10 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, stack
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation.client_memory import client_peak
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 MB = 250_000
 """Floats."""

@@ -15,7 +15,7 @@ from torch.func import grad
 
 from fedarena import goals
 from fedarena.cli import main
-from fedarena.cli.output.pairing_picture import draw
+from fedarena.cli.output.pairing import draw
 from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate
 from fedarena.contracts.observation import Reading

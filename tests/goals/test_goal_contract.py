@@ -20,10 +20,10 @@ from fedarena.federation.population import halves, population
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals import released_model as released
 from fedarena.goals.inference_goal import InferenceGoal
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 
 def spec(**changes: object) -> ProblemSpec:

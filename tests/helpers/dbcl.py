@@ -15,9 +15,8 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 def mlp(widths: Sequence[int] = (12, 8, 6, 3)) -> nn.Sequential:

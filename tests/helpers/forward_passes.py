@@ -8,9 +8,8 @@ from torch import nn
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.defenses.baffle.forward_passes import Differencing, differences
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 DTYPES = {torch.float64: 1e-9, torch.float32: 2e-2}
 """Number format → relative error of a difference allowed at σ = 1e-3: rounding of the losses is 1/σ times as large."""

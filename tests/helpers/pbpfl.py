@@ -13,9 +13,8 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import Threat
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 from helpers.dbcl import parameters, samples
 
 SIZES = (8, 12, 20)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from fedarena import goals
 from fedarena.goals import inference_table
-from fedarena.goals.cell import Cell
 from fedarena.goals.inference_table import Rows
+from fedarena.goals.pairing_table import Cell
 from fedarena.records.schema import Record
 
 

@@ -26,12 +26,11 @@ from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.models import layers, mobilenet_head
 from fedarena.models.cards import layers as layer_options
 from fedarena.problem import client_steps as forms
-from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import upload
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 CONVOLUTIONAL = pytest.mark.parametrize("name", ["lenet-baffle", "wrn-10-2"])
 RANDOM = {"weights": "random", "size": "32"}

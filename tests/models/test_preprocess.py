@@ -17,12 +17,11 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import rows, stack
 from fedarena.models.preprocess import Preprocess
 from fedarena.problem import client_steps as forms
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps import stacked
 from fedarena.problem.client_steps.chain import chain_of, front_of
 from fedarena.problem.local_training import upload
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 MODELS = pytest.mark.parametrize("name", ["mlp-two-stage", "cnn-two-stage"])
 PAPER = {"mean": "0.2469", "std": "0.2853", "size": "28"}

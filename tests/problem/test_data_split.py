@@ -11,10 +11,10 @@ import torch
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.problem.batch import Auxiliary
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Auxiliary
 
 SPEC = ProblemSpec(
     "digits", "mlp", "iid", 10, registry.find("model", "mlp").parse({}), schedule=Schedule(batch_size=4), corrupted=3

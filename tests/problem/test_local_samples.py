@@ -15,10 +15,10 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import row
 from fedarena.federation import rounds as federation
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 LOCAL = Schedule(rounds=4, batch_size=2, local_epochs=3, local_samples=5, lr=0.05)
 

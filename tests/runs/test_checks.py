@@ -22,7 +22,7 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import engine
-from fedarena.runs.checks import require_summable
+from fedarena.runs.pairing import require_summable
 
 WIDE = {"pairwise-masks.bits": "32", "pairwise-masks.bound": "1e12"}
 """With which a step is 2,048 for four clients."""

@@ -9,7 +9,7 @@ from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.text.numbers import Mean, level, mean, percent, quality
-from fedarena.goals.cell import Cell
+from fedarena.goals.pairing_table import Cell
 
 
 def outcome(c: BoardCell, board: Board) -> str:

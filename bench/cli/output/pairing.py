@@ -1,4 +1,4 @@
-"""A pairing of a defense and an attack as `bench run` prints it."""
+"""A pairing of a defense and an attack as `bench run` prints and draws it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
-from fedarena.goals.pairing_table import CellText, PairingTable
+from fedarena.goals.pairing_table import CellText, Figure, Images, PairingTable, Panels
 from fedarena.records.schema import Record
 
 
@@ -67,3 +68,16 @@ def show(
 
 def _text(cell: CellText) -> str:
     return "\n".join([*cell.lines, *([f"[dim]by {cell.reading}[/dim]"] if cell.reading else [])])
+
+
+def draw(figure: Figure | None, path: Path) -> Path | None:
+    """Write a figure as a PNG; where it is then, None where there is none."""
+    if figure is None:
+        return None
+    if isinstance(figure, Images):
+        gallery(figure.strips, figure.title, path)
+    elif isinstance(figure, Panels):
+        panels(figure.rows, figure.title, path)
+    else:
+        curves(figure.lines, figure.title, figure.x, figure.y, path)
+    return path

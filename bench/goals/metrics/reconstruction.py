@@ -20,6 +20,8 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Guess
+from fedarena.contracts.observation import Observation
+from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
 
 RECOVERED = 0.9
@@ -200,3 +202,14 @@ def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]
 def only_finite(metrics: dict[str, float]) -> dict[str, float]:
     """What JSON can hold: a measurement that is not finite is left out."""
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def median_estimate_metrics(finished: FinishedRun, observations: Sequence[Observation]) -> dict[str, float]:
+    """Median over observations of cosine and relative L2 error of the party's estimate (DBCL, Section 6.3).
+
+    It is empty where no observation has an estimate.
+    """
+    pairs = [estimate_metrics(o.estimate, finished.estimated(o)) for o in observations if o.estimate is not None]
+    if not pairs:
+        return {}
+    return {name: float(torch.tensor([p[name] for p in pairs]).median()) for name in ("cosine", "relative_l2")}

@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from fedarena.core.tensors import Tensors, stack
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps import loop, stacked, vmapped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.client_steps.vmapped import ClientStep
 from fedarena.problem.local_training import Loss
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 T = TypeVar("T")
 

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
 from fedarena.problem.local_training import Loss, local_step
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,12 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from fedarena.core.tensors import Tensors, shaped
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.chain import chain_of, front_of
 from fedarena.problem.client_steps.layered import layers_of, passes
 from fedarena.problem.client_steps.passes import backward, forward
 from fedarena.problem.client_steps.sample_gradients import Crowd, Dense, Formed, Part
 from fedarena.problem.local_training import Loss
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 CHUNK = 80
 """Samples at a time where gradients are formed: more do not fit into the cache."""

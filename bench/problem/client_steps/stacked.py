@@ -25,12 +25,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps.chain import Dense
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.local_training import local_step
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Batch
 
 CHUNK = 5
 """Clients at once: five times the weights of a small network still fit into a core's share of the cache."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from fedarena.core.tensors import Tensors, row, stack
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 ClientStep = Callable[[Tensors, Batch, Tensors, Tensors], tuple[Tensors, Tensors]]
 """(down, batch, memory, noise) → (upload, memory) of one client."""

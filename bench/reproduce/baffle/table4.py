@@ -18,9 +18,8 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.torchvision_import import import_torchvision
 from fedarena.defenses.baffle import layer_memory
 from fedarena.models.mobilenet_head import fill
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Published

@@ -8,7 +8,7 @@ from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.problem.defaults import usual_problem
+from fedarena.problem.spec import usual_problem
 from fedarena.records.schema import Record
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, between, step

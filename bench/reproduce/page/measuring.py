@@ -72,7 +72,7 @@ def _silent(share: float, text: str) -> None:
 
 def _measure_one(key: PartKey, module: str, machine: Machine, until: float | None, progress: Progress) -> Outcome:
     from fedarena.core.errors import describe
-    from fedarena.records.environment import environment
+    from fedarena.records.record_of import environment
     from fedarena.runs.executors import arithmetic
 
     reached = 0.0

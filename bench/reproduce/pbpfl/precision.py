@@ -35,10 +35,9 @@ from fedarena.core.tensors import Tensors, flatten, row
 from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl.common import FEDAVG, spec, train
 from fedarena.reproduce.pbpfl.picture import ErrorCurve, Panel, draw_panels

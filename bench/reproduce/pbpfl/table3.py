@@ -31,10 +31,9 @@ from fedarena.core.tensors import Tensors, nbytes
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.defenses.pbpfl.three_gradients import channels_last
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.problem.batch import Batch
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl.common import FEDAVG, MASKED
 from fedarena.reproduce.progress import Progress

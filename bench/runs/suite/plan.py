@@ -216,7 +216,7 @@ def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object])
 def _built(spec: GroupSpec) -> tuple[Problem, Defense]:
     from fedarena.federation import compose
     from fedarena.problem.problem import build
-    from fedarena.runs.checks import require_summable
+    from fedarena.runs.pairing import require_summable
 
     problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
     protocol = compose.make_defense(spec.defense, problem.task)

@@ -14,8 +14,7 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.goal import Choices
-from fedarena.problem.defaults import usual_problem
-from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.spec import ProblemSpec, usual_problem
 from fedarena.runs.suite.suite import Matrix, Suite
 
 

@@ -27,10 +27,10 @@ from fedarena.defenses.two_stage.first_stage import FirstStage
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 STD = 0.05
 

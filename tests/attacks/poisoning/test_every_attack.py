@@ -16,7 +16,7 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 NAMES = (
     "alie",

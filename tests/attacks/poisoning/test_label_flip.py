@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedarena.core.rng import Rng
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 def test_class_i_becomes_h_minus_1_minus_i() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 
 @settings(max_examples=20, deadline=None)

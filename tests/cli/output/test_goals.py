@@ -12,7 +12,7 @@ from helpers.tables import cell, table, verdict
 from fedarena.cli import main
 from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.goals import find
-from fedarena.goals.cell import Cell
+from fedarena.goals.pairing_table import Cell
 from fedarena.records.schema import Record
 
 SHORT = ("--model=mlp", "--rounds=8", "--batch-size=4", "--set=attack.rounds=6", "--quiet", "--jobs=1")

@@ -14,9 +14,8 @@ from torch import nn
 from fedarena.core.errors import UserError
 from fedarena.defenses.baffle.forward_passes import Differencing, differences, separate
 from fedarena.models.preprocess import Preprocess
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 ACTIVATIONS = [nn.ReLU, nn.Hardswish, nn.SELU, nn.Sigmoid]
 SCHEMES = st.sampled_from(["forward", "central"])

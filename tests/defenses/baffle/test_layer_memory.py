@@ -10,9 +10,8 @@ from torch import nn
 
 from fedarena.core.rng import Rng
 from fedarena.defenses.baffle import layer_memory
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 from fedarena.reproduce.baffle import table4 as baffle_table4
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.tables import TABLES

@@ -17,7 +17,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.baffle import readings as baffle_views
 from fedarena.defenses.baffle.directions import directions
 from fedarena.defenses.baffle.simulators import SMALL, Differences, LocalSteps, Projections, rounded
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 SERVER = Threat("server", "adaptive")
 

@@ -15,9 +15,8 @@ from fedarena.core.tensors import Tensors, combine, nbytes, row
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
 MODELS = pytest.mark.parametrize(("make", "shape"), [(mlp, (12,)), (cnn, (1, 8, 8))])

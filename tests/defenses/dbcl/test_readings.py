@@ -21,7 +21,7 @@ from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.dbcl.smoother import Step, smooth
 from fedarena.defenses.dbcl.update_estimate import smoothed
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
 LOSSLESS = Options(ratio=1.0, hash="balanced")

@@ -19,9 +19,8 @@ from fedarena.core.threat import Threat
 from fedarena.defenses.dp_sgd import accountant
 from fedarena.defenses.dp_sgd.card import Options
 from fedarena.defenses.dp_sgd.protocol import DPSGD
-from fedarena.problem.batch import Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 QUIET = {"epsilon": None}
 

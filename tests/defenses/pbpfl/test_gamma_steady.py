@@ -18,7 +18,7 @@ from fedarena.defenses.pbpfl.gamma_estimate import estimate_gamma
 from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import coefficient, direction, offset
 from fedarena.defenses.pbpfl.wire import GAMMA, Masked
-from fedarena.problem.batch import Batch
+from fedarena.problem.task import Batch
 
 REGRESSION = {"loss": "regression", "lr": 0.05}
 ADAM = {"loss": "regression", "server_optimizer": "adam", "lr": 0.0001}

@@ -22,11 +22,10 @@ from fedarena.defenses.two_stage.hardened_card import Options
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.problem.batch import Batch
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 N = 6
 

@@ -20,9 +20,8 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd.protocol import DPSGD
 from fedarena.defenses.two_stage.card import Options
 from fedarena.defenses.two_stage.protocol import TwoStage
-from fedarena.problem.batch import Auxiliary, Batch
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Auxiliary, Batch, Task
 
 SIGMA = 2.0
 

@@ -17,13 +17,12 @@ from fedarena.core.tensors import stack
 from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.problem import client_steps as forms
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps import choose, loop, stacked, vmapped
 from fedarena.problem.client_steps.chain import chain_of
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES, Criterion
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 WORK = [
     Schedule(batch_size=4, local_epochs=0),

@@ -15,13 +15,12 @@ from torch.func import grad, vmap
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
-from fedarena.problem.batch import Batch
 from fedarena.problem.client_steps import per_sample
 from fedarena.problem.client_steps.chain import chain_of
 from fedarena.problem.client_steps.layered import layers_of
 from fedarena.problem.client_steps.per_sample import Bound, many_clients, one_client
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.task import Task
+from fedarena.problem.task import Batch, Task
 
 LAYERED = [("cnn-two-stage", {}), ("lenet-dlg", {}), ("cnn-two-stage", {"mean": "0.3", "blur": "0.5"})]
 BOUNDS = [Bound(1.0, True), Bound(0.3, True), Bound(0.5, False), Bound(1e9, False)]

@@ -15,7 +15,7 @@ from fedarena.core.text.numbers import mean
 from fedarena.core.threat import FORMS, PARTIES
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
-from fedarena.problem.defaults import usual_problem
+from fedarena.problem.spec import usual_problem
 from fedarena.reproduce.inference import digits as inference_digits
 from fedarena.reproduce.inference.digits import ATTACKS, DEFENSES, SHORT, compact, measure
 from fedarena.reproduce.machine import Machine

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from helpers.paths import ROOT
 
-from fedarena.records import environment
+from fedarena.records import record_of
 
 
 def test_a_checkout_s_records_hold_its_commit_and_an_installed_package_s_none() -> None:
-    commit = environment.environment()["commit"]
-    in_checkout = Path(environment.__file__).resolve().is_relative_to(ROOT / "bench") and (ROOT / ".git").exists()
+    commit = record_of.environment()["commit"]
+    in_checkout = Path(record_of.__file__).resolve().is_relative_to(ROOT / "bench") and (ROOT / ".git").exists()
     if not in_checkout:
         assert commit is None
         return
