@@ -203,7 +203,7 @@ def test_krum_with_one_neighbour_too_many_is_localized(gate: Gate, monkeypatch: 
     monkeypatch.setattr(krum, "ranking", ranking)
     found = gate(of("krum"), passes=True)
     assert found.counts["noise"] > 1
-    assert "of krum alone" in localized(found)[0]
+    assert "only of krum" in localized(found)[0]
     exact = gate.compare(Rules(exact=True))
     check_located(exact, "krum")
     assert exact.counts["changed"] == found.counts["noise"] == len(exact.findings)
@@ -284,7 +284,7 @@ def test_corrupted_clients_that_become_honest_after_some_rounds_are_found(
 
     monkeypatch.setattr(SignFlip, "craft", tired)
     compared = gate(by("sign-flip"), passes=not found)
-    assert "of sign-flip alone" in localized(compared)[0]
+    assert "only of sign-flip" in localized(compared)[0]
     if found:
         check_located(compared, "sign-flip")
         assert {w for i in compared.findings for w in i.findings} == {WEAKER_ATTACK}
