@@ -18,9 +18,9 @@ from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
+from fedarena.records.identity import options_of
 from fedarena.records.record_of import record_of
 from fedarena.records.schema import Record, Status, Tuned
-from fedarena.records.trial_key import options_of
 
 
 def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:

@@ -17,8 +17,9 @@ from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import MethodSpec
+from fedarena.records.identity import identity_of, origins_of
 from fedarena.records.schema import SCHEMA, Cost, Environment, Record, Status, Utility
-from fedarena.records.trial_key import identity_of, key_of, origins_of, trial_key
+from fedarena.records.trial_key import key_of, trial_key
 
 
 def record_of(

@@ -46,5 +46,5 @@ CARD = Card(
             "the paper trains for 20,000 iterations.",
         ),
     ),
-    check="255,938 parameters on 1x62x47 inputs and 2 classes: tests/models/test_cnn_lfw.py",
+    check="255,938 parameters on 1x62x47 inputs and 2 classes: tests/models/test_cnn.py",
 )
