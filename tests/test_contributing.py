@@ -25,6 +25,12 @@ def test_the_page_shows_the_plugin_to_the_letter() -> None:
     assert len(shown) == 8
 
 
+def test_every_file_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"`((?:bench|attacks|defenses|datasets|tests|benchmarks)/[\w/]+(?:\.\w+)?/?)`", PAGE))
+    assert len(named) > 8
+    assert [path for path in sorted(named) if not re.search(r"[A-Z]", path) and not (ROOT / path).exists()] == []
+
+
 READS, POISONS, TELLS = (line.split() for line in re.findall(r"^    bench (run .*)$", PAGE, re.MULTILINE))
 """The page's three `bench run` lines."""
 

@@ -97,7 +97,6 @@ PRINTED = {
 DECIMALS = {FORWARD: 3, STEP: 3, SERVER: 3, DOWN: 2, UP: 2}
 PAPER = {what: round(float(ours) / float(plain), DECIMALS[what]) for what, (ours, plain) in PRINTED.items()}
 """Their ratios, which the paper does not print."""
-SMALLER = "another network or smaller images than the paper's"
 PUBLISHED = tuple(
     Published(
         piece=title,
