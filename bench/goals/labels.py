@@ -14,12 +14,10 @@ from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, span, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, span, values
 
 if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
-    from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
 
@@ -52,11 +50,6 @@ class BatchLabelsText(GoalText):
         if not values(records, "prior_label_accuracy"):
             return ""
         return f"; classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %"
-
-    def given(
-        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
-    ) -> str | NotApplicable:
-        return given_of_readings(defense, transcript, attack)
 
 
 class BatchLabels(InferenceGoal):

@@ -17,12 +17,10 @@ from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, given_of_readings, percent_of, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, values
 
 if TYPE_CHECKING:
-    from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
-    from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
 IMAGES = Wording(
@@ -73,11 +71,6 @@ class ReconstructionsText(GoalText):
         return (
             [*sentences, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else sentences
         )
-
-    def given(
-        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
-    ) -> str | NotApplicable:
-        return given_of_readings(defense, transcript, attack)
 
 
 class Reconstructions(InferenceGoal):

@@ -66,11 +66,11 @@ class GoalText(ABC):
         """A clause of the verdict that says how good a blind guess is; empty where the table has said it."""
         return ""
 
-    @abstractmethod
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
-        """What the attack gets of the first round that it is after, or why it cannot start."""
+        """What the attack gets of the first round that it is after, or why it cannot start; here its readings."""
+        return given_of_readings(defense, transcript, attack)
 
 
 def given_of_readings(
