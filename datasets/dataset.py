@@ -1,4 +1,4 @@
-"""What a loader returns (samples, labels, provenance), and the split and checksum of data in one piece."""
+"""What a loader returns (samples, labels, provenance), its split and checksum, and what partitions ask of labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
+from fedarena.core.text.numbers import plural
 from fedarena.datasets.npz import Array
+
+Labels = npt.NDArray[np.int64 | np.float32]
+"""Classes, or the numbers of a regression."""
+Shards = list[npt.NDArray[np.int64]]
+"""By client, the indices of its samples."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +136,30 @@ def stratified(labels: Array, rng: np.random.Generator) -> tuple[Index, Index]:
 def checksum(arrays: Iterable[Array]) -> str:
     """sha256 of arrays one after the other (C order, little-endian)."""
     return hashlib.sha256(b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays)).hexdigest()
+
+
+def check_clients(labels: Labels, n_clients: int, each: int = 1, option: str = "") -> None:
+    """Refuse more clients than `labels` [N] has samples for, or more samples for `each`. Raises UserError.
+
+    Args:
+        option: of the partition, which says how many samples each client is to have.
+    """
+    if not 1 <= n_clients <= len(labels):
+        raise UserError(
+            f"option 'clients' is {n_clients}, but {len(labels)} training samples allow 1 to {len(labels)} clients"
+        )
+    most = len(labels) // n_clients
+    if each > most:
+        raise UserError(
+            f"option 'partition.{option}' is {each}, allowed with {len(labels)} training samples for "
+            f"{plural(n_clients, 'client')}: 1 to {most}"
+        )
+
+
+def check_classes(labels: Labels, name: str) -> None:
+    """Refuse the numbers of a regression to a partition that shares out classes. Raises UserError."""
+    if labels.dtype.kind not in "iu":
+        raise UserError(
+            f"option 'partition' is {name}, which shares out classes, but these samples carry numbers in their place, "
+            "allowed: a partition that needs no classes (iid, copies, few)"
+        )

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fedarena.attacks.estimate.cards.gradient_estimate import Options
-from fedarena.attacks.helpers.victims import spread
 from fedarena.contracts.inference import GoalName, GradientEstimate, Inference, Progress, Watch
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
@@ -35,7 +34,7 @@ class GradientEstimates(Inference):
 
     def watch(self, schedule: Schedule) -> Watch:
         o = self.options
-        return spread("gradient-estimate", o.rounds, o.start, o.window, schedule)
+        return Watch.spread("gradient-estimate", o.rounds, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[GradientEstimate] | NotApplicable:
         found = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]

@@ -26,7 +26,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.helpers.victims import spread
 from fedarena.attacks.reconstruction.cards.analytic import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
 from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
@@ -51,7 +50,7 @@ class Analytic(Inference):
 
     def watch(self, schedule: Schedule) -> Watch:
         o = self.options
-        return spread("analytic", o.victims, o.start, o.window, schedule)
+        return Watch.spread("analytic", o.victims, o.start, o.window, schedule)
 
     def unreadable(self, seen: Observation) -> str:
         layer = first_layer(seen.target)

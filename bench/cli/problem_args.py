@@ -137,7 +137,7 @@ def read_machine(args: argparse.Namespace) -> Machine:
     from fedarena.reproduce.machine import Machine
 
     if args.device != "cpu":
-        from fedarena.core.device import find_device
+        from fedarena.core.tensors import find_device
 
         find_device(args.device)
     return Machine(data_dir(args), args.device)

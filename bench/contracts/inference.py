@@ -12,6 +12,7 @@ from torch import Tensor
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
+from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -53,6 +54,24 @@ class Watch:
         the last one's update; a schedule that is shorter leaves fewer."""
         last = min(rounds, schedule.rounds - 1)
         return cls(0, last, tuple(range(max(1, last))))
+
+    @classmethod
+    def spread(cls, attack: str, victims: int, start: int, window: int, schedule: Schedule) -> Watch:
+        """`victims` rounds spread evenly from `start` over the window. Its last round is never one of them, because a
+        client learns an upload from the broadcast that follows it.
+
+        Raises:
+            UserError: `start` lies beyond the schedule.
+        """
+        if start >= schedule.rounds:
+            raise UserError(
+                f"attack {attack}: option 'start' is {start}, allowed: at most {schedule.rounds - 1} with "
+                f"{schedule.rounds} rounds"
+            )
+        last = min(start + window, schedule.rounds) - 1
+        usable = max(1, last - start)
+        count = min(victims, usable)
+        return cls(start, last, tuple(start + i * usable // count for i in range(count)))
 
 
 @dataclass(frozen=True)

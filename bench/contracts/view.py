@@ -18,8 +18,8 @@ from torch import Generator, Tensor, nn
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.observation import Candidates, Disclosure, Observation
-from fedarena.core.tensor_pickle import reduce
 from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import reduce_tensor as reduce
 from fedarena.core.threat import Threat
 from fedarena.problem.loss import Criterion
 from fedarena.problem.task import Batch

@@ -12,8 +12,7 @@ from fedarena.contracts.transcript import Round
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
-from fedarena.federation.client_memory import PeakMemory
-from fedarena.federation.one_round import Draw, Federation, RoundResult, Verdict, play
+from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundResult, Verdict, play
 from fedarena.problem.problem import Problem
 
 
@@ -41,7 +40,7 @@ class Run:
             machine says little), wall time on a GPU. It is the number of rounds times the median of what they
             took: a sum would make the first federation of a process look slow, in whose first round libraries start
             what they start late, and whichever one Python collects garbage in.
-        peak_bytes: of one client (`fedarena.federation.client_memory`), in the round in which it is most.
+        peak_bytes: of one client (`fedarena.federation.one_round`), in the round in which it is most.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
             summed securely, if any.
         why: the reason in a sentence, where it diverged.

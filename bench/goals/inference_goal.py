@@ -1,4 +1,4 @@
-"""Goals of attacks that read a finished run: how such an attack is furnished, judged and scored."""
+"""Goals of attacks that read a finished run: how such an attack is furnished, judged, scored and pictured."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, Watch
 from fedarena.contracts.transcript import cut
 from fedarena.core.options import check_acting
+from fedarena.core.text.figures import Strip
 from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, Form, NotApplicable, Party, Threat, Visibility
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
@@ -21,9 +22,11 @@ from fedarena.federation.spec import threats as every_threat
 from fedarena.goals import inference_table
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, wanted_of
-from fedarena.goals.guesses_figure import guesses_figure
+from fedarena.goals.inference_table import table
+from fedarena.goals.pairing_table import Cell, Images
 from fedarena.goals.text import GoalText
 from fedarena.problem.task import Batch
+from fedarena.records.results import Gallery, GroupResult
 
 if TYPE_CHECKING:
     from fedarena.core.rng import Rng
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec
     from fedarena.records.results import GroupResult
     from fedarena.records.schema import Record
+
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: it draws as usual."""
@@ -205,3 +209,31 @@ def visible_parts(visibility: Visibility, summed: bool) -> str:
         "its own data and upload, in the rounds it is sampled": visibility.own,
     }
     return "; ".join(name for name, seen in parts.items() if seen) or "nothing of the training"
+
+
+def guesses_figure(results: Sequence[GroupResult], defense: str, attack: str, text: GoalText) -> Images | None:
+    """Originals and reconstructions of the first seed, by party; None when nothing was reconstructed."""
+    first = results[0].spec.seed
+    records = [r for result in results for r in result.records if r["seed"] == first]
+    pictures = {g.key: g for result in results for g in result.galleries}
+    strips: list[Strip] = []
+    for party, row in table(records, defense, text).items():
+        cells = {name: c for name, c in row.items() if c is not None}
+        strips += _strips(party, cells, pictures, gap=bool(strips))
+    if not strips or strips[0].images is None or strips[0].images.dim() != 4:
+        return None
+    dataset = records[0]["problem"]["dataset"]
+    return Images(f"{defense} against {attack} on {dataset}, seed {first}", strips)
+
+
+def _strips(party: str, cells: Mapping[str, Cell], pictures: Mapping[str, Gallery], gap: bool) -> list[Strip]:
+    """The originals of one party and a strip for each cell; none where nothing was reconstructed."""
+    shown = {name: pictures.get(c.keys[0]) for name, c in cells.items()}
+    originals = [gallery.originals for gallery in shown.values() if gallery is not None]
+    if not originals:
+        return []
+    strips = [Strip(f"{party}: originals", originals[0], gap=gap)]
+    for name, gallery in shown.items():
+        c = cells[name]
+        strips.append(Strip(name, None if gallery is None else gallery.guesses, f"{c.status}: {c.reason}"))
+    return strips

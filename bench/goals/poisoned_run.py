@@ -18,8 +18,7 @@ from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
-from fedarena.records.identity import options_of
-from fedarena.records.record_of import record_of
+from fedarena.records.record_of import options_of, record_of
 from fedarena.records.schema import Record, Status, Tuned
 
 

@@ -13,11 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core.device import find_device
 from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, to
+from fedarena.core.tensors import Tensors, find_device, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture

@@ -1,21 +1,27 @@
 """The records of a folder, read once, kept up to date and grouped by trial.
 
-A folder holds records/<key>.json, and pictures/<key>.npz beside them. Several runs may write into one folder at the
+A folder holds records/<key>.json, and beside them pictures/<key>.npz with the originals and an attack's guesses of a
+record's first images. Several runs may write into one folder at the
 same time: every file is written as a whole or not at all, and two runs that measure the same trial write the same
 content.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import time
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from fedarena.core.files import digest, read_json, write_atomically
 from fedarena.core.text.numbers import plural
@@ -53,10 +59,9 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
     Raises:
         UserError: the folder cannot be written.
     """
-    from fedarena.records import pictures
 
     for gallery in galleries:
-        pictures.save(gallery, folder)
+        save_pictures(gallery, folder)
     return [(record, save(record, folder / "records")) for record in records]
 
 
@@ -178,3 +183,32 @@ def read_record(data: bytes, key: str, doubt: Callable[[Record], str] = lambda r
 def sum_of(content: Mapping[str, Any]) -> str:
     """The sum of a file's content: 20 hex digits of the sha256 of everything but the sum itself."""
     return digest({name: value for name, value in content.items() if name != "sum"}, 20)
+
+
+PICTURES_KEPT = 6
+"""How many images of a record are kept."""
+
+Images = npt.NDArray[np.float32]
+
+
+def save_pictures(gallery: Gallery, folder: Path) -> Path:
+    """Write the first images atomically, in steps of 1/255. Raises UserError for a folder that cannot be written."""
+
+    def bytes_of(images: Any) -> npt.NDArray[np.uint8]:
+        clipped = np.clip(np.asarray(images[:PICTURES_KEPT], dtype=np.float64), 0.0, 1.0)
+        return np.rint(255 * clipped).astype(np.uint8)
+
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, originals=bytes_of(gallery.originals), guesses=bytes_of(gallery.guesses))
+    path = folder / "pictures" / f"{gallery.key}.npz"
+    write_atomically(path, buffer.getvalue())
+    return path
+
+
+def load_pictures(folder: Path, key: str) -> tuple[Images, Images] | None:
+    """(originals, guesses), each [n, channels, height, width] in [0, 1]; None where the file is missing or damaged."""
+    try:
+        with np.load(folder / "pictures" / f"{key}.npz") as arrays:
+            return tuple(arrays[name].astype(np.float32) / 255 for name in ("originals", "guesses"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None

@@ -23,8 +23,7 @@ from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
-from fedarena.runs.shared_training import add_reference, given_by, references, shared
-from fedarena.runs.trial import attack, gather, prepare_together
+from fedarena.runs.trial import add_reference, attack, gather, given_by, prepare_together, references, shared
 from fedarena.runs.worker_messages import Address, mailbox, post
 
 Report = Callable[[int, float, str], None]

@@ -78,7 +78,7 @@ class Local(Executor):
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        from fedarena.core.tensor_pickle import REDUCERS
+        from fedarena.core.tensors import REDUCERS
 
         with _silent_tracker():
             self._used = get_reusable_executor(

@@ -1,7 +1,8 @@
 """One training run and the trials that read it or take part in it.
 
 `prepare` trains and cuts a sealed view for every threat; `attack` runs on such a view alone, in whichever
-process. All inference attacks on one (problem, defense, seed) read the same run.
+process. All inference attacks on one (problem, defense, seed) read the same run (`shared`), and every run is set beside
+those that it is measured against (`references`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fedarena import goals
+from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, Watch
 from fedarena.contracts.transcript import cut
@@ -22,7 +24,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
-from fedarena.federation.spec import GroupSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals.challenge import NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
 from fedarena.goals.inference_goal import InferenceGoal
@@ -197,3 +199,52 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
 def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:
     """What JSON can hold: points that are not finite are left out."""
     return {name: [p for p in points if all(math.isfinite(v) for v in p)] for name, points in series.items()}
+
+
+def training_of(spec: GroupSpec) -> Training:
+    """The run that a group reads, without a probe: the same run serves all."""
+    return training_under(spec) if spec.attack is None else goals.of_attack(spec.attack).training(spec)
+
+
+def given_by(spec: GroupSpec) -> list[Training]:
+    """For which runs a group's record can stand as the reference; none for poisoned ones."""
+    run, probe = training_of(spec), compose.trigger_of(spec.probe)
+    if run.poisoned:
+        return []
+    return [run] if probe is None else [run, replace(run, probe=probe)]
+
+
+def references(spec: GroupSpec) -> tuple[Training, Training]:
+    """What a group is measured against: its own defense's run that nobody poisons, and FedAvg's."""
+    if spec.attack is not None:
+        return goals.of_attack(spec.attack).references(spec)
+    run = training_under(spec)
+    return run, replace(run, defense=MethodSpec(BASELINE))
+
+
+def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:
+    """Indices of the groups that read one run each, in the order in which runs first come."""
+    readers: dict[object, list[int]] = {}
+    for i, group in enumerate(groups):
+        run = training_of(group)
+        # A poisoned run has one reader; the same one asked for twice is run twice.
+        readers.setdefault(i if run.poisoned else run, []).append(i)
+    return list(readers.values())
+
+
+def add_reference(record: Record, own: Record, plain: Record) -> None:
+    """Set a run beside those that it is measured against (`fedarena.goals.goal.Goal.references`).
+
+    Every run is set beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, cut to [0, 1], and
+    `cost.relative_seconds`. What a goal takes of the clean run is its own (`fedarena.goals.goal.Goal.add_reference`).
+
+    Args:
+        own: the same defense's run that nobody poisoned. plain: FedAvg's.
+    """
+    utility, cost = record["utility"], record["cost"]
+    accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
+    utility["fedavg_accuracy"] = accuracy
+    if (goal := goals.of_record(record)) is not None:
+        goal.add_reference(record, own)
+    utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0
+    cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None

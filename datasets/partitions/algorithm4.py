@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.options import NoOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
+from fedarena.datasets.dataset import Labels, Shards, check_classes, check_clients
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:

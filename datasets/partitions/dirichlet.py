@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
+from fedarena.datasets.dataset import Labels, Shards, check_classes, check_clients
 from fedarena.datasets.partitions.cards import DirichletOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_classes, check_clients
 
 DRAWS = 1000
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_clients
+from fedarena.datasets.dataset import Labels, Shards, check_clients
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedarena.datasets.dataset import Labels, Shards, check_clients
 from fedarena.datasets.partitions.cards import FewOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_clients
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: FewOptions) -> Shards:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedarena.core.options import NoOptions
-from fedarena.datasets.partitions.check import Labels, Shards, check_clients
+from fedarena.datasets.dataset import Labels, Shards, check_clients
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:

@@ -379,7 +379,7 @@ def test_a_device_that_would_do_nothing_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("fedarena.core.device._repeatable", lambda: None)  # of this process from then on
+    monkeypatch.setattr("fedarena.core.tensors._repeatable", lambda: None)  # of this process from then on
     assert main(["reproduce", *words, "--device=cuda"]) == 2
     assert said in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fedarena.cli import main
-from fedarena.records.pictures import load as load_pictures
+from fedarena.records.store import load_pictures as load_pictures
 
 QUICK = [
     "--rounds=6",

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedarena.core.tensor_pickle import KNOWN, REDUCERS, reduce
+from fedarena.core.tensors import NUMPY_TYPES, REDUCERS, reduce_tensor
 
 
 class Pickler(cloudpickle.Pickler):
@@ -27,7 +27,7 @@ def there_and_back(value: Any) -> Any:
 
 BASE = torch.randn(2, 3, 4, 5)
 CASES = {
-    **{str(dtype): (torch.randn(3, 4) * 9).to(dtype) for dtype in KNOWN},
+    **{str(dtype): (torch.randn(3, 4) * 9).to(dtype) for dtype in NUMPY_TYPES},
     "bfloat16": torch.randn(5).to(torch.bfloat16),
     "scalar": torch.tensor(2.5),
     "empty": torch.zeros(0, 7),
@@ -70,4 +70,4 @@ def test_it_may_be_written_to_and_a_part_comes_alone() -> None:
 
 def test_parameters_stay_parameters() -> None:
     assert isinstance(there_and_back(torch.nn.Parameter(torch.ones(2))), torch.nn.Parameter)
-    assert reduce(torch.ones(2))[0] is torch.from_numpy
+    assert reduce_tensor(torch.ones(2))[0] is torch.from_numpy

@@ -10,7 +10,7 @@ import torch
 from fedarena.board.board import Board
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS
-from fedarena.records import pictures as gallery
+from fedarena.records import store
 from fedarena.records.results import Gallery
 from helpers.board import SEEDS, make_board, make_cell, make_clean_run, make_problem
 
@@ -93,4 +93,4 @@ def save_pictures(board: Board, folder: Path, attack: str = "dlg", side: int = 8
             generator = Rng(int(c.party == "client")).torch()
             originals = torch.rand(6, channels, side, side, generator=generator)
             noise = torch.randn(originals.shape, generator=generator) * min(c.scores.values())
-            gallery.save(Gallery(c.keys[min(c.keys)], originals, originals + noise), folder)
+            store.save_pictures(Gallery(c.keys[min(c.keys)], originals, originals + noise), folder)

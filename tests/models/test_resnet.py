@@ -12,8 +12,8 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 
 from fedarena.core.rng import Rng
+from fedarena.models.architecture import draw
 from fedarena.models.cards.resnet import CARD, Options
-from fedarena.models.init import draw
 from fedarena.models.resnet import ResNet
 
 CIFAR = (3, 32, 32)

@@ -8,9 +8,9 @@ from pathlib import Path
 from helpers.suite import PROPERTY, TINY
 
 from fedarena.federation.spec import GroupSpec
-from fedarena.runs.shared_training import given_by, references, shared, training_of
 from fedarena.runs.suite.suite import parse
 from fedarena.runs.suite.trials import trials_of
+from fedarena.runs.trial import given_by, references, shared, training_of
 
 
 def specs(text: str) -> dict[tuple[str, str, str], GroupSpec]:

@@ -25,7 +25,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 
-from fedarena.attacks.helpers.victims import spread
 from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
@@ -175,9 +174,9 @@ class Matching(Inference):
     """The attack's own, for messages and streams of random numbers."""
 
     def watch(self, schedule: Schedule) -> Watch:
-        """See `fedarena.attacks.helpers.victims.spread`."""
+        """See `Watch.spread`."""
         o = self.options
-        return spread(self.name, o.victims, o.start, o.window, schedule)
+        return Watch.spread(self.name, o.victims, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         for seen in view.observations:

@@ -7,7 +7,7 @@ from fedarena.core.options import option
 
 @dataclass(frozen=True)
 class VictimOptions:
-    """Which uploads are attacked (`fedarena.attacks.helpers.victims`)."""
+    """Which uploads are attacked (`fedarena.contracts.inference.Watch.spread`)."""
 
     victims: int = option(10, "uploads attacked, spread evenly over the window", low=1)
     start: int = option(0, "first round attacked", low=0)

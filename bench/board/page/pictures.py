@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedarena.board.board import Board, BoardCell
 from fedarena.board.page.thumbnails import strip
-from fedarena.records import pictures as saved_pictures
+from fedarena.records import store
 
 LARGEST = 6_000_000
 """Bytes of all pictures in a page, at most; the page says how many are left out."""
@@ -52,7 +52,7 @@ def _uris(c: BoardCell, folder: Path | None) -> tuple[str, str] | None:
     """Data URIs of originals and guesses of the least seed that has any; None where they cannot be shown."""
     if folder is None:
         return None
-    loaded = (saved_pictures.load(folder, c.keys[seed]) for seed in sorted(c.keys))
+    loaded = (store.load_pictures(folder, c.keys[seed]) for seed in sorted(c.keys))
     images = next((both for both in loaded if both is not None), None)
     if images is None or any(x.ndim != 4 or x.shape[1] not in (1, 3) or not len(x) for x in images):
         return None

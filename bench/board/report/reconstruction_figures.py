@@ -15,8 +15,8 @@ from fedarena.board.report.figure_style import label, plain
 from fedarena.board.report.report_figure import ReportFigure, as_png, file_name
 from fedarena.board.score_text import interval
 from fedarena.core.threat import FORMS, Form
-from fedarena.records import pictures as saved_pictures
-from fedarena.records.pictures import Images
+from fedarena.records import store
+from fedarena.records.store import Images
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +104,7 @@ def _half(cells: list[BoardCell], folder: Path) -> Half:
     if shown is None:
         return Half(None)
     for seed in sorted(shown.keys):
-        pictures = saved_pictures.load(folder, shown.keys[seed])
+        pictures = store.load_pictures(folder, shown.keys[seed])
         if pictures is not None:
             return Half(shown, *pictures)
     return Half(shown)
@@ -135,7 +135,7 @@ def _figure(problem: str, attack: str, rows: Halves) -> ReportFigure:
 
     lines = _lines(rows)
     largest = max(images[0, 0].size for line in lines for images in line.images.values() if images is not None)
-    most = FEW if largest > LARGE else saved_pictures.KEPT
+    most = FEW if largest > LARGE else store.PICTURES_KEPT
     wide = max(most * STEP, WORDS)
     width, height = LEFT + 2 * wide + GAP + 0.1, sum(line.height for line in lines) + 0.55
     figure = Figure(figsize=(width, height))

@@ -42,8 +42,7 @@ from torch import Tensor, nn
 
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics.image_similarity import valid
-from fedarena.models.architecture import blank
-from fedarena.models.init import draw
+from fedarena.models.architecture import blank, draw
 from fedarena.problem.problem import Problem
 
 LESSONS = 60_000

@@ -177,7 +177,7 @@ def _planned(trial: Trial, key: str, refused: str) -> Planned:
 
 
 def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
-    from fedarena.records.identity import identity_of
+    from fedarena.records.record_of import identity_of
     from fedarena.records.trial_key import trial_key
 
     data: dict[str, Any] = {}

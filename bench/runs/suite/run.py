@@ -144,7 +144,7 @@ class _Measuring:
 
     def _known(self) -> dict[Training, Record]:
         """Runs in the folder that others are measured against."""
-        from fedarena.runs.shared_training import given_by
+        from fedarena.runs.trial import given_by
 
         known: dict[Training, Record] = {}
         for trial in [] if self.fresh else self.plan.trials:

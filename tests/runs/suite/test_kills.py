@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from helpers.suite import TINY, contents, measure, records_in, start, write_suite
 
-from fedarena.records import pictures as gallery
+from fedarena.records import store
 from fedarena.records.store import STALE, UNFINISHED
 from fedarena.records.trial_key import key_of
 
@@ -74,7 +74,7 @@ def check_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
     for path in (where / "out").rglob("*"):
         if path.is_file() and path.suffix != ".json" and path.name != ".claims":
             if path.suffix == ".npz":
-                assert gallery.load(where / "out", path.stem) is not None
+                assert store.load_pictures(where / "out", path.stem) is not None
             else:
                 assert UNFINISHED.fullmatch(path.name), path
     return found

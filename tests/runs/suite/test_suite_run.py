@@ -34,9 +34,9 @@ from fedarena.records.upgrade import READABLE
 from fedarena.runs import engine
 from fedarena.runs.engine import Events
 from fedarena.runs.executors import InProcess
-from fedarena.runs.shared_training import given_by, training_of
 from fedarena.runs.suite.run import run_suite
 from fedarena.runs.suite.trials import Trial, trials_of
+from fedarena.runs.trial import given_by, training_of
 
 
 def alone(trial: Trial, known: dict[Training, Record]) -> list[str]:

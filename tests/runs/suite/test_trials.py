@@ -9,9 +9,9 @@ import pytest
 from helpers.suite import POISON, PROPERTY, READ, TINY
 
 from fedarena.core.errors import UserError
-from fedarena.runs.shared_training import given_by, references, shared
 from fedarena.runs.suite.suite import FOLDER, Suite, load, names, parse
 from fedarena.runs.suite.trials import Trial, trials_of
+from fedarena.runs.trial import given_by, references, shared
 
 
 def trials(text: str, seeds: tuple[int, ...] = (0,)) -> list[Trial]:

@@ -1,1 +1,0 @@
-"""What attacks of several goals share; no attack stands here."""
