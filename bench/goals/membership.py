@@ -22,7 +22,7 @@ from fedarena.goals.text import given_of_readings, span, values
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
-    from fedarena.goals.metrics.reconstruction import Truth
+    from fedarena.goals.metrics.identification import Truth
     from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 

@@ -10,47 +10,57 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Guess, Inference
 from fedarena.contracts.readings import all_readings
+from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
+from fedarena.federation.population import halves
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
-from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics import reconstruction as judge
+from fedarena.goals.metrics.calibration import recovered_threshold
+from fedarena.goals.metrics.identification import Owned, Truth, draw_decoys
+from fedarena.goals.metrics.membership import binomial_interval
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, percent_of, values
 
 if TYPE_CHECKING:
+    from fedarena.core.threat import Threat
     from fedarena.federation.finished_run import FinishedRun
+    from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
-IMAGES = Wording(
-    metric="recovered",
-    tie="ssim",
-    undefended="Without a defense {attack} recovers of the images",
-    defended="Of the images, {attack} recovers from {defense}",
-    outcome=percent_of("recovered"),
-)
-ROWS = Wording(
-    metric="recovered",
-    tie="psnr",
-    undefended="Without a defense {attack} recovers of the rows",
-    defended="Of the rows, {attack} recovers from {defense}",
-    outcome=percent_of("recovered"),
-)
+ALL_OF_CLASS = 0.995
+"""The share of decoys of the victim's class from which the text names no other."""
+
+
+def _wording(verb: str, of: str, metric: str, tie: str) -> Wording:
+    return Wording(
+        metric=metric,
+        tie=tie,
+        undefended=f"Without a defense {{attack}} {verb} of the {of}",
+        defended=f"Of the {of}, {{attack}} {verb} from {{defense}}",
+        outcome=percent_of(metric),
+    )
 
 
 class ReconstructionsText(GoalText):
     """The words of `Reconstructions`."""
 
     def wording(self, metrics: Sequence[str]) -> Wording:
-        return ROWS if "psnr" in metrics and "ssim" not in metrics else IMAGES
+        of, tie = ("rows", "psnr") if "psnr" in metrics and "ssim" not in metrics else ("images", "ssim")
+        # Records of schema 7 and earlier have no identification.
+        if "identified" not in metrics and "recovered" in metrics:
+            return _wording("recovers", of, "recovered", tie)
+        return _wording("identifies", of, "identified", tie)
 
     def lines(self, cell: Cell) -> list[str]:
         m = cell.metrics
         if "recovered" not in m:
             return []
+        lines = [_identified(cell)] if "identified" in m else []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
-        lines = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        lines += [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
         lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
             return [*lines, f"labels {percent(m['label_accuracy'])}"]
@@ -67,10 +77,35 @@ class ReconstructionsText(GoalText):
             parts.append(f"{title} {like} and counts as recovered for {share:.0f} %")
         if values(records, "prior_label_error"):
             parts.append(f"the median training label is off by {average(records, 'prior_label_error'):.2f}")
-        sentences = [f"Without any attack: {'; '.join(parts)}."]
-        return (
-            [*sentences, "Rows of a table count as recovered from 30 dB on, and are not drawn."] if rows else sentences
-        )
+        sentences = [*_meaning(records), f"Without any attack: {'; '.join(parts)}."]
+        return [*sentences, "Rows of a table are not drawn."] if rows else sentences
+
+
+def _identified(cell: Cell) -> str:
+    """'identified 95 % of 20 (76 to 99 %)': the exact interval of the victims of all seeds together."""
+    m = cell.metrics
+    victims = round(m["images"].value * m["images"].seeds)
+    low, high = binomial_interval(round(m["identified"].value * victims), victims)
+    return f"identified {100 * m['identified'].value:.0f} % of {victims} ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def _meaning(records: Sequence[Record]) -> list[str]:
+    """Sentences that say what identified and recovered mean here."""
+    if not values(records, "identified"):
+        return []
+    decoys, same = average(records, "decoys"), average(records, "decoys_same_class")
+    kind = "of the same class" if same > ALL_OF_CLASS else f"{100 * same:.0f} % of them of the same class"
+    chance, mean = (100 * average(records, name) for name in ("identified_chance", "prior_mean_identified"))
+    if values(records, "recovered_above"):
+        recovered = f"its SSIM is above {average(records, 'recovered_above'):.2f}"
+    else:
+        recovered = f"its mean squared error is below {average(records, 'recovered_below'):.2g}"
+    return [
+        f"A victim is identified when the guess is nearer to it than to {decoys:.0f} other real samples, {kind}: "
+        f"chance is {chance:.0f} %, and the mean training sample identifies {mean:.0f} %.",
+        f"A sample counts as recovered when {recovered}, which 5 % of the training samples reach with their nearest "
+        "neighbours.",
+    ]
 
 
 class Reconstructions(InferenceGoal):
@@ -90,25 +125,53 @@ class Reconstructions(InferenceGoal):
             if not any(len(y) for _, y in truths):
                 challenges.append(NoChallenge(reading.name, "no batch attacked held a sample"))
                 continue
-            known = median_estimate_metrics(finished, reading.observations) | judge.prior_metrics(
-                truths, finished.problem
-            )
-            challenges.append(
-                Challenge(reading.name, finished.view(transcript.threat, attack, reading, truths), truths, known)
-            )
+            victims = _victims(finished, transcript.threat, attack, truths)
+            known = median_estimate_metrics(finished, reading.observations)
+            known |= judge.prior_metrics(victims, finished.problem)
+            view = finished.view(transcript.threat, attack, reading, truths)
+            challenges.append(Challenge(reading.name, view, victims, known))
         return challenges
 
     def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
         return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""
-        return metrics["recovered"]
+        """(identified − chance)/(1 − chance); of records without identification (schema 7 and earlier) `recovered`."""
+        if "identified" not in metrics:
+            return metrics["recovered"]
+        return above(metrics["identified"], metrics["identified_chance"])
 
     def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
-        originals = torch.cat([x for x, _ in challenge.answers]).cpu()
-        matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, challenge.answers, strict=True)]
+        truths = challenge.answers.truths
+        originals = torch.cat([x for x, _ in truths]).cpu()
+        matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, truths, strict=True)]
         return originals, torch.cat(matched).cpu()
+
+
+_thresholds: dict[tuple[str | None, tuple[int, ...]], float] = {}
+"""The thresholds that this process has computed, by the checksum and the shape of the training samples."""
+
+
+def _threshold(problem: Problem) -> float:
+    """From which likeness a sample of the data set counts as recovered; computed once a process and data set."""
+    key = problem.provenance.sha256, tuple(problem.x.shape)
+    if key[0] is None:
+        return recovered_threshold(problem)
+    if key not in _thresholds:
+        _thresholds[key] = recovered_threshold(problem)
+    return _thresholds[key]
+
+
+def _victims(finished: FinishedRun, threat: Threat, attack: Inference, truths: Sequence[Truth]) -> judge.Victims:
+    """What guesses are held against: the truths, and decoys among which they are to be found."""
+    problem, seed = finished.problem, finished.spec.seed
+    none = torch.empty(0, dtype=torch.int64)
+    owned = Owned(
+        train=problem.shards[threat.client] if threat.visibility.own else none,
+        test=halves(problem, seed)[0] if attack.knows_population else none,
+    )
+    decoys = draw_decoys(truths, problem, owned, Rng(seed).child("identification"))
+    return judge.Victims(tuple(truths), decoys, _threshold(problem))
 
 
 GOAL = Reconstructions()

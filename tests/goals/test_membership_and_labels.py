@@ -162,7 +162,11 @@ def test_leak_is_the_advantage_over_guessing() -> None:
     assert goals.find("labels").privacy(told) == pytest.approx({"leak": 0.5, "privacy": 0.5})
     assert goals.find("labels").privacy({**told, "label_accuracy": 0.1})["leak"] == 0
     assert goals.find("labels").privacy({"label_accuracy": 1.0, "prior_label_accuracy": 1.0})["leak"] == 0
-    assert goals.find("reconstruction").privacy({"recovered": 0.25, "label_accuracy": 1.0})["leak"] == 0.25
+    identified = {"recovered": 0.25, "identified": 0.505, "identified_chance": 0.01}
+    assert goals.find("reconstruction").privacy(identified)["leak"] == pytest.approx(0.5)
+    assert goals.find("reconstruction").privacy({**identified, "identified": 0.0})["leak"] == 0
+    old = {"recovered": 0.25, "label_accuracy": 1.0}  # schema 7 and earlier
+    assert goals.find("reconstruction").privacy(old)["leak"] == 0.25
 
 
 def test_random_batches_are_judged_by_the_samples_they_held() -> None:
@@ -173,10 +177,10 @@ def test_random_batches_are_judged_by_the_samples_they_held() -> None:
     made = [GroupSpec(problem, compose.parse_defense(name), attack, whom, 0) for name in names]
     (record,) = run_groups(made, 1)[0].records
     assert record["status"] == "ok", record["reason"]
-    held = [len(y) for _, y in trial.prepare(made[0])[0].challenge.answers]  # type: ignore[union-attr]
+    held = [len(y) for _, y in trial.prepare(made[0])[0].challenge.answers.truths]  # type: ignore[union-attr]
     assert 0 in held
     assert max(held) > 1
-    assert record["metrics"]["images"] == sum(held)
+    assert record["metrics"]["images"] == sum(min(n, 1) for n in held)  # one sample is asked for in each
 
 
 @pytest.mark.parametrize(("base", "form"), [("fedavg", "adaptive"), ("dbcl", "adaptive"), ("baffle", "adaptive"),

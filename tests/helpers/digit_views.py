@@ -21,12 +21,15 @@ from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.goals.metrics import reconstruction as judge
+from fedarena.goals.metrics.identification import Owned, draw_decoys
 from fedarena.models.cards.lenet_dlg import Options as LeNetOptions
 from fedarena.models.lenet_dlg import DlgLeNet
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 CLASSES = 10
+THRESHOLD = 0.9
+NONE = torch.empty(0, dtype=torch.int64)
 
 
 @cache
@@ -40,6 +43,9 @@ def digits() -> tuple[Tensor, Tensor]:
 @dataclass(frozen=True)
 class Stored:
     x: Tensor
+    y: Tensor
+    x_test: Tensor
+    y_test: Tensor
     scale: float = 1.0
 
 
@@ -71,4 +77,9 @@ def make_view(
 
 
 def score(guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
-    return judge.reconstruction_metrics(guess, truths) | judge.prior_metrics(truths, Stored(digits()[0]))
+    """The judge's metrics, with 99 other digits for every victim."""
+    x, y = digits()
+    samples = Stored(x, y, x[:0], y[:0])
+    decoys = draw_decoys(truths, samples, Owned(NONE, NONE), Rng(0))
+    among = judge.Victims(tuple(truths), decoys, THRESHOLD)
+    return judge.reconstruction_metrics(guess, among) | judge.prior_metrics(among, samples)

@@ -1,7 +1,8 @@
 """Metrics of guessed labels, beside a guess that knows only how frequent each class is.
 
 Samples of a batch have no order, so a guess is right for as many samples as it has labels in common with the truth,
-counted with multiplicity.
+counted with multiplicity. A client that draws its samples by chance may hold more than were to be named: then those
+count that could have been, so that an answer that is right in all it was asked for scores 1.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
 
     Args:
         truths: the classes behind each observation.
-        sizes: how many labels were to be guessed for each; a client that draws its samples by chance has fewer.
+        sizes: how many labels were to be guessed for each; a client that draws its samples by chance has fewer or more.
 
     Returns:
-        label_accuracy, the share of all true labels that were named; labels, how many there were.
+        label_accuracy, the share of the labels that could be named and were; labels, how many there were.
 
     Raises:
         ValueError: not one answer per observation, or not as many labels as were to be guessed.
@@ -32,7 +33,8 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
     for answer, size in zip(answers, sizes, strict=True):
         if answer.values.shape != (size,):
             raise ValueError(f"labels of shape {tuple(answer.values.shape)} for {size} samples")
-    return {"label_accuracy": _in_common([a.values for a in answers], truths), "labels": float(sum(map(len, truths)))}
+    guesses = [a.values for a in answers]
+    return {"label_accuracy": _in_common(guesses, truths), "labels": float(_nameable(guesses, truths))}
 
 
 def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Tensor) -> dict[str, float]:
@@ -58,10 +60,15 @@ def best_prior(n: int, shares: Tensor) -> Tensor:
 
 
 def _in_common(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> float:
-    """The share of all true labels that were named; 0 where there are none."""
+    """The share of the labels that could be named and were; 0 where there are none."""
     shared = sum(
         min(int((guess == c).sum()), int((truth == c).sum()))
         for guess, truth in zip(guesses, truths, strict=True)
         for c in truth.unique().tolist()
     )
-    return shared / max(1, sum(map(len, truths)))
+    return shared / max(1, _nameable(guesses, truths))
+
+
+def _nameable(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> int:
+    """How many true labels there are, of each observation no more than were to be guessed."""
+    return sum(min(len(guess), len(truth)) for guess, truth in zip(guesses, truths, strict=True))

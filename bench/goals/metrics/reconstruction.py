@@ -1,9 +1,12 @@
 """Metrics of reconstructed samples. The harness judges; attacks never judge themselves.
 
-Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total
-squared error is least. Metrics are means over all images of all observations; none is left out. Where a client drew its
-samples by chance, there may be fewer than were guessed, and guesses are left over, or more: then what is not guessed is
-mid-grey, and its label wrong.
+Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total squared error is
+least. Metrics are means over all images of all observations that an attacker could have named. Where a client drew its
+samples by chance, there may be fewer than were to be guessed, and guesses are left over, or more: then those are judged
+that the guesses are assigned to, so that an answer that is right in all it was asked for scores 1.
+
+The first metric is `identified` (`fedarena.goals.metrics.identification`). `recovered` stands beside it, with a
+threshold that is calibrated on the data set (`fedarena.goals.metrics.calibration`).
 
 Rows of a table, inputs [N, D], are judged like images, but for SSIM, which compares neighbouring pixels: it is left
 out, and a row counts as recovered by its squared error alone.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
@@ -23,15 +27,7 @@ from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
-
-RECOVERED = 0.9
-"""An image counts as recovered when its SSIM is at least this."""
-
-CLOSE = 1e-3
-"""A row of a table counts as recovered when its MSE is at most this, for values in [0, 1]: 30 dB."""
-
-Truth = tuple[Tensor, Tensor]
-"""The samples behind one observation: images [n, *input_shape] in [0, 1], classes [n] (int64) or numbers [n]."""
+from fedarena.goals.metrics.identification import Decoys, Truth, identified
 
 
 class Pool(Protocol):
@@ -50,58 +46,91 @@ class Pool(Protocol):
         """The stored value that means 1.0."""
 
 
-def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
+@dataclass(frozen=True)
+class Victims:
+    """What guesses are held against.
+
+    Attributes:
+        truths: the samples behind each observation.
+        decoys: the real samples that could have been the victims, for each of them in order.
+        threshold: the SSIM that a recovered image exceeds; of rows of a table the MSE that one stays below.
+    """
+
+    truths: tuple[Truth, ...]
+    decoys: Decoys
+    threshold: float
+
+
+def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] = ()) -> dict[str, float]:
     """How much was reconstructed.
 
     Args:
         sizes: how many images were to be guessed for each observation; as many as there are, where not given.
 
     Returns:
-        mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9; of rows
-        of a table no ssim, and recovered with MSE ≤ 0.001; of labels that are numbers label_error, the mean absolute
-        error, in place of label_accuracy; images, how many were scored; match, the median of the attacker's own
-        distances: where it is tiny and the images are wrong, what was observed does not determine them; blind, the
-        share of guesses for which the attack had read nothing, where there are any.
+        identified, the share of the victims that their guesses identify; identified_chance, what a guess without an
+        upload identifies; decoys, how many each victim was held against, in the mean, and decoys_same_class, the share
+        of them that were of its class; mse, psnr (dB, at most 100), ssim, label_accuracy; recovered, the share of
+        images with an SSIM above `recovered_above`; of rows of a table no ssim, and recovered with an MSE below
+        `recovered_below`; of labels that are numbers label_error, the mean absolute error, in place of label_accuracy;
+        images, how many were scored; match, the median of the attacker's own distances: where it is tiny and the images
+        are wrong, what was observed does not determine them; blind, the share of guesses for which the attack had read
+        nothing, where there are any.
 
     Raises:
         ValueError: a guess that has not one reconstruction per observation, or not as many images as were to be
             guessed.
     """
+    truths = victims.truths
     if len(guess) != len(truths):
         raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
-    originals = torch.cat([x for x, _ in truths])
-    images_, labels = [], []
-    for one, (x, y), size in zip(guess, truths, sizes or [len(x) for x, _ in truths], strict=True):
+    images_, labels, named = [], [], []
+    for one, (x, _), size in zip(guess, truths, sizes or [len(x) for x, _ in truths], strict=True):
         if len(one.images) != size or len(one.labels) != size:
             raise ValueError(f"{len(one.images)} images and {len(one.labels)} labels for {size} samples")
         order = assign(one.images, x)
-        images_.append(_picked(one.images.to(x.device), order, 0.5))
-        labels.append(_picked(one.labels.to(x.device), order, 0.5 if y.is_floating_point() else -1))
-    metrics = _likeness(torch.cat(images_), originals)
-    metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
-    metrics["images"] = float(len(originals))
-    metrics["match"] = median(one.match for one in guess)
+        named.append(order >= 0)
+        images_.append(one.images.to(x.device)[order[order >= 0]])
+        labels.append(one.labels.to(x.device)[order[order >= 0]])
+    scored = torch.cat(named)
+    originals = torch.cat([x for x, _ in truths])[scored]
+    decoys = victims.decoys.chosen(scored)
+    guesses = torch.cat(images_)
+    metrics = {
+        "identified": float(identified(guesses, originals, decoys).double().mean()),
+        "identified_chance": decoys.chance,
+        "decoys": decoys.mean_size,
+        "decoys_same_class": decoys.same_class,
+        **_likeness(guesses, originals, victims.threshold),
+        **_labels(torch.cat(labels), torch.cat([y for _, y in truths])[scored]),
+        "images": float(len(originals)),
+        "match": median(one.match for one in guess),
+    }
     if any(one.blind for one in guess):
         metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
     return metrics
 
 
-def prior_metrics(truths: Sequence[Truth], pool: Pool) -> dict[str, float]:
+def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
     """What two guesses reach that know the data and see nothing of the victim.
 
     Returns:
         mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
         training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
-        exact copies of the truth excluded; of labels that are numbers prior_label_error, that of the training median.
+        exact copies of the truth excluded; prior_mean_identified; of labels that are numbers prior_label_error, that
+        of the training median.
     """
-    originals = torch.cat([x for x, _ in truths])
-    priors = {"mean": mean_image(pool).expand_as(originals), "nearest": nearest_images(originals, pool)}
+    originals = torch.cat([x for x, _ in victims.truths])
+    mean = mean_image(pool).expand_as(originals)
+    priors = {"mean": mean, "nearest": nearest_images(originals, pool)}
     metrics = {
         f"prior_{name}_{key}": value
         for name, prior in priors.items()
-        for key, value in _likeness(prior, originals).items()
+        for key, value in _likeness(prior, originals, victims.threshold).items()
+        if not key.startswith("recovered_")
     }
-    labels = torch.cat([y for _, y in truths])
+    metrics["prior_mean_identified"] = float(identified(mean, originals, victims.decoys).double().mean())
+    labels = torch.cat([y for _, y in victims.truths])
     if labels.is_floating_point():
         metrics |= {f"prior_{key}": value for key, value in _labels(pool.y.median().expand_as(labels), labels).items()}
     return metrics
@@ -161,14 +190,15 @@ def _copies(distances: Tensor, scale: float) -> Tensor:
     return distances <= 1e-6 * scale * scale
 
 
-def _likeness(guess: Tensor, originals: Tensor) -> dict[str, float]:
+def _likeness(guess: Tensor, originals: Tensor, threshold: float) -> dict[str, float]:
     guess = images.valid(guess)
     errors = images.mse(guess, originals)
     metrics = {"mse": float(errors.mean()), "psnr": float(images.psnr(guess, originals).mean())}
     if originals.dim() == 2:
-        return {**metrics, "recovered": float((errors <= CLOSE).double().mean())}
+        return {**metrics, "recovered": float((errors < threshold).double().mean()), "recovered_below": threshold}
     ssim = images.ssim(guess, originals)
-    return {**metrics, "ssim": float(ssim.mean()), "recovered": float((ssim >= RECOVERED).double().mean())}
+    recovered = float((ssim > threshold).double().mean())
+    return {**metrics, "ssim": float(ssim.mean()), "recovered": recovered, "recovered_above": threshold}
 
 
 def _labels(guess: Tensor, truth: Tensor) -> dict[str, float]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers.digit_views import digits
+from helpers.victims import victims
 from torch import Tensor
 
 from fedarena.attacks.reconstruction.analytic import Analytic
@@ -83,7 +84,7 @@ def attack(view: View, options: Options = Options()) -> Guess:  # noqa: B008  (f
 
 
 def score(view: View, truths: list[tuple[Tensor, Tensor]], options: Options = Options()) -> dict[str, float]:  # noqa: B008
-    return judge.reconstruction_metrics(attack(view, options), truths)
+    return judge.reconstruction_metrics(attack(view, options), victims(truths))
 
 
 @pytest.mark.parametrize("activation", ["relu", "sigmoid"])
@@ -239,7 +240,7 @@ def test_what_can_be_read_is_read_and_grey_is_guessed_for_the_rest() -> None:
     assert (guess[0].images - truths[0][0]).abs().max() < 1e-3
     assert all(torch.equal(g.images, torch.full_like(g.images, 0.5)) for g in guess[1:])
     assert [g.blind for g in guess] == [0, 1, 1]
-    assert judge.reconstruction_metrics(guess, truths)["blind"] == pytest.approx(2 / 3)
+    assert judge.reconstruction_metrics(guess, victims(truths))["blind"] == pytest.approx(2 / 3)
     assert guess[0].match < 1e-6 < min(g.match for g in guess[1:])
     assert guess[1].labels.tolist() == truths[1][1].tolist(), "which the output layer shows all the same"
 
@@ -291,7 +292,7 @@ def test_where_no_output_layer_is_seen_samples_come_back_without_labels() -> Non
         for o in view.observations
     ]
     guess = attack(replace(view, observations=tuple(bare)))
-    assert judge.reconstruction_metrics(guess, truths)["psnr"] > 80
+    assert judge.reconstruction_metrics(guess, victims(truths))["psnr"] > 80
     assert [g.labels.tolist() for g in guess] == [[0], [0]]
 
 

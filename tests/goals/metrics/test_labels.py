@@ -74,3 +74,12 @@ def test_answers_that_do_not_fit() -> None:
         label_metrics([Labels(labels(0))], [labels(0), labels(0)], [1, 1])
     with pytest.raises(ValueError, match="for 2 samples"):
         label_metrics([Labels(labels(0, 1, 2))], [labels(0, 1)], [2])
+
+
+@given(size=st.integers(1, 4), truth=st.lists(st.integers(0, 3), max_size=7))
+def test_whoever_names_all_that_it_was_asked_for_scores_full_marks(size: int, truth: list[int]) -> None:
+    """Also where a client held more samples than it was asked for, or fewer."""
+    named = (truth + [0] * size)[:size]
+    metrics = label_metrics([Labels(labels(*named))], [labels(*truth)], [size])
+    assert metrics["label_accuracy"] == (1 if truth else 0)
+    assert metrics["labels"] == min(size, len(truth))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from helpers.victims import victims
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -16,8 +17,10 @@ from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics import reconstruction as judge
 
-KEYS = {"mse", "psnr", "ssim", "label_accuracy", "recovered"}
+KEYS = {"identified", "mse", "psnr", "ssim", "label_accuracy", "recovered"}
+BESIDE = {"identified_chance", "decoys", "decoys_same_class", "images", "match"}
 PRIOR_KEYS = {f"prior_{p}_{k}" for p in ("mean", "nearest") for k in ("mse", "psnr", "ssim", "recovered")}
+PRIOR_KEYS |= {"prior_mean_identified"}
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,10 @@ def test_the_assignment_has_the_least_total_error() -> None:
 def test_a_perfect_guess_in_another_order_scores_full_marks() -> None:
     x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
     order = torch.tensor([2, 0, 3, 1])
-    metrics = judge.reconstruction_metrics([guess(x[order], y[order])], [(x, y)])
-    assert set(metrics) == KEYS | {"images", "match"}
-    assert set(judge.prior_metrics([(x, y)], Stored(x, 1.0))) == PRIOR_KEYS
-    perfect = {"mse": 0, "psnr": 100, "ssim": 1, "label_accuracy": 1, "recovered": 1}
+    metrics = judge.reconstruction_metrics([guess(x[order], y[order])], victims([(x, y)]))
+    assert set(metrics) == KEYS | BESIDE | {"recovered_above"}
+    assert set(judge.prior_metrics(victims([(x, y)]), Stored(x, 1.0))) == PRIOR_KEYS
+    perfect = {"identified": 1, "mse": 0, "psnr": 100, "ssim": 1, "label_accuracy": 1, "recovered": 1}
     assert {k: metrics[k] for k in perfect} == perfect
     assert metrics["images"] == 4
     assert torch.equal(judge.matched(x[order], x), x)
@@ -104,31 +107,40 @@ def test_a_perfect_guess_in_another_order_scores_full_marks() -> None:
 def test_guesses_that_are_left_over_do_not_count() -> None:
     x, y = rand(4, 3, 1, 8, 8), torch.tensor([3, 1, 4])
     order = torch.tensor([2, 0, 1])
-    metrics = judge.reconstruction_metrics([guess(x[order], y[order])], [(x[:2], y[:2])], [3])
+    metrics = judge.reconstruction_metrics([guess(x[order], y[order])], victims([(x[:2], y[:2])]), [3])
     assert (metrics["images"], metrics["recovered"], metrics["label_accuracy"]) == (2, 1, 1)
-    none = judge.reconstruction_metrics([guess(x, y)] * 2, [(x[:0], y[:0]), (x, y)], [3, 3])
+    none = judge.reconstruction_metrics([guess(x, y)] * 2, victims([(x[:0], y[:0]), (x, y)]), [3, 3])
     assert (none["images"], none["recovered"]) == (3, 1)
 
 
-def test_missing_guesses_count_as_grey_with_a_wrong_label() -> None:
+def test_of_more_samples_than_were_asked_for_only_those_count_that_could_be_named() -> None:
+    """A client that draws its samples by chance may hold more than the protocol says; nobody could have named them."""
     x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
-    metrics = judge.reconstruction_metrics([guess(x[[1, 0]], y[[1, 0]])], [(x, y)], [2])
-    assert (metrics["images"], metrics["recovered"], metrics["label_accuracy"]) == (4, 0.5, 0.5)
-    grey = float(images.mse(torch.full_like(x[2:], 0.5), x[2:]).mean())
-    assert metrics["mse"] == pytest.approx(grey / 2)
+    metrics = judge.reconstruction_metrics([guess(x[[1, 0]], y[[1, 0]])], victims([(x, y)]), [2])
+    assert (metrics["images"], metrics["identified"], metrics["label_accuracy"]) == (2, 1, 1)
     assert torch.equal(judge.matched(x[:2], x)[2:], torch.full_like(x[2:], 0.5))
+
+
+def test_a_guess_that_is_nearer_to_another_sample_identifies_nobody() -> None:
+    x, y = rand(4, 2, 1, 8, 8), torch.tensor([3, 1])
+    others = rand(5, 20, 1, 8, 8)
+    near = torch.stack([0.6 * x[0] + 0.4 * others[7], 0.4 * x[1] + 0.6 * others[7]])
+    metrics = judge.reconstruction_metrics([guess(near)], victims([(x, y)], others))
+    assert metrics["identified"] == 0.5
+    assert metrics["identified_chance"] == pytest.approx(1 / 21)
+    assert metrics["decoys"] == 20
 
 
 def test_metrics_are_means_over_the_images_of_all_observations() -> None:
     x, y = rand(6, 3, 1, 8, 8), torch.tensor([0, 1, 2])
     wrong = 1 - x[2:]
     two = [guess(x[:2], torch.tensor([0, 5])), guess(wrong, torch.tensor([2]))]
-    metrics = judge.reconstruction_metrics(two, [(x[:2], y[:2]), (x[2:], y[2:])])
+    metrics = judge.reconstruction_metrics(two, victims([(x[:2], y[:2]), (x[2:], y[2:])]))
     assert metrics["recovered"] == pytest.approx(2 / 3)
     assert metrics["label_accuracy"] == pytest.approx(2 / 3)
     assert metrics["mse"] == pytest.approx(float((1 - 2 * x[2]).square().mean()) / 3, rel=1e-6)
     assert "blind" not in metrics
-    told = judge.reconstruction_metrics([two[0], replace(two[1], blind=1)], [(x[:2], y[:2]), (x[2:], y[2:])])
+    told = judge.reconstruction_metrics([two[0], replace(two[1], blind=1)], victims([(x[:2], y[:2]), (x[2:], y[2:])]))
     assert told == {**metrics, "blind": pytest.approx(1 / 3)}
 
 
@@ -137,7 +149,7 @@ def test_pixels_that_are_not_finite_are_grey_and_count(bad: float) -> None:
     x, y = rand(7, 2, 1, 8, 8), torch.tensor([0, 0])
     broken = x.clone()
     broken[0] = bad
-    metrics = judge.reconstruction_metrics([guess(broken)], [(x, y)])
+    metrics = judge.reconstruction_metrics([guess(broken)], victims([(x, y)]))
     assert metrics["mse"] == pytest.approx(float((x[0] - 0.5).square().mean()) / 2, rel=1e-6)
     assert metrics["recovered"] == 0.5
     assert all(math.isfinite(v) for v in metrics.values())
@@ -152,7 +164,7 @@ def test_priors_know_the_data_but_not_the_victim() -> None:
     stored = (rand(9, 40, 1, 8, 8) * 16).round()
     pool = Stored(stored, 16.0)
     x, y = stored[7:9] / 16, torch.tensor([0, 0])
-    metrics = judge.reconstruction_metrics([guess(x)], [(x, y)]) | judge.prior_metrics([(x, y)], pool)
+    metrics = judge.reconstruction_metrics([guess(x)], victims([(x, y)])) | judge.prior_metrics(victims([(x, y)]), pool)
     mean = stored.mean(0) / 16
     assert metrics["prior_mean_mse"] == pytest.approx(float((x - mean).square().mean()), rel=1e-5)
     nearest = judge.nearest_images(x, pool)
@@ -175,9 +187,9 @@ def test_copies_of_the_victim_are_excluded_from_the_nearest_prior_at_any_scale()
 def test_a_missing_reconstruction_is_an_error() -> None:
     x, y = rand(11, 2, 1, 8, 8), torch.tensor([0, 0])
     with pytest.raises(ValueError, match="1 reconstructions for 2"):
-        judge.reconstruction_metrics([guess(x)], [(x, y), (x, y)])
+        judge.reconstruction_metrics([guess(x)], victims([(x, y), (x, y)]))
     with pytest.raises(ValueError, match="1 images and 1 labels for 2 samples"):
-        judge.reconstruction_metrics([guess(x[:1])], [(x, y)])
+        judge.reconstruction_metrics([guess(x[:1])], victims([(x, y)]))
 
 
 def test_estimates() -> None:
@@ -203,10 +215,10 @@ def numbers(x: Tensor, y: Tensor) -> Reconstruction:
 def test_a_row_is_recovered_from_30_db_on() -> None:
     truth = torch.full((3, 4), 0.5)
     off = torch.tensor([0.0, 0.999e-3**0.5, 1.001e-3**0.5])[:, None]
-    found = judge.reconstruction_metrics([guess(truth[i : i + 1] + off[i]) for i in range(3)], rows(truth, 3))
+    found = judge.reconstruction_metrics([guess(truth[i : i + 1] + off[i]) for i in range(3)], victims(rows(truth, 3)))
     assert found["recovered"] == pytest.approx(2 / 3)
     assert found["mse"] == pytest.approx(2e-3 / 3, rel=1e-4)
-    assert set(found) == {*(KEYS - {"ssim"}), "images", "match"}
+    assert set(found) == {*(KEYS - {"ssim"}), *BESIDE, "recovered_below"}
 
 
 def rows(truth: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
@@ -217,17 +229,17 @@ def test_numbers_are_judged_by_their_mean_absolute_error() -> None:
     x, y = rand(0, 4, 6), torch.tensor([0.1, 0.4, 0.9, 1.0])
     turned = torch.tensor([2, 0, 3, 1])
     told = torch.tensor([0.1, 0.5, 0.7, 4.0])  # beyond the range: clipped to 1
-    found = judge.reconstruction_metrics([numbers(x[turned], told[turned])], [(x, y)])
+    found = judge.reconstruction_metrics([numbers(x[turned], told[turned])], victims([(x, y)]))
     assert found["label_error"] == pytest.approx((0.1 + 0.2) / 4)
     assert "label_accuracy" not in found
-    broken = judge.reconstruction_metrics([numbers(x, torch.full((4,), torch.nan))], [(x, y)])
+    broken = judge.reconstruction_metrics([numbers(x, torch.full((4,), torch.nan))], victims([(x, y)]))
     assert broken["label_error"] == pytest.approx((0.4 + 0.1 + 0.4 + 0.5) / 4)
 
 
 def test_the_prior_of_numbers_is_the_training_median() -> None:
     x, y = rand(0, 2, 6), torch.tensor([0.25, 0.75])
     pool = Stored(rand(1, 5, 6), 1.0, torch.tensor([0.0, 0.0, 0.5, 0.9, 1.0]))
-    found = judge.prior_metrics([(x, y)], pool)
+    found = judge.prior_metrics(victims([(x, y)]), pool)
     assert found["prior_label_error"] == pytest.approx(0.25)
     assert set(found) == {k for k in PRIOR_KEYS if not k.endswith("ssim")} | {"prior_label_error"}
     assert found["prior_mean_mse"] == pytest.approx(float((pool.x.mean(0) - x).square().mean()), rel=1e-5)

@@ -1,0 +1,89 @@
+"""The likeness from which a guess counts as recovered: beyond what real samples have in common anyway.
+
+The best guess that needs no upload copies a real sample. So the threshold of a data set is a likeness that at most 5 %
+of its training samples exceed with the training sample nearest to them: an SSIM for images, a mean squared error for
+rows of a table. The nearest one is found with the truth at hand, which no attacker has. The likeness is computed for
+some training samples, and the threshold is the order statistic that is an upper bound of the 95 % quantile with 95 %
+confidence.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedarena.core.rng import Rng
+from fedarena.goals.metrics import image_similarity as images
+
+SAMPLED = 200
+"""Training samples whose nearest neighbours are looked for; with fewer all of them."""
+
+PASSING = 0.05
+"""The share of nearest neighbours that may count as recovered, at most."""
+
+CONFIDENCE = 0.95
+
+COPY = 1e-5
+"""Two inputs a and b are copies where ‖a − b‖² is at most this share of ‖a‖² + ‖b‖², or of 10: distances are computed
+in single precision."""
+
+
+class Pool(Protocol):
+    """Training samples as stored; `fedarena.problem.problem.Problem` has them."""
+
+    @property
+    def x(self) -> Tensor:
+        """[N, *input_shape]."""
+
+    @property
+    def scale(self) -> float:
+        """The stored value that means 1.0."""
+
+
+def recovered_threshold(pool: Pool) -> float:
+    """The SSIM that a recovered image exceeds, or the mean squared error that a recovered row stays below.
+
+    It is a property of the data set and depends on no seed. Without two samples that differ nothing is too alike to
+    count: −1 for images, infinity for rows.
+    """
+    order = torch.randperm(len(pool.x), generator=Rng(0).child("calibration").torch())
+    originals = pool.x[order[:SAMPLED].to(pool.x.device)].float() / pool.scale
+    nearest, distances = nearest_others(originals, pool)
+    told_apart = distances.isfinite()
+    originals, nearest = originals[told_apart], nearest[told_apart]
+    is_table = originals.dim() == 2
+    if not len(originals):
+        return torch.inf if is_table else -1.0
+    allowed = passing_of(len(originals))
+    if is_table:
+        return float(images.mse(nearest, originals).sort().values[allowed])
+    return float(images.ssim(nearest, originals).sort(descending=True).values[allowed])
+
+
+def passing_of(n: int) -> int:
+    """How many of n samples may pass so that at most `PASSING` of all do, with 95 % confidence: the largest k with
+    P(Binomial(n, `PASSING`) ≤ k) ≤ 0.05, or 0."""
+    from scipy.stats import binom
+
+    return max(0, int((binom.cdf(range(n), n, PASSING) <= 1 - CONFIDENCE).sum()) - 1)
+
+
+def nearest_others(originals: Tensor, pool: Pool) -> tuple[Tensor, Tensor]:
+    """For each original [n, *input_shape] in [0, 1] the training sample with the least squared distance that is no copy
+    of it, in [0, 1], and that distance [n]; infinite where all are copies."""
+    a = originals.float().flatten(1)
+    least = torch.full((len(a),), torch.inf, device=a.device)
+    index = torch.zeros(len(a), dtype=torch.int64, device=a.device)
+    at = 0
+    for part in torch.split(pool.x, 4096):
+        b = part.float().flatten(1) / pool.scale
+        lengths = a.square().sum(1)[:, None] + b.square().sum(1)[None]
+        distances = lengths - 2 * a @ b.T
+        closest = distances.masked_fill(distances <= COPY * lengths.clamp_min(10), torch.inf).min(1)
+        nearer = closest.values < least
+        least = torch.where(nearer, closest.values, least)
+        index = torch.where(nearer, closest.indices + at, index)
+        at += len(part)
+    return pool.x[index].float() / pool.scale, least
