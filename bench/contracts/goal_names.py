@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 GoalName = Literal[
@@ -22,3 +23,11 @@ training set, or the gradient itself.
 """
 
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
+
+JUDGE_VERSIONS: Mapping[str, int] = {"reconstruction": 2, "labels": 2}
+"""The version of how answers of a goal are judged, by goal; 1 for the others.
+
+It is part of a record's key, because the same attack on the same run then has other metrics. Version 2 holds
+reconstructions against other real samples (`fedarena.goals.metrics.identification`), and counts of reconstructions and
+labels those that could be named.
+"""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedarena import __version__
-from fedarena.contracts.goal_names import GoalName
+from fedarena.contracts.goal_names import JUDGE_VERSIONS, GoalName
 from fedarena.core import registry
 from fedarena.core.card import Kind
 from fedarena.core.threat import Threat
@@ -167,6 +167,7 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
         "versions": {
             **versions_of("defense", spec.defense),
             **versions_of("attack", attack),
+            **({"judge": version} if (version := JUDGE_VERSIONS.get(goal_of(attack), 1)) > 1 else {}),
             **{kind: card.version for kind, card in problem.cards().items()},
         },
     }
