@@ -140,6 +140,7 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
         data: where the data set of the problem came from, with its checksum.
     """
     problem, attack = spec.problem, spec.attack
+    judge = JUDGE_VERSIONS.get(goal_of(attack), 1)
     return {
         "problem": {
             "dataset": problem.dataset,
@@ -167,7 +168,7 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
         "versions": {
             **versions_of("defense", spec.defense),
             **versions_of("attack", attack),
-            **({"judge": version} if (version := JUDGE_VERSIONS.get(goal_of(attack), 1)) > 1 else {}),
+            **({"judge": judge} if judge > 1 else {}),
             **{kind: card.version for kind, card in problem.cards().items()},
         },
     }

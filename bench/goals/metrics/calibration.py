@@ -67,7 +67,7 @@ def passing_of(n: int) -> int:
     P(Binomial(n, `PASSING`) ≤ k) ≤ 0.05, or 0."""
     from scipy.stats import binom
 
-    return max(0, int((binom.cdf(range(n), n, PASSING) <= 1 - CONFIDENCE).sum()) - 1)
+    return max([k for k in range(n) if binom.cdf(k, n, PASSING) <= 1 - CONFIDENCE], default=0)
 
 
 def nearest_others(originals: Tensor, pool: Pool) -> tuple[Tensor, Tensor]:
