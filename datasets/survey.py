@@ -71,13 +71,22 @@ def survey(name: str, data_dir: Path | None = None) -> Row:
         card = registry.find("dataset", name)
         source = card.load()
     except UserError as error:
-        return Row(name, "broken", problem=str(error))
+        return Row(name, state="broken", problem=str(error))
     if isinstance(source, Joined):
         return _joined(card, source, data_dir)
     if not isinstance(source, Archive):
         return _fileless(card, source, data_dir)
     spec, file = source.spec, source.spec.files[0]
-    row = Row(name, "absent", None, spec.n_train, spec.n_test, file.n_classes, file.shape, licence=spec.licence)
+    row = Row(
+        name,
+        state="absent",
+        path=None,
+        train=spec.n_train,
+        test=spec.n_test,
+        classes=file.n_classes,
+        shape=file.shape,
+        licence=spec.licence,
+    )
     found = source.find(data_dir)
     if found is None:
         return row
@@ -112,7 +121,7 @@ def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
     parts = [survey(part, data_dir) for part in source.parts]
     row = Row(
         card.name,
-        "absent" if any(part.state == "absent" for part in parts) else "present",
+        state="absent" if any(part.state == "absent" for part in parts) else "present",
         classes=max(part.classes or 0 for part in parts),
         shape=(1, source.side, source.side),
         licence=dict(card.facts).get("licence"),
@@ -140,7 +149,7 @@ def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
             raise UserError(f"data set '{card.name}': its loader returns a {type(made).__name__}, expected a Dataset")
     except Exception as error:  # a third party's loader may fail in any way
         why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
-        return Row(card.name, "broken", licence=licence, problem=why)
+        return Row(card.name, state="broken", licence=licence, problem=why)
     facts = made.provenance
     return Row(
         name=card.name,

@@ -103,7 +103,7 @@ def same_on_both(defense: str, attack: str, words: list[str], folder: Path, caps
         assert [record.get(what) for record in there] == [record.get(what) for record in here], what
 
 
-LENET = baffle.Experiment("digits", "lenet-baffle", "K = 5", 0.5, 5, rounds=1)
+LENET = baffle.Experiment("digits", model="lenet-baffle", title="K = 5", paper=0.5, k=5, rounds=1)
 QUICK: Mapping[str, Callable[[Machine], Told]] = {
     "baffle, in law": lambda machine: baffle.measure(LENET, machine, 0, silent),
     "baffle, real": lambda machine: baffle.measure(replace(LENET, law=False), machine, 0, silent),

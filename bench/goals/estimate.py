@@ -182,7 +182,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
         return NOTHING
     if observation.estimate_of == GRADIENT:
         return estimate_metrics(finished.estimated(replace(observation, clients=(client,))), truth)
-    at, state = r.participants.index(client), State(r.params, r.index)
+    at, state = r.participants.index(client), State(r.params, round=r.index)
     up = {name: t[at : at + 1] for name, t in r.ups.items()}
     cohort = Cohort((client,), weights(finished.problem.task.sizes, (client,)).to(finished.problem.device))
     step = finished.defense.direction(

@@ -74,7 +74,9 @@ class ResNet(Architecture):
                 for i in range(n):
                     added = (i + 1) * width // n - i * width // n if concat else width
                     stride = 2 if stage > 1 and i == 0 else 1
-                    layers[f"block{stage}_{i + 1}"] = Block(c, width, added, stride, concat, o.bias)
+                    layers[f"block{stage}_{i + 1}"] = Block(
+                        c, width=width, added=added, stride=stride, concat=concat, bias=o.bias
+                    )
                     c = c + added if concat else width
             layers["pool"], layers["flatten"] = nn.AdaptiveAvgPool2d(1), nn.Flatten()
             layers["out"] = nn.Linear(c, n_classes, bias=o.bias)

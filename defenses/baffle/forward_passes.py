@@ -94,7 +94,14 @@ def differences(
             _chained(task, chain, params, batches, directions, how, found, together)
         else:
             network = _Perturbed(task.model, params, how.dtype)
-            losses = _Losses(network, task.criterion, separate(task.model), batches, how.dtype, rows)
+            losses = _Losses(
+                network,
+                criterion=task.criterion,
+                apart=separate(task.model),
+                batches=batches,
+                dtype=how.dtype,
+                rows=rows,
+            )
             _one_by_one(network, losses, directions, how, found)
     return found
 

@@ -16,7 +16,9 @@ from fedarena.datasets.checksum import sidecar
 from fedarena.datasets.fetch import fetch
 from fedarena.datasets.npz import Arrays
 
-SPEC = Spec("toy", "Toy", n_train=6, n_test=3, licence="none", files=(File("toy.npz", (1, 4, 4), 10),))
+SPEC = Spec(
+    "toy", title="Toy", n_train=6, n_test=3, licence="none", files=(File("toy.npz", shape=(1, 4, 4), n_classes=10),)
+)
 
 
 def arrays(n_train: int = 6) -> Arrays:
@@ -111,7 +113,14 @@ def test_what_nobody_offers_is_refused_at_once_and_kept_where_it_is(tmp_path: Pa
     assert not fetch(alone, tmp_path).downloaded
 
 
-TABLE = Spec("rows", "Rows", n_train=4, n_test=2, licence="none", files=(File("rows.npz", (3,), 2, lacks="colour"),))
+TABLE = Spec(
+    "rows",
+    title="Rows",
+    n_train=4,
+    n_test=2,
+    licence="none",
+    files=(File("rows.npz", shape=(3,), n_classes=2, lacks="colour"),),
+)
 
 
 def rows(folder: Path) -> Arrays:

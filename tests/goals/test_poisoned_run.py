@@ -30,11 +30,15 @@ def groups(
     defense: str, attack: str, knows: Knowledge = "own", options: dict[str, str] | None = None, **change: Any
 ) -> list[GroupSpec]:
     schedule = Schedule(**{"rounds": 60, "batch_size": 16, "lr": 0.2, "eval_every": 20, **change})
-    problem = ProblemSpec("digits", "mlp", "iid", 10, MODEL, schedule=schedule, corrupted=3)
+    problem = ProblemSpec(
+        "digits", model="mlp", partition="iid", clients=10, model_options=MODEL, schedule=schedule, corrupted=3
+    )
     method, found = compose.parse_attack(attack, options), []
     for one in dict.fromkeys((compose.parse_defense(defense), compose.parse_defense("fedavg"))):
-        found.append(GroupSpec(problem, one, None, (), 0, probe=method))
-        found.append(GroupSpec(problem, one, method, (Threat("client", "paper", knows=knows),), 0))
+        found.append(GroupSpec(problem, defense=one, attack=None, threats=(), seed=0, probe=method))
+        found.append(
+            GroupSpec(problem, defense=one, attack=method, threats=(Threat("client", "paper", knows=knows),), seed=0)
+        )
     return found
 
 
@@ -100,8 +104,18 @@ def test_an_attack_that_cannot_start_says_why() -> None:
     assert record["status"] == "ok"
     few = groups("fedavg", "optimized", "omniscient")
     for i, group in enumerate(few):
-        problem = ProblemSpec("digits", "mlp", "iid", 10, MODEL, schedule=group.problem.schedule, corrupted=2)
-        few[i] = GroupSpec(problem, group.defense, group.attack, group.threats, 0, probe=group.probe)
+        problem = ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=10,
+            model_options=MODEL,
+            schedule=group.problem.schedule,
+            corrupted=2,
+        )
+        few[i] = GroupSpec(
+            problem, defense=group.defense, attack=group.attack, threats=group.threats, seed=0, probe=group.probe
+        )
     record = poisoned(records_of(few), "fedavg")
     assert record["status"] == "n/a"
     assert record["reason"]

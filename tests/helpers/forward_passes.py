@@ -32,7 +32,7 @@ def federation(model, shape, sizes, classes=4, dtype=torch.float64, seed=0):
         )
         for b in sizes
     ]
-    task = Task(model, shape, classes, tuple(sizes), Schedule(batch_size=1))
+    task = Task(model, input_shape=shape, n_classes=classes, sizes=tuple(sizes), schedule=Schedule(batch_size=1))
     return task, {n: p.to(dtype) for n, p in params.items()}, batches
 
 

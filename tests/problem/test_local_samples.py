@@ -25,7 +25,18 @@ LOCAL = Schedule(rounds=4, batch_size=2, local_epochs=3, local_samples=5, lr=0.0
 
 def problem(schedule: Schedule = LOCAL) -> Problem:
     model, iid = find("model", "mlp").parse({"widths": "16"}), find("partition", "iid").parse({})
-    return build(ProblemSpec("digits", "mlp", "iid", 3, model, iid, schedule), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=3,
+            model_options=model,
+            partition_options=iid,
+            schedule=schedule,
+        ),
+        0,
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,13 @@ def test_papers_numbers_are_printed_as_the_paper_prints_them() -> None:
         if isinstance(p.paper, float):
             assert float(f"{p.paper:.{p.decimals}f}") == p.paper, (table, p)
     with pytest.raises(ValueError, match="3 digits shown"):
-        Published("p", 322 / 96, "ratio", decimals=3)
-    assert Published("p", 0.80, "accuracy").shown == "0.80"
-    assert Published("p", 0.8, "accuracy", decimals=4, source="authors' logs").shown == "0.8000 (authors' logs)"
-    assert Published("p", 3.354, "ratio", decimals=3, derived="322/96").shown == "3.354 (derived: 322/96)"
+        Published("p", paper=322 / 96, column="ratio", decimals=3)
+    assert Published("p", paper=0.80, column="accuracy").shown == "0.80"
+    assert (
+        Published("p", paper=0.8, column="accuracy", decimals=4, source="authors' logs").shown
+        == "0.8000 (authors' logs)"
+    )
+    assert Published("p", paper=3.354, column="ratio", decimals=3, derived="322/96").shown == "3.354 (derived: 322/96)"
 
 
 def leaves(value: Any) -> int:

@@ -31,7 +31,14 @@ WIDE = {"pairwise-masks.bits": "32", "pairwise-masks.bound": "1e12"}
 def made(defense: str, seed: int = 0, **options: str) -> tuple[Defense, Problem]:
     loss = "mse" if defense.startswith("pbpfl") else "cross-entropy"
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    spec = ProblemSpec("digits", "mlp", "iid", 4, model, schedule=Schedule(rounds=50, batch_size=8, lr=0.1, loss=loss))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=4,
+        model_options=model,
+        schedule=Schedule(rounds=50, batch_size=8, lr=0.1, loss=loss),
+    )
     problem = build(spec, seed)
     return compose.make_defense(compose.parse_defense(defense, options), problem.task), problem
 

@@ -124,7 +124,12 @@ def from_layers(layers: Sequence[Layer], units: Units) -> ScalingPlan:
         tuple(sizes),
         tuple(
             ScaledLayer(
-                x.name, runs(rows), runs(columns), x.module.bias is not None, x.module.weight.ndim - 2, x.negated
+                x.name,
+                rows=runs(rows),
+                columns=runs(columns),
+                bias=x.module.bias is not None,
+                kernel=x.module.weight.ndim - 2,
+                negated=x.negated,
             )
             for x, (rows, columns) in zip(layers, sequences, strict=True)
         ),

@@ -57,7 +57,9 @@ def train(
     ups = {name: p.new_zeros(len(batches), *p.shape) for name, p in start.items()}
     for first in range(0, len(batches), CHUNK):
         part = {name: up[first : first + CHUNK] for name, up in ups.items()}
-        layers = [_Layer(dense, schedule, start, part, metric, inputs) for dense in chain]
+        layers = [
+            _Layer(dense, schedule=schedule, start=start, taken=part, metric=metric, inputs=inputs) for dense in chain
+        ]
         _train_chunk(layers, schedule, criterion, batches[first : first + CHUNK])
     return ups
 

@@ -97,7 +97,7 @@ def round_of(
     else:
         module = _mobilenet(g, classes)
         params = {name: p.detach() for name, p in module.named_parameters()}
-    task = Task(module, shape, classes, (BATCH,), Schedule(batch_size=BATCH))
+    task = Task(module, input_shape=shape, n_classes=classes, sizes=(BATCH,), schedule=Schedule(batch_size=BATCH))
     y = torch.randint(0, classes, (1, BATCH), generator=g)
     return task, params, Batch(torch.rand(1, BATCH, *shape, generator=g), y)
 

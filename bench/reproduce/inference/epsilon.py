@@ -150,7 +150,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         return drawn
 
     def panel(title: str, y: str, drawn: Sequence[Line], unit: bool = True) -> list[Panel]:
-        return [Panel(title, drawn, "ε", y, unit=unit, ticks=places)] if drawn else []
+        return [Panel(title, lines=drawn, x="ε", y=y, unit=unit, ticks=places)] if drawn else []
 
     auc = lines("auc")
     chance = [Line("chance", list(places), [0.5] * len(places))] if auc else []

@@ -157,7 +157,13 @@ class Round:
         x = torch.rand(1, n, *network.shape, generator=g)
         y = torch.randint(0, network.classes, (1, n), generator=g) if network.classes else torch.rand(1, n, generator=g)
         self.batch = Batch(x, y)
-        self.task = Task(module, network.shape, network.classes, (n,), Schedule(batch_size=n, loss=loss))
+        self.task = Task(
+            module,
+            input_shape=network.shape,
+            n_classes=network.classes,
+            sizes=(n,),
+            schedule=Schedule(batch_size=n, loss=loss),
+        )
         self.defenses: dict[str, Defense] = {
             name: make_defense(parse_defense(name), self.task) for name in (FEDAVG, MASKED)
         }

@@ -71,7 +71,7 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
         defense = _defense(suite, text)
         problem = _problem(suite, matrix.problem, defense.name)
         as_it_stands = problem == _problem(suite, matrix.problem, BASELINE)
-        calm = GroupSpec(problem, plain, None, (), seed, data_dir=data_dir)
+        calm = GroupSpec(problem, defense=plain, attack=None, threats=(), seed=seed, data_dir=data_dir)
         yield Trial(matrix.problem, calm, shown=as_it_stands)
         yield Trial(matrix.problem, replace(calm, defense=defense), shown=text in matrix.defenses)
         if text in matrix.defenses:

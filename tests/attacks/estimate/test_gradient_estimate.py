@@ -32,10 +32,10 @@ def found(
     loss = dict(cards[0].usual).get("loss", "cross-entropy")
     model = registry.find("model", "mlp").parse({"widths": "24"})
     training = Schedule(**{"rounds": 20, "batch_size": 16, "lr": 0.05, "loss": loss, **schedule})
-    problem = ProblemSpec("digits", "mlp", "iid", 2, model, schedule=training)
+    problem = ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=model, schedule=training)
     made = compose.parse_attack("gradient-estimate", attack or {})
     names = dict.fromkeys((defense, "fedavg"))
-    groups = [GroupSpec(problem, compose.parse_defense(n), made, threats, 0) for n in names]
+    groups = [GroupSpec(problem, defense=compose.parse_defense(n), attack=made, threats=threats, seed=0) for n in names]
     return {(r["form"], r["reading"]): r for r in run_groups(groups, 1)[0].records}
 
 
@@ -76,8 +76,14 @@ def nothing(x: Any, y: Any) -> Tensors:
 
 
 def test_an_estimate_for_some_observations_is_none() -> None:
-    with_one = Observation(0, (1,), 1, {}, nothing, estimate={"w": torch.ones(2)})
-    view = View(Threat("server", "paper"), "upload", (2,), 2, (with_one, replace(with_one, estimate=None)))
+    with_one = Observation(0, clients=(1,), images=1, target={}, simulate=nothing, estimate={"w": torch.ones(2)})
+    view = View(
+        Threat("server", "paper"),
+        reading="upload",
+        input_shape=(2,),
+        n_classes=2,
+        observations=(with_one, replace(with_one, estimate=None)),
+    )
     assert isinstance(GradientEstimates(Options())(view, Rng(0)), NotApplicable)
     whole = GradientEstimates(Options())(replace(view, observations=(with_one,)), Rng(0))
     assert isinstance(whole, list)

@@ -26,7 +26,7 @@ LOSS = InversionCost("loss", "cross-entropy")
 
 def task(loss: str = "cross-entropy") -> Task:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, CLASSES))
-    return Task(model, SHAPE, CLASSES, (1, 1), Schedule(loss=loss))
+    return Task(model, input_shape=SHAPE, n_classes=CLASSES, sizes=(1, 1), schedule=Schedule(loss=loss))
 
 
 def softmax(scale: float = 1.0) -> Tensors:
@@ -40,7 +40,16 @@ def softmax(scale: float = 1.0) -> Tensors:
 def view(model: Predictor, population: Population | None = None) -> View:
     threat = Threat("client", "paper")
     loss = model.task.schedule.loss
-    return View(threat, "release", SHAPE, CLASSES, (), loss=loss, population=population, model=model)
+    return View(
+        threat,
+        reading="release",
+        input_shape=SHAPE,
+        n_classes=CLASSES,
+        observations=(),
+        loss=loss,
+        population=population,
+        model=model,
+    )
 
 
 def invert(options: Options, model: Predictor | None = None, population: Population | None = None) -> Portraits:

@@ -184,8 +184,15 @@ def view(
     has = ((y == 1) | (number % 4 == 0)).to(torch.int8)
     population = Population(number.float().reshape(n, 1), y, {"odd": has})
     shown = dict(target or {"x": torch.zeros(images, 1)})
-    seen = Observation(0, tuple(range(1, clients + 1)), images, shown, Echo(clients))
-    return View(Threat("server", form), "upload", (1,), 2, (seen,), population=population)
+    seen = Observation(0, clients=tuple(range(1, clients + 1)), images=images, target=shown, simulate=Echo(clients))
+    return View(
+        Threat("server", form),
+        reading="upload",
+        input_shape=(1,),
+        n_classes=2,
+        observations=(seen,),
+        population=population,
+    )
 
 
 def own(match: bool = False, back: bool = True, n: int = 40) -> OwnBatches:
@@ -262,11 +269,19 @@ def cells(
 ) -> list[Any]:
     model = registry.find("model", "mlp").parse({"widths": "64"})
     schedule = Schedule(rounds=32, batch_size=64, lr=0.1)
-    problem = ProblemSpec("digits", "mlp", "iid", clients, model, registry.find("partition", "iid").parse({}), schedule)
+    problem = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=clients,
+        model_options=model,
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
+    )
     few = {} if options.get("classifier") == "forest" else {"round_batches": "8"}
     method = attack(**{"rounds": "30", "every": "2", **few, **options})
     made = compose.parse_defense(defense, defense_options or {})
-    return trial.prepare(GroupSpec(problem, made, method, threats((party,), (form,)), 0))
+    return trial.prepare(GroupSpec(problem, defense=made, attack=method, threats=threats((party,), (form,)), seed=0))
 
 
 def auc_of(cell: Any) -> dict[str, float]:

@@ -52,7 +52,7 @@ def make_view(
     schedule = schedule or Schedule(batch_size=batch)
     architecture = find("model", model).load()(find("model", model).parse(options))
     module = architecture.module((1, 8, 8), 10)
-    task = Task(module, (1, 8, 8), 10, (batch,), schedule)
+    task = Task(module, input_shape=(1, 8, 8), n_classes=10, sizes=(batch,), schedule=schedule)
     defense: Defense = FedAvg(NoOptions(), task) if cell == "fedavg" else DBCL(DBCLOptions(), task)
     state = State(architecture.init(module, Rng(0).child("init").torch()))
     order = torch.randperm(len(x), generator=Rng(0).child("victims").torch())
@@ -68,10 +68,19 @@ def make_view(
                 defense.wire.expand(up, defense.wire.open(down)[1]),
                 PlainGradient(task, state.params, (0,)),
             )
-        seen.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
+        seen.append(
+            Observation(t, clients=(0,), images=batch, target=target, simulate=simulate, output_bias=task.output_bias)
+        )
         truths.append((x[i], y[i]))
     own = Population(x[order[-600:]], y[order[-600:]])
-    view = View(Threat("server", "adaptive"), "upload", (1, 8, 8), 10, tuple(seen), output_layer="out")
+    view = View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=(1, 8, 8),
+        n_classes=10,
+        observations=tuple(seen),
+        output_layer="out",
+    )
     return replace(view, population=own), truths
 
 
@@ -159,8 +168,8 @@ class Shifted:
 def test_a_network_that_shifts_its_inputs_is_undone() -> None:
     simulate = Shifted(torch.randn(7, generator=Rng(0).torch()), 0.3, 0.25)
     x = digits()[0][:1]
-    o = Observation(0, (0,), 1, simulate(x, torch.zeros(1, 10)), simulate)
-    view = View(Threat("server", "adaptive"), "toy", (1, 8, 8), 10, (o,))
+    o = Observation(0, clients=(0,), images=1, target=simulate(x, torch.zeros(1, 10)), simulate=simulate)
+    view = View(Threat("server", "adaptive"), reading="toy", input_shape=(1, 8, 8), n_classes=10, observations=(o,))
     assert torch.allclose(attack(view)[0].images, x, atol=1e-3)
 
 

@@ -94,7 +94,9 @@ def test_the_distance_and_its_gradient_are_right_of_any_length(length: float) ->
 def test_values_and_gradients_are_those_of_a_plain_loop_however_many_go_at_once(at_once: int | None) -> None:
     view, truths = make_view("dbcl/adaptive", victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1]
-    objective = MatchingObjective(seen, (2, 1, 8, 8), 10, labels, 0.01, one_less_cosine, at_once)
+    objective = MatchingObjective(
+        seen, shape=(2, 1, 8, 8), classes=10, labels=labels, tv=0.01, measure=one_less_cosine, at_once=at_once
+    )
     points = torch.rand(3, 128, generator=Rng(1).torch())
     values, gradients = objective.evaluate(points)
     for point, value, gradient in zip(points, values, gradients, strict=True):
@@ -191,8 +193,17 @@ def rows_view(cubes: float, rough: bool) -> tuple[View, Tensor]:
     g = torch.Generator().manual_seed(0)
     a, x = torch.randn(12, 40, generator=g), torch.rand(1, 12, generator=g)
     exact = Measured(a, cubes)
-    o = Observation(0, (0,), 1, exact(x, torch.zeros(1, 2)), exact, rough=Measured(a, 0.0) if rough else None)
-    return View(Threat("server", "adaptive"), "differences", (12,), 2, (o,)), x
+    o = Observation(
+        0,
+        clients=(0,),
+        images=1,
+        target=exact(x, torch.zeros(1, 2)),
+        simulate=exact,
+        rough=Measured(a, 0.0) if rough else None,
+    )
+    return View(
+        Threat("server", "adaptive"), reading="differences", input_shape=(12,), n_classes=2, observations=(o,)
+    ), x
 
 
 def test_rows_of_a_table_have_no_total_variation() -> None:

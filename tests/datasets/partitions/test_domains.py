@@ -18,7 +18,7 @@ from fedarena.datasets.partitions.domains import split
 from fedarena.problem.data_split import divide
 from fedarena.problem.spec import ProblemSpec
 
-SPEC = ProblemSpec("digits", "mlp", "domains", 12)
+SPEC = ProblemSpec("digits", model="mlp", partition="domains", clients=12)
 
 
 def divided(domains: np.ndarray, n_clients: int, seed: int = 0) -> list[np.ndarray]:

@@ -136,7 +136,13 @@ def test_autograd_is_never_touched(monkeypatch):
             modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled(), self.weight.requires_grad))
             return super().forward(x)
 
-    task = Task(nn.Sequential(nn.Flatten(), Watched(64, 4)), (1, 8, 8), 4, (2, 3), Schedule())
+    task = Task(
+        nn.Sequential(nn.Flatten(), Watched(64, 4)),
+        input_shape=(1, 8, 8),
+        n_classes=4,
+        sizes=(2, 3),
+        schedule=Schedule(),
+    )
     params = {name: p.detach().double().requires_grad_() for name, p in task.model.named_parameters()}
     got = differences(task, params, batches, draws(260), 2, Differencing(1e-3, "forward", torch.float64))
     assert set(modes) == {(True, False, False)}

@@ -23,7 +23,7 @@ def a_round(model, shape, b):
     g = Rng(0).torch()
     params = {n: torch.rand(p.shape, generator=g) for n, p in model.named_parameters()}
     batch = Batch(torch.rand(1, b, *shape, generator=g), torch.randint(0, 3, (1, b), generator=g))
-    return Task(model, shape, 3, (b,), Schedule(batch_size=b)), params, batch
+    return Task(model, input_shape=shape, n_classes=3, sizes=(b,), schedule=Schedule(batch_size=b)), params, batch
 
 
 def test_a_layer_holds_its_input_its_output_and_its_own_parameters():

@@ -118,7 +118,7 @@ def test_labels_that_columns_belie_are_not_believed():
     fresh = State({n: 0.05 * p for n, p in start(defense).params.items()})
     for t in range(5):
         sent = defense.broadcast(fresh, Rng(t))
-        alone = {0: Seen(0, (0, 1, 2), down=sent.down, own_data=data)}
+        alone = {0: Seen(0, participants=(0, 1, 2), down=sent.down, own_data=data)}
         truth = float(sent.secret[GAMMA])
         labels = gamma_from_labels(
             opened(defense, sent.down), defense.wire.wide, defense.task.criterion, *data.images()

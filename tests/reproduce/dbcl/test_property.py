@@ -83,9 +83,13 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
         pytest.skip(f"no utkface_32.npz in {folder}: set FEDARENA_DATA")
     model, method = registry.find("model", case.model), registry.find("attack", "property-inference")
     problem = ProblemSpec(
-        *(case.dataset, case.model, "iid", 2, model.parse(dict(case.options))),
-        registry.find("partition", "iid").parse({}),
-        case.schedule,
+        case.dataset,
+        model=case.model,
+        partition="iid",
+        clients=2,
+        model_options=model.parse(dict(case.options)),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=case.schedule,
     )
     built = build(problem, 0, folder)
     spec = MethodSpec(method.name, method.parse(dict(case.attack)))

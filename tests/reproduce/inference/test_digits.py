@@ -59,7 +59,8 @@ def test_a_row_is_what_bench_run_measures() -> None:
     cards = registry.find("attack", "joint-membership"), registry.find("defense", "dbcl")
     problem, made = usual_problem({}, FEW, cards), compose.parse_attack("joint-membership", FEW["attack"])
     groups = [
-        GroupSpec(problem, compose.parse_defense(d), made, threats(PARTIES, FORMS), 0) for d in ("dbcl", "fedavg")
+        GroupSpec(problem, defense=compose.parse_defense(d), attack=made, threats=threats(PARTIES, FORMS), seed=0)
+        for d in ("dbcl", "fedavg")
     ]
     records = run_groups(groups, 1)[0].records
     for row in rows:

@@ -54,7 +54,7 @@ def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
 
 @pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
 def test_table_1_in_small(model, layers):
-    federation = pbpfl_table1.Federation(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    federation = pbpfl_table1.Federation(model, k=5, shards="disjoint", data="breast-cancer", epochs=3, batch=32)
     found = pbpfl_table1.measure(federation, Machine(), 0, silent)
     plain, masked, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
@@ -73,7 +73,7 @@ def test_table_1_in_small(model, layers):
 
 
 def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
-    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+    federation = pbpfl_table1.Federation("MLP-3", k=5, shards="disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
         seeds = [
@@ -92,7 +92,7 @@ def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_
 
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
 def test_in_double_precision_the_training_curves_are_fedavgs(shards):
-    federation = pbpfl_table1.Federation("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
+    federation = pbpfl_table1.Federation("MLP-5", k=5, shards=shards, data="breast-cancer", epochs=100, batch=32)
     masked = pbpfl_table1.measure(federation, Machine(), 0, silent)[1]
     found = pbpfl_table1.measure(replace(federation, double=True), Machine(), 0, silent)
     plain, exact, nudged, constant = found
@@ -106,7 +106,7 @@ def test_in_double_precision_the_training_curves_are_fedavgs(shards):
 
 
 def test_shards_that_are_copies_train_another_model():
-    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
+    federation = pbpfl_table1.Federation("MLP-3", k=5, shards="disjoint", data="breast-cancer", epochs=2, batch=32)
     one, other = (
         pbpfl_table1.measure(c, Machine(), 0, silent)[0] for c in (federation, replace(federation, shards="copies"))
     )
@@ -132,7 +132,7 @@ def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpf
         return train(method, problem, *rest)
 
     monkeypatch.setattr(pbpfl, "train", watched)
-    federation = pbpfl_table2.Federation(5, 1, data="digits", batch=128, rate=1e-3, double=True)
+    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=128, rate=1e-3, double=True)
     found = pbpfl_table2.measure(federation, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
@@ -143,7 +143,16 @@ def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpf
 
 def test_curves_are_compared_at_every_evaluation():
     def run(*losses: float) -> Run:
-        return Run({}, tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)), (), 0, 0, 0, 0, None)
+        return Run(
+            {},
+            curve=tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)),
+            rounds=(),
+            bytes_up=0,
+            bytes_down=0,
+            seconds=0,
+            peak_bytes=0,
+            diverged_at=None,
+        )
 
     assert pbpfl.apart(run(3.0, 1.0, 1.0), run(3.5, 3.0, 1.0), lambda p: p.loss) == 2.0
     assert pbpfl.digits_lost(run(1.0)) is None
@@ -158,7 +167,7 @@ def test_table_2_names_its_federations():
 
 @pytest.mark.parametrize("skip", ["add", "concat"])
 def test_table_2_in_small(skip):
-    federation = pbpfl_table2.Federation(5, 1, skip, data="digits", batch=128, rate=1e-3)
+    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=128, rate=1e-3)
     found = pbpfl_table2.measure(federation, Machine(), 0, silent)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
@@ -175,7 +184,7 @@ def test_table_2_in_small(skip):
 
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_only():
-    federation = pbpfl_table2.Federation(1, 1, data="digits", batch=512, rate=1e-3)
+    federation = pbpfl_table2.Federation(1, epochs=1, data="digits", batch=512, rate=1e-3)
     assert {r["paper"] for r in pbpfl_table2.measure(federation, Machine(), 0, silent)} == {None}
 
 

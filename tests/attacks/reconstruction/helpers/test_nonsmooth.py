@@ -140,8 +140,10 @@ def observed(smooth: bool = False) -> tuple[View, Tensor]:
     x = F.interpolate(coarse, size=8, mode="bilinear", align_corners=True)
     y = torch.tensor([2])
     exact = Gradient(net)
-    seen = Observation(0, (0,), 1, exact(x, F.one_hot(y, 4).float()), exact, labels=y)
-    return View(Threat("server", "adaptive"), "upload", (3, 8, 8), 4, (seen,)), x
+    seen = Observation(0, clients=(0,), images=1, target=exact(x, F.one_hot(y, 4).float()), simulate=exact, labels=y)
+    return View(
+        Threat("server", "adaptive"), reading="upload", input_shape=(3, 8, 8), n_classes=4, observations=(seen,)
+    ), x
 
 
 USUAL = Options(iterations=300, tv=1e-4, labels="given", decay="cosine")
@@ -189,7 +191,7 @@ def test_two_colours_are_refused() -> None:
 
 def task(net: nn.Module, shape: tuple[int, ...] = (3, 8, 8)) -> Task:
     """Public facts of a federation that trains this network."""
-    return Task(net, shape, 4, (4,), Schedule())
+    return Task(net, input_shape=shape, n_classes=4, sizes=(4,), schedule=Schedule())
 
 
 def test_what_has_no_kinks_cannot_be_rounded_off() -> None:
