@@ -86,7 +86,7 @@ def cell_of(*trials: PlannedTrial) -> BoardCell:
     return cell
 
 
-def test_a_cell_shows_the_worst_reading_over_all_seeds_and_keeps_the_others(some: dict[str, Record]) -> None:
+def test_a_cell_shows_the_worst_reading_over_seeds_and_keeps_others(some: dict[str, Record]) -> None:
     cell = cell_of(
         attacked(some, 0, scored(0.9, "upload"), scored(0.1, "difference")),
         attacked(some, 1, scored(0.2, "upload"), scored(0.8, "difference")),

@@ -276,7 +276,7 @@ def test_an_option_of_another_form_alone_is_refused() -> None:
         card(options=declare(int, 1, form="long"))
 
 
-def test_an_option_stands_at_its_default_in_the_form_in_which_it_does_not_act() -> None:
+def test_an_option_is_refused_in_the_form_in_which_it_does_not_act() -> None:
     both = {"rule": "b", "shown": "y"}
     assert not refused(**both), "in the paper form the rule is a, and what is shown matters"
     assert refused(form="adaptive", **both) == (

@@ -86,7 +86,7 @@ def test_corrupted_clients_that_obey_change_nothing() -> None:
     assert all(torch.equal(a.params[n], b.params[n]) for n in a.params)
 
 
-def test_uploads_of_corrupted_clients_take_the_place_of_theirs_and_of_nobody_else_s() -> None:
+def test_malicious_uploads_replace_those_of_corrupted_clients_alone() -> None:
     problem = problem_of()
     a, b = play(None, problem=problem)[0], play(Flip, problem=problem)[0]
     for name, ups in b.rounds[0].ups.items():

@@ -81,7 +81,7 @@ def test_a_trained_model_shows_its_classes_and_an_untrained_one_does_not() -> No
     assert trained["scores"]["leak"] > blank["scores"]["leak"] + 0.3
 
 
-def test_a_masked_release_gives_what_the_plain_model_of_the_same_loss_gives() -> None:
+def test_a_masked_release_gives_what_a_plain_model_of_that_loss_gives() -> None:
     """PBPFL's masks scale units; the function stays, so that inversion is none the worse for them."""
     masked, plain = (run_groups(groups(d, loss="mse"), 1)[0] for d in ("pbpfl", "fedavg"))
     a, b = masked.galleries[0].guesses, plain.galleries[0].guesses

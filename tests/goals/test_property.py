@@ -95,7 +95,7 @@ def known_of(held: Problem, x: Tensor) -> Tensor:
 # -- who works on what ----------------------------------------------------------------------------------
 
 
-def test_the_victim_has_the_property_in_the_rounds_drawn_and_nobody_else_ever() -> None:
+def test_only_the_victim_has_the_property_and_in_drawn_rounds_alone() -> None:
     held, method = problem(3), made()
     watch = method.watch(held.task.schedule)
     draw = PropertyOfBatch().draws(held, method, watch, Rng(0).child("draws"))

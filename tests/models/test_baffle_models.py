@@ -115,7 +115,7 @@ def test_every_option_changes_the_output(name, changed):
 
 
 @CONVOLUTIONAL
-def test_batch_normalisation_takes_the_batch_s_statistics_in_training_and_in_evaluation(name):
+def test_batch_normalisation_always_takes_the_batch_s_statistics(name):
     x = images(6, 3, 16, 16)
     for norm, mixes in (("batch", True), ("group", False), ("none", False)):
         module, params = make(name, (3, 16, 16), norm=norm)
@@ -366,9 +366,7 @@ def test_random_features_are_never_taken_for_pretrained_ones(nowhere):
 
 
 @pytest.mark.parametrize("place", ["data", "torch/hub/checkpoints"])
-def test_pretrained_weights_are_found_and_held_to_the_checksum_in_their_name(
-    nowhere, state, place, tmp_path, monkeypatch
-):
+def test_pretrained_weights_are_found_and_held_to_their_checksum(nowhere, state, place, tmp_path, monkeypatch):
     folder = tmp_path / place
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr(

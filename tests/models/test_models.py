@@ -54,7 +54,7 @@ def test_parameter_counts_of_the_papers(name, shape, parameters):
 
 
 @pytest.mark.parametrize("name", sorted(CARDS))
-def test_every_model_maps_images_to_logits_and_is_drawn_from_its_generator_alone(name):
+def test_a_model_gives_logits_and_is_drawn_from_its_generator_alone(name):
     before = torch.random.get_rng_state()
     model = make(name)
     module = model.module(CIFAR, 7)

@@ -76,7 +76,7 @@ def test_what_the_tables_hold_is_what_is_said_to_be_on_the_page(paper: str) -> N
             assert one.here == sum(leaves(vars(import_module(TABLES[t]))["PAPER"]) for t in holding), one.where
 
 
-def test_every_published_number_with_a_paper_s_number_is_named_among_what_the_papers_print() -> None:
+def test_every_published_number_is_listed_among_what_the_papers_print() -> None:
     named = {table for entries in PAPERS.values() for one in entries for table in one.tables}
     assert named == {table for table, _ in every_published_number()}
 

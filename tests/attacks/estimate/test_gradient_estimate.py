@@ -51,7 +51,7 @@ def metrics(defense: str, party: Any, form: Any, **more: Any) -> dict[str, float
 # -- which rounds --------------------------------------------------------------------------------------
 
 
-def test_rounds_are_spread_over_the_window_and_its_last_is_left_for_the_difference() -> None:
+def test_victims_are_spread_over_the_window_without_its_last_round() -> None:
     watch = GradientEstimates(Options(rounds=4, start=2, window=9)).watch(Schedule(rounds=50))
     assert (watch.first, watch.last, watch.victims) == (2, 10, (2, 4, 6, 8))
     assert list(watch.written) == list(range(2, 11))
@@ -121,7 +121,7 @@ def test_baffle_s_estimate_is_as_good_as_its_directions_allow() -> None:
     assert told["relative_l2"] == pytest.approx(((n + 1) / k) ** 0.5, rel=0.2)
 
 
-def test_pbpfl_hides_the_gradient_from_all_but_the_server_in_the_paper_s_form_alone() -> None:
+def test_pbpfl_hides_the_gradient_from_others_in_the_paper_s_form_alone() -> None:
     assert metrics("pbpfl", "server", "paper")["cosine"] > 0.99
     for party in ("client", "eavesdropper"):
         assert abs(metrics("pbpfl", party, "paper")["cosine"]) < 0.2

@@ -61,7 +61,7 @@ def invert(options: Options, model: Predictor | None = None, population: Populat
 # -- costs ---------------------------------------------------------------------------------------------
 
 
-def test_the_costs_are_the_paper_s_and_the_losses_that_models_are_trained_for() -> None:
+def test_the_costs_are_the_paper_s_and_the_training_losses() -> None:
     said, classes = torch.tensor([[0.2, 0.7, 0.1]], dtype=torch.float64), torch.tensor([1])
     assert float(InversionCost("confidence", "cross-entropy")(said, classes)) == pytest.approx(0.3)
     assert float(InversionCost("confidence", "mse")(said, classes)) == pytest.approx(0.3)
@@ -69,7 +69,7 @@ def test_the_costs_are_the_paper_s_and_the_losses_that_models_are_trained_for() 
     assert float(InversionCost("loss", "mse")(said, classes)) == pytest.approx(0.5 * (0.04 + 0.09 + 0.01))
 
 
-def test_a_class_is_found_where_its_confidence_is_reached_and_all_others_are_silent() -> None:
+def test_a_class_is_found_where_its_confidence_is_reached() -> None:
     assert InversionCost("confidence", "mse").of(0.99) == pytest.approx(0.01)
     assert LOSS.of(0.99) == pytest.approx(0.01005, abs=1e-5)
     assert InversionCost("loss", "mse").of(0.9) == pytest.approx(0.005)
@@ -224,7 +224,7 @@ def test_the_same_seed_gives_the_same_pictures() -> None:
 # -- beside others -------------------------------------------------------------------------------------
 
 
-def test_as_published_it_takes_the_steps_of_the_adversarial_robustness_toolbox() -> None:
+def test_it_takes_the_steps_of_the_adversarial_robustness_toolbox() -> None:
     """Without stopping: there a class goes on as long as its cost is below the threshold, and stops above it."""
     art = pytest.importorskip("art.attacks.inference.model_inversion.mi_face")
     estimators = pytest.importorskip("art.estimators.classification")

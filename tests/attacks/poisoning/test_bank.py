@@ -178,7 +178,7 @@ def test_noise_that_is_taken_back_leaves_the_direction(options: dict[str, Any]) 
         assert abs(cosine(fresh, before)) < 0.3  # paid: the next noise is new
 
 
-def test_each_colluder_takes_back_its_own_noise_whenever_it_takes_part_again() -> None:
+def test_each_colluder_takes_back_its_own_noise_when_it_returns() -> None:
     """Rounds of different colluders: 0 and 2 in the first one, 1 and 2 in the second, all in the third."""
     corrupted = problem().corrupted
     attack, seen = bank(disguise="noise", cancel=True, strength=1e-6), []
@@ -241,7 +241,7 @@ def test_own_knowledge_never_looks_at_honest_uploads() -> None:
         bank().craft(s, {}, Rng(0))
 
 
-def test_an_omniscient_attacker_trusts_honest_uploads_as_far_as_they_are_no_noise() -> None:
+def test_an_omniscient_attacker_trusts_honest_uploads_without_noise() -> None:
     """Without noise the honest mean is half of v; a mean that is all noise is left out."""
     attack, own = bank("omniscient", std=0.0, samples=EVERYTHING), gradient()
     other = torch.randn(own.shape, generator=Rng(3).torch())

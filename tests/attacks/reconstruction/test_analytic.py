@@ -109,7 +109,7 @@ def test_a_single_sample_comes_back_from_local_steps() -> None:
     assert score(view, truths)["psnr"] > 60
 
 
-def test_samples_of_a_batch_come_back_from_units_that_are_active_for_one_alone() -> None:
+def test_samples_come_back_from_units_that_are_active_for_one_alone() -> None:
     view, truths = make_view(batch=3)
     metrics = score(view, truths)
     assert metrics["recovered"] == 1
@@ -121,7 +121,7 @@ def test_a_batch_without_such_units_comes_back_in_part_at_best() -> None:
     assert score(view, truths)["recovered"] < 0.8
 
 
-def test_what_a_sketch_leaves_open_is_filled_in_by_the_attackers_own_samples() -> None:
+def test_the_attackers_own_samples_fill_in_what_a_sketch_leaves_open() -> None:
     view, truths = make_view("dbcl", victims=12)
     bare, filled = (score(view, truths, Options(prior=prior)) for prior in ("none", "population"))
     assert filled["ssim"] > bare["ssim"] + 0.2

@@ -91,7 +91,7 @@ def test_the_distance_and_its_gradient_are_right_of_any_length(length: float) ->
 
 
 @pytest.mark.parametrize("at_once", [None, 1, 2])
-def test_values_and_gradients_are_those_of_a_plain_loop_however_many_go_at_once(at_once: int | None) -> None:
+def test_values_and_gradients_at_once_are_those_of_a_plain_loop(at_once: int | None) -> None:
     view, truths = make_view("dbcl/adaptive", victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1]
     objective = MatchingObjective(
@@ -251,7 +251,7 @@ def test_every_option_of_the_search_acts(name: str) -> None:
     assert a.evaluations != b.evaluations if name == "restarts" else not torch.equal(a.images, b.images)
 
 
-def test_more_restarts_never_match_worse_and_the_same_rng_gives_the_same_guess() -> None:
+def test_restarts_never_match_worse_and_one_rng_gives_one_guess() -> None:
     view, _ = make_view("fedavg", victims=1)
     short = Options(iterations=20)
     one, five, again = (attack(view, replace(short, restarts=n))[0] for n in (1, 5, 5))

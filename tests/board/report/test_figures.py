@@ -80,7 +80,7 @@ def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> Non
         assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, AA
 
 
-def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_clean_run() -> None:
+def test_25_curves_differ_without_colour_and_from_the_clean_run() -> None:
     looks = [curve_style(i) for i in range(25)]
     assert len({(at["marker"], at["fillstyle"]) for at in looks}) == 25
     assert all(at["linestyle"] != "--" and at["color"] != "#000000" for at in looks)

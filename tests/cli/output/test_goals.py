@@ -295,7 +295,7 @@ def test_a_run_of_reasons_alone_ends_in_order(
     assert "Records: " in out
 
 
-def test_a_verdict_without_a_defense_tells_the_forms_apart_where_they_differ() -> None:
+def test_a_verdict_on_fedavg_tells_the_forms_apart_where_they_differ() -> None:
     told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
     said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
     assert "AUC 0.80 (0.70 to 0.90) as the server (in the form that its paper tried AUC 0.60" in said

@@ -51,7 +51,7 @@ def deep(layers, width=64):
     return layer_memory.measure(*a_round(nn.Sequential(*steps, nn.Linear(width, 3)), (width,), 1024))
 
 
-def test_depth_costs_backpropagation_activations_and_forward_passes_parameters_alone():
+def test_depth_costs_forward_passes_parameters_but_no_activations():
     four, eight = deep(4), deep(8)
     parameters, activation = FLOAT * (64 * 64 + 64), FLOAT * 1024 * 64
     assert eight.held - four.held == 4 * parameters

@@ -118,7 +118,7 @@ def test_without_a_target_there_is_no_noise():
     assert torch.allclose(flatten(up), flatten(truth), rtol=1e-9)
 
 
-def test_guarantees_are_those_of_the_smallest_client_and_of_the_sampling_that_happens():
+def test_guarantees_are_of_the_smallest_client_and_the_real_sampling():
     defense = make(sizes=(40, 80), epsilon=3.0, rounds=30)
     promise = defense.guarantees()
     assert (promise["q"], promise["delta"], promise["rounds"]) == (0.1, pytest.approx(40**-1.1), 30)

@@ -147,7 +147,7 @@ def test_two_broadcasts_err_by_one_update(model, shape):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_two_broadcasts_give_gamma_where_a_round_moved_a_minority_of_the_columns(bias):
+def test_two_broadcasts_give_gamma_where_a_round_moved_few_columns(bias):
     defense = make(mlp(bias))
     state = start(defense)
     moved = {n: p.clone() for n, p in state.params.items()}

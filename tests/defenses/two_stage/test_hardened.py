@@ -137,7 +137,7 @@ def test_the_slow_average_leaves_as_much_noise_as_an_honest_signal_is_long() -> 
     assert make(slow_decay=0.99)._decays(x).tolist() == pytest.approx([0.9, 0.99])
 
 
-def test_a_direction_behind_noise_that_cancels_is_seen_by_the_slow_average_alone() -> None:
+def test_only_the_slow_average_sees_a_direction_behind_cancelled_noise() -> None:
     """Ninety rounds of 2.2 C in one direction with noise +z and −z in turn, together no longer than honest noise."""
     seen = []
     for slow in (0.9, None):

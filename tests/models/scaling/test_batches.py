@@ -57,7 +57,7 @@ def test_shipped_models(name: str, options: dict[str, str]) -> None:
     holds_for_every_batch(model.double(), shape)
 
 
-def test_batch_statistics_of_the_input_and_the_number_of_samples_as_a_factor() -> None:
+def test_input_statistics_and_the_number_of_samples_may_be_factors() -> None:
     """Both depend on the batch, and neither on a hidden unit's factor."""
 
     def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:

@@ -104,7 +104,7 @@ def test_a_dead_unit_keeps_its_factor():
     assert apart(*forms) < TOLERANCE
 
 
-def test_a_channel_dead_in_one_layer_takes_its_length_from_the_next_that_writes_it():
+def test_a_channel_dead_in_one_layer_takes_its_length_from_the_next():
     found_model = net(lambda m, x: m.out(F.relu(m.fc((F.relu(m.a(x)) + m.b(x)).mean(MEAN)))))
     found, params = plan(found_model, (2, 4, 4)), parameters(found_model)
     params["a.weight"][1], params["a.bias"][1] = 0, 0

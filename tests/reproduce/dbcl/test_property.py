@@ -30,7 +30,7 @@ SMALL = replace(
 )
 
 
-def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
+def test_each_reading_form_and_kind_of_features_has_one_row() -> None:
     rows = measure(SMALL, "dbcl", Machine(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
     parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}

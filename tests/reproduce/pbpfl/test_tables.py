@@ -72,7 +72,7 @@ def test_table_1_in_small(model, layers):
     assert set(pbpfl_table1.MEASURED) < set(plain)
 
 
-def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
+def test_a_marked_run_is_marked_in_the_table_and_seeds_stay_one_row():
     federation = pbpfl_table1.Federation("MLP-3", k=5, shards="disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
@@ -123,7 +123,7 @@ def test_mse_is_not_halved():
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
 
 
-def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl(monkeypatch):
+def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(monkeypatch):
     kinds = []
     train = pbpfl.train
 

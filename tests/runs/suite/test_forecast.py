@@ -55,7 +55,7 @@ def test_the_same_on_another_seed_counts_first() -> None:
     assert costs.of(trial("krum", "none")) == 5  # of all
 
 
-def test_a_poisoned_run_costs_its_own_federation_times_what_the_attack_adds() -> None:
+def test_a_poisoned_run_costs_its_clean_run_times_what_the_attack_adds() -> None:
     costs = Costs()
     costs.add(trial("fedavg", "none"), spent(10))
     costs.add(trial("pbpfl", "none"), spent(400))

@@ -69,7 +69,7 @@ def test_the_image_of_least_variation_is_found_by_lowering_its_weight() -> None:
     assert without > 0.2, "and without one 40 numbers do not determine 64 pixels"
 
 
-def test_pixels_within_their_range_are_found_from_fewer_numbers_than_pixels() -> None:
+def test_the_range_of_pixels_makes_fewer_numbers_suffice() -> None:
     """64 pixels at the ends of [0, 1]: half as many numbers and some more leave one such image, with odds."""
     x = black_and_white()
     assert error(x, 52, outside=100.0) < 0.05 < 0.2 < error(x, 52)
@@ -100,7 +100,7 @@ def likely(n: int, seed: int) -> Tensor:
 
 
 @pytest.mark.parametrize("weight", [{}, {"unlikely": 0.1, "decades": 4, "init": "normal"}], ids=["span", "weight"])
-def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was_seen(weight: dict[str, Any]) -> None:
+def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[str, Any]) -> None:
     """For linear measurements that is the mean of the Gaussian law given them, μ + C Aᵀ (A C Aᵀ)⁻¹ (r − A μ)."""
     own, x = likely(400, 1), likely(1, 2)
     measured = Measured(20)

@@ -88,7 +88,7 @@ def test_rows_under_vmap_are_those_of_a_loop() -> None:
 # -- distances, decay --------------------------------------------------------------------------------
 
 
-def test_the_distance_between_directions_is_one_less_the_cosine_with_all_its_digits() -> None:
+def test_the_distance_of_directions_is_one_less_the_cosine_to_all_digits() -> None:
     b = {"w": normal(40, 50), "b": normal(50, seed=1)}
     far = {n: t + normal(*t.shape, seed=2) for n, t in b.items()}
     assert between_directions(b)(far).item() == pytest.approx(one_less_cosine(b)(far).item(), rel=1e-4)
@@ -215,7 +215,7 @@ def test_looking_for_kinks_leaves_the_model_as_it_is() -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_a_protocol_that_simulates_without_the_model_s_kinks_is_refused_when_it_is_met() -> None:
+def test_kinks_are_refused_where_uploads_are_simulated_without_them() -> None:
     view, _ = observed(smooth=True)
     with pytest.raises(UserError, match=r"option 'kinks' is 0\.5, allowed: 0 where uploads are simulated without ReLU"):
         guess(view, replace(USUAL, iterations=4, kinks=0.5))
