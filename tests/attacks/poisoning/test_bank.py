@@ -239,6 +239,8 @@ def test_own_knowledge_never_looks_at_honest_uploads() -> None:
     for t in (0, 19):
         s = replace(round_view(t), honest=Untouchable())
         bank().craft(s, {}, Rng(0))
+        with pytest.raises(AssertionError, match="looked at honest uploads"):
+            bank("omniscient").craft(replace(s, honest_clients=tuple(range(7))), {}, Rng(0))
 
 
 def test_an_omniscient_attacker_trusts_honest_uploads_without_noise() -> None:
