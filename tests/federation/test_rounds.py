@@ -43,7 +43,7 @@ def play(problem: Problem, name: str = "fedavg", **kwargs: Any) -> federation.Ru
     return federation.run(card.load()(card.parse({}), problem.task), problem, Rng(0).child("federation"), **kwargs)
 
 
-def close(a: Tensors, b: Tensors) -> None:
+def assert_close_to(a: Tensors, b: Tensors) -> None:
     for name in a:
         torch.testing.assert_close(a[name], b[name], rtol=1e-5, atol=1e-6)
 
@@ -59,7 +59,7 @@ def test_fedsgd_is_one_gradient_step_on_the_pooled_batch() -> None:
     pooled = sum((w / sizes.sum()) * loss for w, loss in zip(sizes, losses, strict=True))
     assert isinstance(pooled, Tensor)
     gradients = torch.autograd.grad(pooled, list(params.values()))
-    close(run.params, {n: p - 0.5 * g for (n, p), g in zip(problem.init.items(), gradients, strict=True)})
+    assert_close_to(run.params, {n: p - 0.5 * g for (n, p), g in zip(problem.init.items(), gradients, strict=True)})
 
 
 @pytest.mark.parametrize("client_optimizer", ["sgd", "momentum", "adam"])
@@ -99,7 +99,7 @@ def test_server_adam_agrees_with_torch() -> None:
         for p, up in zip(params, r.ups.values(), strict=True):
             p.grad = torch.tensordot(sizes / sizes.sum(), up, dims=1)
         optimizer.step()
-    close(run.params, dict(zip(problem.init, [p.detach() for p in params], strict=True)))
+    assert_close_to(run.params, dict(zip(problem.init, [p.detach() for p in params], strict=True)))
 
 
 def test_adam_step_starts_at_its_learning_rate() -> None:

@@ -9,7 +9,7 @@ from helpers.scaling import (
     MEAN,
     TOLERANCE,
     apart,
-    check,
+    assert_masks_keep_outputs,
     drawn,
     net,
     networks,
@@ -30,7 +30,7 @@ from fedarena.models.scaling.positive_scaling import canonical, plan, scales
 @given(network=networks(), seed=st.integers(0, 1000))
 def test_any_network_keeps_its_function_and_its_canonical_form(network, seed):
     model, shape = network
-    check(model, shape, seed)
+    assert_masks_keep_outputs(model, shape, seed)
 
 
 @settings(max_examples=50, deadline=None)

@@ -25,13 +25,13 @@ from fedarena.runs.engine import run_groups
 FEW = {"attack": {"rounds": "4"}, "training": {"rounds": "6"}}
 
 
-def silent(share: float, text: str) -> None:
+def expect_progress(share: float, text: str) -> None:
     assert 0 <= share <= 1
     assert text
 
 
 def found(name: str, defense: str, **settings: Any) -> list[dict[str, Any]]:
-    return measure(name, defense, Machine(), 0, silent, settings or FEW)
+    return measure(name, defense, Machine(), 0, expect_progress, settings or FEW)
 
 
 def test_every_inference_attack_is_in_it_and_no_other() -> None:
