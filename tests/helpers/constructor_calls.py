@@ -209,7 +209,7 @@ class Constructors:
         inherited = [name for base in reversed(known) for name in self._fields(base)]
         if not (_is_dataclass(one.node) or any(base.endswith("NamedTuple") for base in one.bases)):
             return self._fields(known[0]) if known else []
-        own = [s.target.id for s in one.node.body if isinstance(s, ast.AnnAssign) and _is_field(s)]
+        own = [ast.unparse(s.target) for s in one.node.body if isinstance(s, ast.AnnAssign) and _is_field(s)]
         return list(dict.fromkeys([*inherited, *own]))
 
 
@@ -226,4 +226,4 @@ def _is_dataclass(node: ast.ClassDef) -> bool:
 def _is_field(statement: ast.AnnAssign) -> bool:
     kind, value = ast.unparse(statement.annotation), statement.value
     given = value is None or "init=False" not in ast.unparse(value).replace(" ", "")
-    return isinstance(statement.target, ast.Name) and "ClassVar" not in kind and given
+    return "ClassVar" not in kind and given
