@@ -83,8 +83,8 @@ def convert(text: str) -> Arrays:
     table = list(csv.DictReader(io.StringIO(text), delimiter=";"))
     columns = [np.array([float(row[name]) for row in table]) for name in NUMBERS]
     for name, values in CATEGORIES.items():
-        found = np.array([row[name] for row in table])
-        columns += [found == value for value in values]
+        column = np.array([row[name] for row in table])
+        columns += [column == value for value in values]
     x: Array = np.stack(columns, axis=1).astype(np.float32)
     y: Array = np.array([row["y"] == "yes" for row in table]).astype(np.int64)
     test = np.zeros(len(y), bool)

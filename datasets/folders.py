@@ -30,11 +30,11 @@ def cache_folder() -> Path:
 
 def search_path(data_dir: Path | None = None) -> tuple[Path, ...]:
     """The folders to search, in order. Raises UserError when one that was asked for is no folder."""
-    asked = [("option '--data-dir'", data_dir)]
+    places = [("option '--data-dir'", data_dir)]
     if os.environ.get(DATA):
-        asked.append((f"environment variable {DATA}", Path(os.environ[DATA])))
+        places.append((f"environment variable {DATA}", Path(os.environ[DATA])))
     folders: list[Path] = []
-    for owner, path in asked:
+    for owner, path in places:
         if path is None:
             continue
         folder = Path(path).expanduser()

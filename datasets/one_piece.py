@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fedarena.core.errors import UserError
 from fedarena.datasets import npz
-from fedarena.datasets.archive import SCALE, Archive, Found, to_nchw
+from fedarena.datasets.archive import SCALE, Archive, LocatedFile, to_nchw
 from fedarena.datasets.cards.spec import File
 from fedarena.datasets.dataset import Dataset, Index
 
@@ -45,42 +45,42 @@ class OnePiece(Archive):
     labels: Mapping[str, tuple[int, int]]
     cut: Callable[[npz.Arrays], Parts]
 
-    def read(self, found: Found) -> Dataset:
+    def read(self, located: LocatedFile) -> Dataset:
         """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
-        provenance = self.provenance(found)
-        parts = self.parts(found)
-        x = npz.arrays(found.path, ("x",))["x"]
+        provenance = self.provenance(located)
+        parts = self.parts(located)
+        x = npz.arrays(located.path, ("x",))["x"]
         return Dataset(
             name=self.spec.name,
-            x_train=to_nchw(x[parts.train], found.file),
+            x_train=to_nchw(x[parts.train], located.file),
             y_train=parts.y[parts.train],
-            x_test=to_nchw(x[parts.test], found.file),
+            x_test=to_nchw(x[parts.test], located.file),
             y_test=parts.y[parts.test],
             scale=SCALE,
-            n_classes=found.file.n_classes,
+            n_classes=located.file.n_classes,
             provenance=provenance,
             attributes={name: (has[parts.train], has[parts.test]) for name, has in parts.attributes.items()},
         )
 
-    def parts(self, found: Found) -> Parts:
+    def parts(self, located: LocatedFile) -> Parts:
         """Training and test part of a file.
 
         Raises:
             UserError: as `check`, and for a label out of its range; names the file and the array.
         """
-        self.check(found)
-        labels = npz.arrays(found.path, tuple(self.labels))
+        self.check(located)
+        labels = npz.arrays(located.path, tuple(self.labels))
         for name, (low, high) in self.labels.items():
             least, most = int(labels[name].min()), int(labels[name].max())
             if least < low or most > high:
                 raise UserError(
-                    f"data file {found.path}: {name} holds values from {least} to {most}, expected {low} to {high}"
+                    f"data file {located.path}: {name} holds values from {least} to {most}, expected {low} to {high}"
                 )
         return self.cut(labels)
 
-    def counts(self, found: Found) -> dict[str, int]:
+    def counts(self, located: LocatedFile) -> dict[str, int]:
         """Samples of each part. Raises UserError as `parts`."""
-        parts = self.parts(found)
+        parts = self.parts(located)
         return {"training": len(parts.train), "test": len(parts.test)}
 
     def contents(self) -> str:
@@ -90,14 +90,14 @@ class OnePiece(Archive):
         labels = ", ".join(f"{name} ({low} to {high})" for name, (low, high) in self.labels.items())
         return f"x {file.dtype} [N, {sample}] and integers [N] {labels}, of which {n} {file.samples} are used"
 
-    def check(self, found: Found) -> dict[str, npz.Header]:
+    def check(self, located: LocatedFile) -> dict[str, npz.Header]:
         """Hold types and shapes in the file's headers to the data set's.
 
         Raises:
             UserError: names the file, the array and what is expected.
         """
-        file, where = found.file, f"data file {found.path}: "
-        headers = npz.headers(found.path, ("x", *self.labels))
+        file, where = located.file, f"data file {located.path}: "
+        headers = npz.headers(located.path, ("x", *self.labels))
         x = headers["x"]
         if x.dtype != np.dtype(file.dtype) or x.shape[1:] != file.layout or not x.shape or not x.shape[0]:
             expected = f"{file.dtype} [N, {', '.join(map(str, file.layout))}]"

@@ -78,19 +78,21 @@ def survey(name: str, data_dir: Path | None = None) -> Row:
         return _fileless(card, source, data_dir)
     spec, file = source.spec, source.spec.files[0]
     row = Row(name, "absent", None, spec.n_train, spec.n_test, file.n_classes, file.shape, licence=spec.licence)
-    found = source.find(data_dir)
-    if found is None:
+    located = source.find(data_dir)
+    if located is None:
         return row
-    row = replace(row, state="present", path=str(found.path), classes=found.file.n_classes, shape=found.file.shape)
+    row = replace(
+        row, state="present", path=str(located.path), classes=located.file.n_classes, shape=located.file.shape
+    )
     try:
-        known = checksum.check(found.path, found.file)
+        known = checksum.check(located.path, located.file)
         row = replace(row, checksum=known.state, sha256=known.sha256)
-        counts = source.counts(found)
+        counts = source.counts(located)
     except UserError as error:
         return replace(row, state="damaged", train=None, test=None, problem=str(error))
-    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, found.file))
+    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, located.file))
     if known.state == "mismatch":
-        problem = f"sha256 of {found.path} differs from {checksum.sidecar(found.path).name}"
+        problem = f"sha256 of {located.path} differs from {checksum.sidecar(located.path).name}"
         return replace(row, state="damaged", problem=problem)
     return row
 
@@ -135,20 +137,20 @@ def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
     """Embedded data and third parties' loaders: what they load is all that is known."""
     licence = dict(card.facts).get("licence")
     try:
-        made = source(data_dir)
-        if not isinstance(made, Dataset):
-            raise UserError(f"data set '{card.name}': its loader returns a {type(made).__name__}, expected a Dataset")
+        loaded = source(data_dir)
+        if not isinstance(loaded, Dataset):
+            raise UserError(f"data set '{card.name}': its loader returns a {type(loaded).__name__}, expected a Dataset")
     except Exception as error:  # a third party's loader may fail in any way
         why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
         return Row(card.name, "broken", licence=licence, problem=why)
-    facts = made.provenance
+    facts = loaded.provenance
     return Row(
         name=card.name,
         state="embedded" if facts.file is None else "plug-in",
-        train=len(made.y_train),
-        test=len(made.y_test),
-        classes=made.n_classes,
-        shape=made.x_train.shape[1:],
+        train=len(loaded.y_train),
+        test=len(loaded.y_test),
+        classes=loaded.n_classes,
+        shape=loaded.x_train.shape[1:],
         checksum="verified" if facts.verified else "unknown",
         sha256=facts.sha256,
         subset=facts.subset,

@@ -37,7 +37,7 @@ class GradientEstimates(Inference):
         return Watch.spread("gradient-estimate", o.rounds, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[GradientEstimate] | NotApplicable:
-        found = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]
-        if len(found) < len(view.observations):
+        estimates = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]
+        if len(estimates) < len(view.observations):
             return NotApplicable("not every observation comes with an estimate")
-        return found
+        return estimates

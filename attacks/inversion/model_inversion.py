@@ -45,7 +45,7 @@ from fedarena.problem.task import Task
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""
 
-ASKED = 2000
+QUERIES_AT_ONCE = 2000
 """Queries that are put together, at least those of one class."""
 
 
@@ -57,7 +57,7 @@ class ModelInversion(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = options.start == "mean"
+        self.needs_population = options.start == "mean"
 
     def watch(self, schedule: Schedule) -> Watch:
         """No round: the model in the end is all that it reads."""
@@ -74,7 +74,7 @@ class ModelInversion(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"
         model, cost = view.model, InversionCost(self.options.cost, view.loss)
-        measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._asked(model, cost, rng)
+        measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._from_queries(model, cost, rng)
         device = next(model.task.model.parameters()).device
         images, steps = self.descend(measure, self._start(view).to(device), cost.of(self.options.confidence), progress)
         return Portraits(images, steps, 0 if isinstance(model, WhiteBox) else model.queries)
@@ -117,13 +117,13 @@ class ModelInversion(Inference):
         share = self.options.denoise
         return x if share == 0 else (1 - share) * x + share * smooth(x)
 
-    def _asked(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
+    def _from_queries(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
         o, generator = self.options, rng.child("directions").torch()
 
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
             u, share = directions(tuple(x.shape[1:]), o.directions, o.block, generator)
             u, gradients = u.to(x), []
-            together = max(1, ASKED // (2 * len(u)))
+            together = max(1, QUERIES_AT_ONCE // (2 * len(u)))
             for images, wanted in zip(x.split(together), classes.split(together), strict=True):
                 centres = images.flatten(1)[:, None]
                 ends = torch.cat([centres + o.difference * u, centres - o.difference * u], 1)  # [n, 2m, pixels]

@@ -51,7 +51,7 @@ class LastLayerLabel(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Labels] | NotApplicable:
         weight, bias = f"{view.output_layer}.weight", f"{view.output_layer}.bias"
         needed = bias if self.options.evidence == "bias" else weight
-        found = []
+        guesses = []
         for seen in view.observations:
             source = showing(seen, needed)
             if source is None:
@@ -64,8 +64,8 @@ class LastLayerLabel(Inference):
             else:
                 s = source[weight].sum(1) + source.get(bias, 0.0)
                 unit = float(s.double().norm()) * (seen.images / (1 - 1 / len(s))) ** 0.5
-            found.append(Labels(name_classes(s, seen.images, unit)))
-        return found
+            guesses.append(Labels(name_classes(s, seen.images, unit)))
+        return guesses
 
 
 def showing(seen: Observation, name: str) -> Tensors | None:

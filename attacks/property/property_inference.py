@@ -97,7 +97,7 @@ class PropertyInference(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = True
+        self.needs_population = True
 
     def watch(self, schedule: Schedule) -> Watch:
         """Every `stride`-th round from `start`; all between are written down, and one after the last, by whose
@@ -158,12 +158,12 @@ class PropertyInference(Inference):
         self, kinds: Sequence[str], lesson: Lesson, queries: Sequence[Tensors], noise: float, rng: Rng
     ) -> dict[str, RoundFeatures]:
         """By kind of features."""
-        updates, found = noisy(lesson.updates, noise, rng), {}
+        updates, features = noisy(lesson.updates, noise, rng), {}
         for kind in kinds:
             read = reader(kind, lesson.updates)
             x = torch.stack([read(update) for update in updates])
-            found[kind] = RoundFeatures(x, lesson.has, torch.stack([read(update).float() for update in queries]))
-        return found
+            features[kind] = RoundFeatures(x, lesson.has, torch.stack([read(update).float() for update in queries]))
+        return features
 
     def _in_round(
         self,
@@ -175,17 +175,17 @@ class PropertyInference(Inference):
         rng: Rng,
     ) -> dict[Classifier, Tensor]:
         """Scores of `queries` by classifiers of this round."""
-        found: dict[Classifier, Tensor] = {}
+        scores_of: dict[Classifier, Tensor] = {}
         if RIDGE in wanted:
-            x, asked = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, queries))
-            scores = ridge_scores(x, lesson.has.to(x.device), asked, noise)
-            found |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
+            x, victims = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, queries))
+            scores = ridge_scores(x, lesson.has.to(x.device), victims, noise)
+            scores_of |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
         if ROUND_FOREST in wanted:
             for kind, shown in self._features(kinds, lesson, queries, noise, rng.child("noise", "many")).items():
                 if shown.x.shape[1]:
                     seen = forest_scores(shown.x, shown.has, shown.queries, rng.child("forest"))
-                    found[Classifier(ROUND_FOREST, kind)] = seen
-        return found
+                    scores_of[Classifier(ROUND_FOREST, kind)] = seen
+        return scores_of
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Analytic(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = options.prior == "population"
+        self.needs_population = options.prior == "population"
 
     def watch(self, schedule: Schedule) -> Watch:
         o = self.options
@@ -57,20 +57,20 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        law: ImageDistribution = LeastNorm()
+        distribution: ImageDistribution = LeastNorm()
         if view.population is not None:
-            law = GaussianImages.of(view.population.x.flatten(1))
+            distribution = GaussianImages.of(view.population.x.flatten(1))
         read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
-            found = reconstruct(view, seen, law, rng.child("analytic", i))
-            read.append(found)
-            told = found if isinstance(found, str) else f"match {found.match:.1e}"
-            progress((i + 1) / len(view.observations), f"round {seen.round}: {told}")
-        reasons = [found for found in read if isinstance(found, str)]
+            result = reconstruct(view, seen, distribution, rng.child("analytic", i))
+            read.append(result)
+            status = result if isinstance(result, str) else f"match {result.match:.1e}"
+            progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
+        reasons = [result for result in read if isinstance(result, str)]
         if len(reasons) == len(read):
             return NotApplicable("; ".join(dict.fromkeys(reasons)))
         pairs = zip(view.observations, read, strict=True)
-        return [grey(view, seen) if isinstance(found, str) else found for seen, found in pairs]
+        return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
 
 
 def grey(view: View, seen: Observation) -> Reconstruction:
@@ -80,7 +80,7 @@ def grey(view: View, seen: Observation) -> Reconstruction:
     return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
-def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng) -> Reconstruction | str:
+def reconstruct(view: View, seen: Observation, distribution: ImageDistribution, rng: Rng) -> Reconstruction | str:
     """The samples behind one observation, or why they cannot be read."""
     layer = first_layer(seen.target)
     if isinstance(layer, str):
@@ -94,18 +94,18 @@ def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng)
     if not bool(rows[:, -1].any()):
         return "the first layer's gradient is 0"
     groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
-    found = [law(*_seen(group, of)) for group in groups]
-    singles = sorted((law(*_seen(row[None], of)) for row in rest), key=outside)
-    found += singles
-    blind = max(0, seen.images - len(found))  # where all rows are used up
-    found += [torch.full_like(probe, 0.5).to(rows)] * blind
-    x = torch.stack(found[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
+    samples = [distribution(*_seen(group, of)) for group in groups]
+    singles = sorted((distribution(*_seen(row[None], of)) for row in rest), key=outside)
+    samples += singles
+    blind = max(0, seen.images - len(samples))  # where all rows are used up
+    samples += [torch.full_like(probe, 0.5).to(rows)] * blind
+    x = torch.stack(samples[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
     return replace(matched_labels(view, seen, x), blind=blind)
 
 
 def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:
-    found, variance = strongest(rows)
-    return found, of, variance
+    strongest_row, variance = strongest(rows)
+    return strongest_row, of, variance
 
 
 def outside(x: Tensor) -> float:

@@ -29,7 +29,7 @@ class DLG(LeastSquares):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_labels = options.labels == "given"
+        self.needs_labels = options.labels == "given"
 
     def reason(self, view: View, seen: Observation) -> str:
         if self.options.labels != "inferred":
@@ -44,5 +44,5 @@ class DLG(LeastSquares):
         if self.options.labels == "optimized":
             return None
         fixed = seen.labels if self.options.labels == "given" else infer_labels(seen, images, view.n_classes, view.loss)
-        assert fixed is not None, "the harness gives the labels to an attack that knows_labels"
+        assert fixed is not None, "the harness gives the labels to an attack that needs_labels"
         return fixed

@@ -63,7 +63,7 @@ class InvertingGradients(Matching):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_labels = options.labels == "given"
+        self.needs_labels = options.labels == "given"
 
     def fit(self, task: Task) -> None:
         """Anything fits: rows of a table go without total variation, whose weight may not be set there. Colours are
@@ -91,7 +91,7 @@ class InvertingGradients(Matching):
 
     def labels(self, view: View, seen: Observation, images: Tensor) -> Tensor | None:
         if self.options.labels == "given":
-            assert seen.labels is not None, "the harness gives the labels to an attack that knows_labels"
+            assert seen.labels is not None, "the harness gives the labels to an attack that needs_labels"
             return seen.labels
         if self.options.labels == "optimized" or not shown(view, seen):
             return None
@@ -114,7 +114,7 @@ class InvertingGradients(Matching):
                 return points
 
             evaluate = replace(objective, colours=o.colours).evaluate
-            found = adam(
+            minima = adam(
                 self.rounded(evaluate, first) if o.kinks else evaluate,
                 project(start.clone()),
                 o.iterations,
@@ -127,16 +127,16 @@ class InvertingGradients(Matching):
                 decay=cosine if o.decay == "cosine" else steps,
                 changing=o.kinks > 0,
             )
-            spent, start, first = spent + found.evaluations, found.points, last + 1
+            spent, start, first = spent + minima.evaluations, minima.points, last + 1
         if o.kinks:
-            found = replace(found, values=evaluate(found.points)[0])
-            spent += len(found.points)
+            minima = replace(minima, values=evaluate(minima.points)[0])
+            spent += len(minima.points)
         if o.polish:
             last_one = replace(objectives[-1], colours=o.colours, measure=between_directions)
             last_one = replace(last_one, tv=FAINT * last_one.tv, corner=CORNER)
-            found = minimise(last_one.evaluate, found.points, o.polish, HISTORY)
-            spent += found.evaluations
-        return replace(lowest(found), evaluations=spent)
+            minima = minimise(last_one.evaluate, minima.points, o.polish, HISTORY)
+            spent += minima.evaluations
+        return replace(lowest(minima), evaluations=spent)
 
     def rounded(self, evaluate: Evaluate, first: int) -> Evaluate:
         """The same with kinks rounded off within a width that falls, iteration by iteration, by a constant factor."""
@@ -146,13 +146,13 @@ class InvertingGradients(Matching):
             nonlocal i
             width, i = o.kinks * SHARPER ** (i / o.iterations), i + 1
             with Rounded(width) as rounding:
-                found = evaluate(points)
+                costs = evaluate(points)
             if not rounding.met:  # the model has some, and the protocol's simulator goes without the model
                 raise UserError(
                     f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 where uploads are simulated "
                     "without ReLU and max pooling"
                 )
-            return found
+            return costs
 
         return rounder
 

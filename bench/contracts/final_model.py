@@ -47,18 +47,18 @@ class BlackBox:
 
     task: Task
     _params: Tensors
-    _asked: list[int] = field(default_factory=lambda: [0])
+    _count: list[int] = field(default_factory=lambda: [0])
 
     @torch.no_grad()
     def confidences(self, x: Tensor) -> Tensor:
         """As the white box's, a thousand samples at a time; each counts as one query."""
-        self._asked[0] += len(x)
+        self._count[0] += len(x)
         return confidences(self.task, torch.cat([self.task.outputs(self._params, part) for part in x.split(1000)]))
 
     @property
     def queries(self) -> int:
         """How many samples were asked about so far."""
-        return self._asked[0]
+        return self._count[0]
 
 
 Predictor = WhiteBox | BlackBox

@@ -197,11 +197,11 @@ class Inference(ABC):
     goal: ClassVar[GoalName] = "reconstruction"
     """What it is after, by which the harness furnishes its view and judges what it returns."""
 
-    knows_labels: bool = False
-    """Whether the attack is told the victims' labels; shown wherever its results are."""
+    needs_labels: bool = False
+    """Whether the attack gets the victims' labels. This is shown beside its results."""
 
-    knows_population: bool = False
-    """Whether it has samples of its own, `View.population`; shown wherever its results are."""
+    needs_population: bool = False
+    """Whether the attack gets samples of its own, `View.population`. This is shown beside its results."""
 
     def __init__(self, options: Any) -> None:
         self.options = options

@@ -56,15 +56,15 @@ def readings(
 
     Those that are no multiple of the upload, such as a gradient that is estimated from it, are left out.
     """
-    found = defense.secured(None).readings(threat, {t: _opened(defense, now) for t, now in seen.items()}, victims)
-    if isinstance(found, NotApplicable):
+    unmasked = defense.secured(None).readings(threat, {t: _opened(defense, now) for t, now in seen.items()}, victims)
+    if isinstance(unmasked, NotApplicable):
         return []
     like = {t: now.mean for t, now in seen.items() if now.mean is not None}
     cut = []
-    for reading in found:
-        kept = [o for o in reading.observations if set(o.target) == set(like.get(o.round, ()))]
-        if kept:
-            observations = tuple(_apart(o, tuple(like[o.round]), secure.repeat) for o in kept)
+    for reading in unmasked:
+        uploads = [o for o in reading.observations if set(o.target) == set(like.get(o.round, ()))]
+        if uploads:
+            observations = tuple(_apart(o, tuple(like[o.round]), secure.repeat) for o in uploads)
             cut.append(replace(reading, name=NAME, observations=observations))
     return cut[:1]
 

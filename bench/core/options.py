@@ -140,8 +140,8 @@ def describe_options(options: type[Any]) -> list[OptionInfo]:
         hint, meta = hints[f.name], f.metadata
         where = [f"with {needs}" for needs in meta["needs"]]
         where += [f"{how} {meta[what]}" for what, how in HOW.items() if meta[what] is not None]
-        told = "".join(f" (acts {one} alone)" for one in where)
-        return OptionInfo(f.name, type_name(hint), f.default, allowed(hint, meta), meta["help"] + told)
+        conditions = "".join(f" (acts {one} alone)" for one in where)
+        return OptionInfo(f.name, type_name(hint), f.default, allowed(hint, meta), meta["help"] + conditions)
 
     return [info(f) for f in dataclasses.fields(options)]
 
@@ -166,18 +166,18 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
         except ValueError:
             may = allowed(hints[key], fields[key].metadata)
             raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: {may}") from None
-    made = options(**values)
-    check_options(made, owner)
-    return made
+    parsed = options(**values)
+    check_options(parsed, owner)
+    return parsed
 
 
-def check_options(made: Any, owner: str) -> None:
+def check_options(chosen: Any, owner: str) -> None:
     """Hold an options object to its declared ranges, and to options that do something as some party in some form.
     Raises UserError."""
-    hints = typing.get_type_hints(type(made))
-    check_acting(made, owner, EVERYONE, FORMS)
-    for f in dataclasses.fields(made):
-        value, meta = getattr(made, f.name), f.metadata
+    hints = typing.get_type_hints(type(chosen))
+    check_acting(chosen, owner, EVERYONE, FORMS)
+    for f in dataclasses.fields(chosen):
+        value, meta = getattr(chosen, f.name), f.metadata
         if value is None:
             continue
         for item in value if isinstance(value, tuple) else (value,):
@@ -190,29 +190,29 @@ HOW = {"party": "for party", "form": "in form"}
 """How one says as whom, and in which form, an option acts."""
 
 
-def check_acting(made: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
+def check_acting(chosen: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
     """Hold options to doing something when an attack is run as these parties and in these forms.
 
     An option that acts for one party or in one form alone stands at its default elsewhere, whatever was said, and what
     others need of it is asked of that. Raises UserError.
     """
-    fields = {f.name: f for f in dataclasses.fields(made)}
+    fields = {f.name: f for f in dataclasses.fields(chosen)}
     run = {"party": frozenset[str](parties), "form": frozenset[str](forms)}
     for f in fields.values():
-        if (value := getattr(made, f.name)) == f.default:
+        if (value := getattr(chosen, f.name)) == f.default:
             continue
         said, least = to_text(value), to_text(f.default)
         acts = _where(f, run)
         for what, how in HOW.items():
             if not acts[what]:
-                asked = ", ".join(parties if what == "party" else forms)
+                run_with = ", ".join(parties if what == "party" else forms)
                 raise UserError(
-                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {asked}: {least}, for it acts {how} "
+                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {run_with}: {least}, for it acts {how} "
                     f"{f.metadata[what]} alone"
                 )
         for needs in f.metadata["needs"]:
             other = fields[needs.other]
-            there = _values(other, getattr(made, other.name), acts)
+            there = _values(other, getattr(chosen, other.name), acts)
             if not any(needs.met(one) for one in there):
                 raise UserError(
                     f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={to_text(there[0])}: {least}, "
@@ -222,7 +222,7 @@ def check_acting(made: Any, owner: str, parties: Collection[Party], forms: Colle
 
 def _where(f: dataclasses.Field[Any], run: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     """As which of the parties and in which of the forms of a run an option acts."""
-    return {what: asked if f.metadata[what] is None else asked & {f.metadata[what]} for what, asked in run.items()}
+    return {what: values if f.metadata[what] is None else values & {f.metadata[what]} for what, values in run.items()}
 
 
 def _values(f: dataclasses.Field[Any], value: Any, run: Mapping[str, frozenset[str]]) -> list[Any]:

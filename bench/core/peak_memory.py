@@ -54,10 +54,10 @@ class _Tracker(TorchDispatchMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         for given in tree_iter((args, kwargs)):
-            self._see(given, made=False)
+            self._see(given, new=False)
         out = func(*args, **kwargs)
-        for made in tree_iter(out):
-            self._see(made, made=True)
+        for result in tree_iter(out):
+            self._see(result, new=True)
         self.peak = max(self.peak, self._live)
         return out
 
@@ -67,7 +67,7 @@ class _Tracker(TorchDispatchMode):
             watch.detach()
         self._known.clear()
 
-    def _see(self, value: Any, made: bool) -> None:
+    def _see(self, value: Any, new: bool) -> None:
         """Take note of a tensor's storage; one that is first seen as an argument existed before and weighs nothing."""
         if not isinstance(value, Tensor) or value.layout is not torch.strided:
             return
@@ -75,7 +75,7 @@ class _Tracker(TorchDispatchMode):
         key = storage._cdata
         if key in self._known:
             return
-        size = storage.nbytes() if made else 0
+        size = storage.nbytes() if new else 0
         self._live += size
         self._known[key] = weakref.finalize(storage, self._forget, key, size)
 

@@ -77,11 +77,11 @@ class Registry:
 
     def aliases(self) -> dict[str, str]:
         """What else the field calls methods → their names. Cards that cannot be read have none."""
-        found: dict[str, str] = {}
+        by_alias: dict[str, str] = {}
         for name in self.names():
             with suppress(UserError):
-                found |= dict.fromkeys(self.card(name).aliases, name)
-        return found
+                by_alias |= dict.fromkeys(self.card(name).aliases, name)
+        return by_alias
 
     def card(self, name: str) -> Card:
         """The card of a method. Raises UserError."""
@@ -97,8 +97,8 @@ Plugins = Callable[[str], Iterable[Entry]]
 
 def installed_plugins(group: str) -> list[Entry]:
     """The entry points of one group in this environment."""
-    found = entry_points(group=group)
-    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in found]
+    points = entry_points(group=group)
+    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in points]
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:

@@ -60,11 +60,11 @@ class FinishedRun:
 
         Args:
             attack: gets what it declares that it knows, and no more.
-            truths: the samples behind each observation; an attack that `knows_labels` gets their labels.
+            truths: the samples behind each observation; an attack that `needs_labels` gets their labels.
             candidates: for membership inference, the samples to be told apart, for each observation.
         """
         task, observations = self.problem.task, reading.observations
-        if attack.knows_labels:
+        if attack.needs_labels:
             observations = tuple(replace(o, labels=y) for o, (_, y) in zip(observations, truths, strict=True))
         if candidates:
             observations = tuple(replace(o, candidates=c) for o, c in zip(observations, candidates, strict=True))
@@ -81,7 +81,7 @@ class FinishedRun:
             own=own,
             output_layer=task.layers[-1][0],
             loss=task.schedule.loss,
-            population=population(self.problem, self.spec.seed) if attack.knows_population else None,
+            population=population(self.problem, self.spec.seed) if attack.needs_population else None,
         )
 
     def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:

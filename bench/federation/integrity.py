@@ -37,13 +37,13 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
     """
     right = total = 0
     for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
-        found = attack.trigger(x.float() / problem.scale)
-        if found is None:
+        with_trigger = attack.trigger(x.float() / problem.scale)
+        if with_trigger is None:
             return {}
-        triggered, target = found
+        triggered, target = with_trigger
         others = y != target
-        found_classes = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
-        right += int((found_classes == target).sum())
+        predicted = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
+        right += int((predicted == target).sum())
         total += int(others.sum())
     return {"attack_success_rate": right / total}
 
@@ -67,8 +67,8 @@ def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]
 
 def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
     """Each of `shares` as a curve, rounded to four digits; None where a round has none that is finite."""
-    found = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
-    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in found.items()}
+    curves = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
+    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in curves.items()}
 
 
 def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
@@ -78,17 +78,17 @@ def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
 def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
     bad = [i for i, c in enumerate(verdict.clients) if c in corrupted]
     good = [i for i, c in enumerate(verdict.clients) if c not in corrupted]
-    found: dict[str, float] = {}
+    treatment: dict[str, float] = {}
     for name, values in verdict.values.items():
         if name == "used":
             total = sum(values)
             if total > 0:
-                found["corrupted_weight"] = sum(values[i] for i in bad) / total
+                treatment["corrupted_weight"] = sum(values[i] for i in bad) / total
             name, values = "rejected", tuple(float(v == 0) for v in values)
         for who, members in (("honest", good), ("corrupted", bad)):
             if members:
-                found[f"{who}_{name}"] = fmean(values[i] for i in members)
-    return found
+                treatment[f"{who}_{name}"] = fmean(values[i] for i in members)
+    return treatment
 
 
 def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
@@ -116,17 +116,17 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     best = [-math.inf, *accumulate((a for _, a, _ in looks), max)]  # until then
     had = [max(before, b if b >= enough else -math.inf) for b in best]
     counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had[i]]
-    found = {
+    metrics = {
         "accuracy_drop": looks[-1][2] - looks[-1][1],
         "largest_drop": max(c - a for _, a, c in looks[begun:]),
         "lowest": min(looks[i][1] for i in counts),
     }
     below = [i for i in counts if looks[i][1] < RECOVERED * looks[i][2]]
     if not below:
-        found["rounds_to_recover"] = 0.0
+        metrics["rounds_to_recover"] = 0.0
     elif below[-1] < last:
-        found["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
-    return found
+        metrics["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
+    return metrics
 
 
 def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
@@ -137,12 +137,12 @@ def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
     """
     bad: dict[int, float] = {a[0]: a[1] for a in attacked}
     good: dict[int, float] = {c[0]: c[1] for c in clean}
-    found: list[tuple[int, float, float]] = []
+    evaluations: list[tuple[int, float, float]] = []
     seen, last = float(clean[0][1]), float(attacked[-1][1])
     for t in sorted(bad.keys() | good.keys()):
         seen = good.get(t, seen)
-        found.append((t, bad.get(t, last), seen))
-    return found
+        evaluations.append((t, bad.get(t, last), seen))
+    return evaluations
 
 
 def learned(clean: float, chance: float) -> bool:

@@ -26,7 +26,7 @@ Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""
 
 
-def client_peak(defense: Defense, down: Tensors, batch: Batch, kept: Tensors, noise: Tensors) -> int:
+def client_peak(defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> int:
     """The memory that one client's round takes, as `--client-memory` limits it and as every run prints it, in bytes.
 
         peak = what comes down + what the client keeps + its batch + all tensors of its step
@@ -36,14 +36,14 @@ def client_peak(defense: Defense, down: Tensors, batch: Batch, kept: Tensors, no
     scratch of kernels is not counted.
 
     Args:
-        down: the broadcast. kept: the client's memory of earlier rounds. noise: its randomness of this one.
+        down: the broadcast. memory: the client's memory of earlier rounds. noise: its randomness of this one.
     """
     forms = (
-        partial(defense.client_low_memory, down, batch, kept, noise),
-        partial(defense.clients, down, [batch], [kept], [noise]),
+        partial(defense.client_low_memory, down, batch, memory, noise),
+        partial(defense.clients, down, [batch], [memory], [noise]),
     )
     step = min(peak_bytes(form)[1] for form in forms)
-    return step + nbytes(down) + nbytes(kept) + nbytes(vars(batch))
+    return step + nbytes(down) + nbytes(memory) + nbytes(vars(batch))
 
 
 @dataclass
@@ -62,13 +62,13 @@ class PeakMemory:
     bytes: int = 0
     _measured: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
 
-    def measure(self, defense: Defense, down: Tensors, batch: Batch, kept: Tensors, noise: Tensors) -> None:
+    def measure(self, defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> None:
         """Measure a client's step, given as for `client_peak`. Raises UserError where it takes more than the limit."""
-        names = (frozenset(down), frozenset(kept))
+        names = (frozenset(down), frozenset(memory))
         if names in self._measured:
             return
         self._measured.add(names)
-        needed = client_peak(defense, down, batch, kept, noise)
+        needed = client_peak(defense, down, batch, memory, noise)
         if self.limit is not None and needed > self.limit * 1e6:
             raise UserError(
                 f"option 'client-memory' is {self.limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with "
@@ -191,8 +191,8 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = defense.broadcast(state, rng.child("broadcast", t))
-    kept = federation.memories.get(work.clients[0], {})
-    federation.peak.measure(defense, sent.down, work.batches[0], kept, work.noises[0])
+    memory = federation.memories.get(work.clients[0], {})
+    federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:

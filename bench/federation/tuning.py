@@ -44,7 +44,7 @@ def tune(
         The attack; {} when nothing was to be tuned, else options, tried [[values, harm], …] and chosen.
     """
     parts = [method, *method.rest]
-    grids = [made.tunes for made in compose.attack_classes(method)]
+    grids = [part.tunes for part in compose.attack_classes(method)]
     tuned = [i for i in reversed(range(len(parts))) if getattr(parts[i].options, "tune", 0) and grids[i]]
     names = [name for i in tuned for name in grids[i]]
     tried: dict[tuple[int, tuple[float | None, ...]], float] = {}
@@ -66,8 +66,8 @@ def tune(
         parts = [method, *method.rest]
     if not tuned:
         return method, {}
-    found = [value for i in tuned for value in _values(parts[i].options, grids[i])]
-    return method, {"options": names, "tried": [[list(v), h] for (_, v), h in tried.items()], "chosen": found}
+    strengths = [value for i in tuned for value in _values(parts[i].options, grids[i])]
+    return method, {"options": names, "tried": [[list(v), h] for (_, v), h in tried.items()], "chosen": strengths}
 
 
 def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...]]:

@@ -128,9 +128,9 @@ def standard_file() -> Path:
             f"into {places}, or set model.weights=random for features that were never trained"
         )
     known = STANDARD.removesuffix(".pth").rpartition("-")[2]
-    found = checksum.digest(path)
-    if not found.startswith(known):
-        raise UserError(f"weights file {path} has sha256 {found}, expected one that begins with {known}: remove it")
+    sha256 = checksum.digest(path)
+    if not sha256.startswith(known):
+        raise UserError(f"weights file {path} has sha256 {sha256}, expected one that begins with {known}: remove it")
     return path
 
 

@@ -96,5 +96,5 @@ class Criterion:
         if self.n_classes:
             return float((self.classes(out) == y).double().mean())
         truth = y.double()
-        found = 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
-        return found if found > WORST else WORST
+        r2 = 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
+        return r2 if r2 > WORST else WORST

@@ -97,9 +97,9 @@ class Problem:
             index = shard[torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten().to(shard.device)]
             return Batch(self.inputs(index)[None], self.y[index][None])
         epochs = max(1, schedule.local_epochs)
-        kept = schedule.taken(n)
-        chosen = torch.randperm(n, generator=generator)[:kept]
-        again = [chosen[torch.randperm(kept, generator=generator)] for _ in range(epochs - 1)]
+        taken = schedule.taken(n)
+        chosen = torch.randperm(n, generator=generator)[:taken]
+        again = [chosen[torch.randperm(taken, generator=generator)] for _ in range(epochs - 1)]
         order = torch.cat([chosen, *again])
         index = shard[order.to(shard.device)].reshape(-1, b)
         return Batch(self.inputs(index), self.y[index])

@@ -56,15 +56,15 @@ class Task:
         """The dense and convolutional layers, by module name, in the order in which they are computed; the last is the
         output. The order in which a model registers them is its author's."""
         kinds = (nn.Linear, nn.Conv2d)
-        found = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        layers = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
         # A copy that is evaluated draws no dropout and moves no running mean.
-        copy, called = deepcopy(self.model).eval(), dict.fromkeys(found, -1)
-        for name in found:
+        copy, called = deepcopy(self.model).eval(), dict.fromkeys(layers, -1)
+        for name in layers:
             copy.get_submodule(name).register_forward_hook(partial(_note, called, name))
         like = next(copy.parameters())
         with torch.no_grad():
             copy(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
-        return tuple(sorted(found.items(), key=lambda item: called[item[0]]))
+        return tuple(sorted(layers.items(), key=lambda item: called[item[0]]))
 
     @property
     def output_bias(self) -> str | None:

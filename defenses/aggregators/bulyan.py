@@ -34,14 +34,14 @@ class Bulyan(Aggregator):
         return Aggregate(by_coordinate(x[chosen], lambda ascending: closest_mean(ascending, count)), used)
 
 
-def select(found: Geometry, f: int) -> list[int]:
+def select(rows: Geometry, f: int) -> list[int]:
     """Of n rows the θ = n − 2f that are set aside, in their order."""
-    n = len(found.squared)
+    n = len(rows.squared)
     if f == 0:
         return list(range(n))
     left, chosen = np.arange(n), []
     for _ in range(n - 2 * f):
-        best = int(ranking(found, f, left)[0])
+        best = int(ranking(rows, f, left)[0])
         chosen.append(int(left[best]))
         left = np.delete(left, best)
     return sorted(chosen)

@@ -40,12 +40,12 @@ class DnC(Aggregator):
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         n, d = x.shape
-        kept = torch.zeros(n, dtype=torch.int64)
+        times_good = torch.zeros(n, dtype=torch.int64)
         for i in range(self.options.iterations):
             drawn = torch.randperm(d, generator=call.rng.child("coordinates", i).torch())[: self.options.coordinates]
-            kept[inliers(x[:, drawn.to(x.device)], n - self._dropped(call.f))] += 1
+            times_good[inliers(x[:, drawn.to(x.device)], n - self._dropped(call.f))] += 1
         # Should no row be good every time, those that were good most often.
-        good = kept == kept.max()
+        good = times_good == times_good.max()
         used = (good / good.sum()).to(x)
         return Aggregate(used @ x, used)
 

@@ -73,9 +73,9 @@ def geometry(x: Tensor) -> Geometry:
 def _gram(x: Tensor, center: int | None) -> Matrix:
     """[n, n]; rows whose squares overflow float32 are multiplied in float64."""
     z = x if center is None else x - x[center]
-    found: Matrix = (z @ z.T).double().cpu().numpy()
-    if not np.isfinite(found).all():
+    gram: Matrix = (z @ z.T).double().cpu().numpy()
+    if not np.isfinite(gram).all():
         x = x.double()
         z = x if center is None else x - x[center]
-        found = (z @ z.T).cpu().numpy()
-    return (found + found.T) / 2
+        gram = (z @ z.T).cpu().numpy()
+    return (gram + gram.T) / 2

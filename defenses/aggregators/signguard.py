@@ -72,6 +72,6 @@ def largest_cluster(features: Matrix) -> np.typing.NDArray[np.bool_]:
     bins = np.unique(np.round(features / bandwidth), axis=0)
     seeds = bandwidth * bins if len(bins) < len(features) else features
     labels = MeanShift(bandwidth=bandwidth, seeds=seeds, cluster_all=False).fit(features).labels_
-    found = np.empty(len(features), dtype=np.bool_)
-    found[order] = labels == np.bincount(labels[labels >= 0]).argmax()
-    return found
+    members = np.empty(len(features), dtype=np.bool_)
+    members[order] = labels == np.bincount(labels[labels >= 0]).argmax()
+    return members

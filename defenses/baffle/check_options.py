@@ -23,7 +23,7 @@ def check(o: Options, task: Task, rule: Aggregator | None) -> None:
     if o.min_directions is not None and o.min_directions > o.directions:
         _refuse(o, "min_directions", f"at most directions={o.directions} is possible")
     if o.law:
-        _check_law(o, task.schedule)
+        _check_simulation(o, task.schedule)
     if o.ema is None:
         for name in sorted(_changed(o) & {"ema_warmup", "ema_per"}):
             _refuse(o, name, "ema=none deploys no average")
@@ -47,7 +47,7 @@ def _changed(o: Options) -> set[str]:
     return {f.name for f in fields(o) if getattr(o, f.name) != f.default}
 
 
-def _check_law(o: Options, schedule: Schedule) -> None:
+def _check_simulation(o: Options, schedule: Schedule) -> None:
     """What a simulation in law depends on."""
     if schedule.client_memory is not None:
         raise UserError("option 'client-memory' holds for forward passes, of which law=true runs none")

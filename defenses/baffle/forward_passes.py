@@ -84,29 +84,29 @@ def differences(
     """
     device = next(iter(params.values())).device
     # Made outside of inference mode: what comes of it may be differentiated by whoever gets it.
-    found = torch.empty(len(batches), k, dtype=how.dtype, device=device)
+    results = torch.empty(len(batches), k, dtype=how.dtype, device=device)
     n = sum(p.numel() for _, p in task.model.named_parameters())
     # A bound on samples is one on memory, of which several directions at once would take several times as much.
     chain = chain_of(task.model, len(task.input_shape)) if rows is None else None
     together = chained_forwards.group_size(n, how.dtype)
     with torch.inference_mode():
         if chain is not None and together > 1:
-            _chained(task, chain, params, batches, directions, how, found, together)
+            _chained(task, chain, params, batches, directions, how, results, together)
         else:
             network = _Perturbed(task.model, params, how.dtype)
             losses = _Losses(network, task.criterion, separate(task.model), batches, how.dtype, rows)
-            _one_by_one(network, losses, directions, how, found)
-    return found
+            _one_by_one(network, losses, directions, how, results)
+    return results
 
 
 def _one_by_one(
-    network: _Perturbed, losses: _Losses, directions: Iterator[Tensor], how: Differencing, found: Tensor
+    network: _Perturbed, losses: _Losses, directions: Iterator[Tensor], how: Differencing, results: Tensor
 ) -> None:
-    """Fills `found`, one direction at a time."""
+    """Fills `results`, one direction at a time."""
     if how.scheme == "forward":
         network.stand()
         here = losses()
-    for column in found.unbind(1):
+    for column in results.unbind(1):
         z = next(directions)
         network.move(z, how.sigma)
         if how.scheme == "forward":
@@ -126,23 +126,23 @@ def _chained(
     batches: Sequence[Batch],
     directions: Iterator[Tensor],
     how: Differencing,
-    found: Tensor,
+    results: Tensor,
     together: int,
 ) -> None:
-    """Fills `found`, several directions at a time."""
+    """Fills `results`, several directions at a time."""
     like = {name: params[name] for name, _ in task.model.named_parameters()}
-    w = flatten(like).to(found.dtype)
+    w = flatten(like).to(results.dtype)
     images = [batch.images() for batch in batches]
     counts = [len(y) for _, y in images]
-    x, y = torch.cat([x for x, _ in images]).to(found.dtype), torch.cat([y for _, y in images])
-    x, y = _parted(task.model)[0](x).flatten(1), y.to(found.dtype) if y.is_floating_point() else y
+    x, y = torch.cat([x for x, _ in images]).to(results.dtype), torch.cat([y for _, y in images])
+    x, y = _parted(task.model)[0](x).flatten(1), y.to(results.dtype) if y.is_floating_point() else y
 
     def means(at: Tensor) -> Tensor:
         return _means(chained_forwards.losses(task.criterion, chain, at, like, x, y), counts).T
 
     here = means(w[None]) if how.scheme == "forward" else None
-    steps = torch.empty(together, len(w), dtype=found.dtype, device=found.device)
-    for columns in found.split(together, dim=1):
+    steps = torch.empty(together, len(w), dtype=results.dtype, device=results.device)
+    for columns in results.split(together, dim=1):
         group = steps[: columns.shape[1]]
         for step in group:
             torch.mul(next(directions).to(step.device), how.sigma, out=step)
@@ -160,8 +160,10 @@ def client_bytes(
     n = sum(p.numel() for p in params.values())
     rows = len(batch.images()[1]) if rows is None else rows
     two = (torch.zeros(n, device=p.device) for p in list(params.values())[:1] * 2)
-    found, peak = peak_bytes(lambda: differences(task, params, [batch], two, 2, Differencing(1.0, scheme, dtype), rows))
-    return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"found": found})
+    results, peak = peak_bytes(
+        lambda: differences(task, params, [batch], two, 2, Differencing(1.0, scheme, dtype), rows)
+    )
+    return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"results": results})
 
 
 def client_rows(
@@ -305,8 +307,8 @@ def _means(losses: Tensor, counts: Sequence[int]) -> Tensor:
 
 def _split(parts: Sequence[Tensor], size: int) -> Sequence[Tensor]:
     """All clients' samples in pieces of `size`."""
-    found: Sequence[Tensor] = (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
-    return found
+    pieces: Sequence[Tensor] = (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
+    return pieces
 
 
 def _parted(model: nn.Module) -> tuple[nn.Module, nn.Module]:

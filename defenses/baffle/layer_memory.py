@@ -76,15 +76,15 @@ def backprop_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> in
 
 def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[str, int]:
     """Bytes of every layer by its name, in the order of the forward pass; see the module's docstring."""
-    model, found = copy.deepcopy(task.model), dict[str, int]()
+    model, sizes = copy.deepcopy(task.model), dict[str, int]()
 
     def watch(name: str, layer: nn.Module) -> None:
         def before(module: nn.Module, args: tuple[Any, ...]) -> None:
             given = [a.clone() for a in args if isinstance(a, Tensor)]  # a layer may overwrite its input
-            _, made = peak_bytes(lambda: module.forward(*given))
-            if made:
+            _, peak = peak_bytes(lambda: module.forward(*given))
+            if peak:
                 own = sum(p.numel() * p.element_size() for p in module.parameters())
-                found[name] = sum(a.numel() * a.element_size() for a in given) + made + own
+                sizes[name] = sum(a.numel() * a.element_size() for a in given) + peak + own
 
         layer.register_forward_pre_hook(before)
 
@@ -93,4 +93,4 @@ def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[
             watch(name, module)
     with torch.inference_mode():
         replace(task, model=model).outputs(params, batch.images()[0])
-    return found
+    return sizes

@@ -127,8 +127,8 @@ class Baffle(Defense, SharedDirections):
             done = [self._client(down, b, m, noise, self._fast, chunk) for b, m, noise in given]
             return stack([up for up, _ in done]), [memory for _, memory in done]
         params, memory = self.opened(down, memories[0])
-        found = self._evaluate(params, batches, int(down[SEED]), self.options.directions, self.rows)
-        ups = [self._upload(d, noise) for d, noise in zip(found, noises, strict=True)]
+        differences = self._evaluate(params, batches, int(down[SEED]), self.options.directions, self.rows)
+        ups = [self._upload(d, noise) for d, noise in zip(differences, noises, strict=True)]
         return stack(ups), [dict(memory) for _ in batches]
 
     def opened(self, down: Tensors, memory: Tensors) -> tuple[Tensors, Tensors]:
@@ -180,8 +180,8 @@ class Baffle(Defense, SharedDirections):
     def _gradient(self, params: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """∂L/∂W by backpropagation, for the simulation in law; a third faster than `torch.func.grad`."""
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        found = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
-        return dict(zip(leaves, found, strict=True))
+        gradients = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
+        return dict(zip(leaves, gradients, strict=True))
 
     # -- loss differences --------------------------------------------------------------------------
 
@@ -191,12 +191,12 @@ class Baffle(Defense, SharedDirections):
         w, x = {name: p.to(dtype) for name, p in params.items()}, x.to(dtype)
         y = y.to(dtype) if y.is_floating_point() else y
         here = self.task.loss(w, x, y) if o.scheme == "forward" else None
-        found = []
+        differences = []
         for _, z in zip(range(k), directions(seed, self.wire.n), strict=False):
             delta = shaped((o.sigma * z).to(x), self.wire.like)
             there = self.task.loss(combine(1.0, w, 1.0, delta), x, y)
-            found.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
-        return torch.stack(found)
+            differences.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
+        return torch.stack(differences)
 
     def _fast(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
         return self._evaluate(params, [Batch(x[None], y[None])], seed, k, self.rows)[0]
@@ -218,11 +218,11 @@ class Baffle(Defense, SharedDirections):
         if not self.task.schedule.fedsgd:
             return self.combine(bare, sent, ups, cohort, rng)
         if self.options.law:
-            return self._in_law(bare, sent, ups, cohort, rng)
-        found = self._combined(bare, sent, ups, cohort, rng)
+            return self._simulated(bare, sent, ups, cohort, rng)
+        direction = self._combined(bare, sent, ups, cohort, rng)
         if self.secure is not None:
-            return found  # of single differences the server knows nothing: `diagnostics` does
-        return replace(found, verdict={**found.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
+            return direction  # of single differences the server knows nothing: `diagnostics` does
+        return replace(direction, verdict={**direction.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
@@ -237,10 +237,10 @@ class Baffle(Defense, SharedDirections):
             used = weight.sum(0) > 0
             mean = ((weight * ups[DIFFERENCES]).sum(0) / weight.sum(0).clamp(min=1e-30))[used]
             return Direction(self.wire.estimate(int(sent.down[SEED]), mean), verdict={"used": cohort.weights})
-        found = self.combine(state, sent, ups, cohort, rng)
-        mean = found.step[DIFFERENCES]
-        extra = {**found.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else found.extra
-        return replace(found, step=self.wire.estimate(int(sent.down[SEED]), mean), extra=extra)
+        combined = self.combine(state, sent, ups, cohort, rng)
+        mean = combined.step[DIFFERENCES]
+        extra = {**combined.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else combined.extra
+        return replace(combined, step=self.wire.estimate(int(sent.down[SEED]), mean), extra=extra)
 
     @property
     def _combines_estimates(self) -> bool:
@@ -253,12 +253,12 @@ class Baffle(Defense, SharedDirections):
             return ups[COUNT]
         return torch.full((len(ups[DIFFERENCES]), 1), self.options.directions, device=ups[DIFFERENCES].device)
 
-    def _in_law(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+    def _simulated(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """Shared perturbations: one draw for the mean gradient. Own ones: one for each client, averaged."""
         if not self.wire.own_seeds:
-            found = self.combine(state, sent, ups, cohort, rng)
-            g = stein_law.estimate(flatten(found.step), self.options.directions, rng.child("law").torch())
-            return replace(found, step=self.wire.clipped(shaped(g, self.wire.like)))
+            combined = self.combine(state, sent, ups, cohort, rng)
+            g = stein_law.estimate(flatten(combined.step), self.options.directions, rng.child("law").torch())
+            return replace(combined, step=self.wire.clipped(shaped(g, self.wire.like)))
         drawn = [
             stein_law.estimate(g, self.options.directions, rng.child("law", i).torch()) for i, g in enumerate(rows(ups))
         ]
@@ -303,8 +303,8 @@ class Baffle(Defense, SharedDirections):
         if self.options.precision != "float16":
             return {}
         start = {name: sent.down[name] for name in self.wire.like}
-        found = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
-        return {VANISHED: (found == 0).float().mean().reshape(1)}
+        differences = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
+        return {VANISHED: (differences == 0).float().mean().reshape(1)}
 
     def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         if self.options.law:
@@ -316,8 +316,8 @@ class Baffle(Defense, SharedDirections):
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
         """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""
-        found = super()._reference(state, sent)
-        return flatten(self.wire.estimate(int(sent.down[SEED]), found)) if self._combines_estimates else found
+        reference = super()._reference(state, sent)
+        return flatten(self.wire.estimate(int(sent.down[SEED]), reference)) if self._combines_estimates else reference
 
     # -- directions that all clients share --------------------------------------------------------
 

@@ -115,8 +115,8 @@ class LocalSteps:
 
         def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             z = self.z[t]
-            found = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
-            g = found.to(z.dtype) @ z / len(z)
+            slope = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
+            g = slope.to(z.dtype) @ z / len(z)
             return self.wire.clipped(shaped(g, params))
 
         return self.wire.local(self.start, as_batch(self.task, x, y), {}, estimate)[0]

@@ -24,8 +24,8 @@ def estimate(gradient: Tensor, k: int, generator: torch.Generator) -> Tensor:
     chi = _chi_square(k, generator).to(gradient)
     z = torch.randn(gradient.numel(), generator=generator).to(gradient)
     across = z - (z @ e) * e
-    found: Tensor = length * (chi / k * e + chi.sqrt() / k * across)
-    return found
+    draw: Tensor = length * (chi / k * e + chi.sqrt() / k * across)
+    return draw
 
 
 def _chi_square(k: int, generator: torch.Generator) -> Tensor:

@@ -23,8 +23,8 @@ def share(differences: Tensor, counts: Tensor) -> Tensor:
 def mark(verdicts: Sequence[Tensors], precision: str, whole: bool) -> tuple[str, ...]:
     """What a run must say of it. whole: whether all differences were counted, not one client's first step's alone."""
     lost = [v[VANISHED].mean() for v in verdicts if VANISHED in v]
-    found = float(torch.stack(lost).mean()) if lost else 0.0
-    said = f"{found:.1%} of the loss differences were exactly 0 in {precision}"
+    vanished = float(torch.stack(lost).mean()) if lost else 0.0
+    said = f"{vanished:.1%} of the loss differences were exactly 0 in {precision}"
     if not whole:
         said += " (looked at: one client's first step in each round)"
-    return (said,) if found >= WORTH_SAYING else ()
+    return (said,) if vanished >= WORTH_SAYING else ()

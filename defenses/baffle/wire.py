@@ -117,22 +117,22 @@ class BaffleWire:
             params, optimizer = step(before, g)
             state = State(params, optimizer=optimizer, steps=before.steps + 1)
         else:
-            kept = client_state.unpacked(memory, self.like) if memory else State({})
-            state = replace(kept, params={name: down[name] for name in self.like})
+            last = client_state.unpacked(memory, self.like) if memory else State({})
+            state = replace(last, params={name: down[name] for name in self.like})
         return state.params, {**client_state.packed(state), SEED: down[SEED]}
 
     def local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
         """Local epochs on ĝ: W − W_local, and the optimiser's memory where it is kept."""
         start = {name: start[name] for name in self.like}
         params = start
-        kept = {name: client_state.moments(memory, name) for name in self.like}
+        moments = {name: client_state.moments(memory, name) for name in self.like}
         before = client_state.steps(memory)
         for t in range(batch.x.shape[0]):
             g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
             for name, p in params.items():
-                step, kept[name] = local_step(g[name].to(p), kept[name], before + t + 1, self.schedule)
+                step, moments[name] = local_step(g[name].to(p), moments[name], before + t + 1, self.schedule)
                 moved[name] = p - step
             params = moved
         steps = before + batch.x.shape[0]
-        after = client_state.kept(kept, steps) if self.options.optimizer_state == "kept" else {}
+        after = client_state.optimizer_memory(moments, steps) if self.options.optimizer_state == "kept" else {}
         return combine(1.0, start, -1.0, params), after

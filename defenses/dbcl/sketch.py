@@ -19,7 +19,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-LAWS = ("countsketch", "balanced")
+DISTRIBUTIONS = ("countsketch", "balanced")
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,20 @@ class Sketch:
 
 
 @lru_cache(maxsize=4096)
-def draw(seed: int, layer: int, d: int, s: int, law: str) -> Sketch:
+def draw(seed: int, layer: int, d: int, s: int, distribution: str) -> Sketch:
     """The S of one layer, from the round's 4-byte seed. Server and clients call this alike.
 
     Args:
         seed: the broadcast seed ψ. layer: index of the layer (each has a sketch of its own).
-        d, s: shape of S. law: one of `LAWS`.
+        d, s: shape of S. distribution: one of `DISTRIBUTIONS`.
     """
     generator = torch.Generator().manual_seed((seed << 16) + layer)
     sign = torch.randint(0, 2, (d,), generator=generator).mul_(2).sub_(1).float()
-    if law == "countsketch":
+    if distribution == "countsketch":
         return Sketch(torch.randint(0, s, (d,), generator=generator), sign, s)
-    kept = d // s * s
+    filled = d // s * s
     order = torch.randperm(d, generator=generator)
     bucket = torch.zeros(d, dtype=torch.int64)
-    bucket[order[:kept]] = torch.arange(kept) % s
-    sign[order[kept:]] = 0
+    bucket[order[:filled]] = torch.arange(filled) % s
+    sign[order[filled:]] = 0
     return Sketch(bucket, sign, s)

@@ -100,9 +100,9 @@ def smooth(
         raise ValueError(f"window must be at least 2, got {window}")
     tau = prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau
     forward, held, first = _Filter(steps[0], tau), list[_Gain](), 0
-    found: dict[int, Move] = {}
+    moves: dict[int, Move] = {}
     for t, step in enumerate(steps):
-        if len(found) == len(order):
+        if len(moves) == len(order):
             break
         held.append(forward.observe(step))
         forward.move(step)
@@ -110,9 +110,9 @@ def smooth(
         if last or len(held) == window:
             done = len(held) if last else window // 2
             targets = {k - first for k in order if first <= k < first + done}
-            found |= {first + k: move for k, move in _backward(held, targets, tau).items()}
+            moves |= {first + k: move for k, move in _backward(held, targets, tau).items()}
             held, first = held[done:], first + done
-    return [found[k] for k in order]
+    return [moves[k] for k in order]
 
 
 def filtered(steps: Sequence[Step], wanted: Collection[int], tau: float | None = None) -> list[Tensor]:
@@ -126,13 +126,13 @@ def filtered(steps: Sequence[Step], wanted: Collection[int], tau: float | None =
     Returns:
         [rows, d_in] (float64) for each position in `wanted`, in increasing order.
     """
-    forward, found = _Filter(steps[0], prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau), []
+    forward, means = _Filter(steps[0], prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau), []
     for t, step in enumerate(steps[: max(wanted) + 1]):
         forward.observe(step)
         if t in wanted:
-            found.append(forward.mean.T)
+            means.append(forward.mean.T)
         forward.move(step)
-    return found
+    return means
 
 
 @dataclass(frozen=True)

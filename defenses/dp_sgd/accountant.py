@@ -127,8 +127,8 @@ def searched(target: float, delta: float, rate: float, rounds: int) -> float:
             f"(the code looks for σ up to {high:g})"
         )
     middle = (low + high) / 2
-    while abs((found := epsilon(middle, delta, rate, rounds)) - target) > SLACK and high - low > 1e-12 * high:
-        low, high = (middle, high) if found > target else (low, middle)
+    while abs((reached := epsilon(middle, delta, rate, rounds)) - target) > SLACK and high - low > 1e-12 * high:
+        low, high = (middle, high) if reached > target else (low, middle)
         middle = (low + high) / 2
     return middle
 

@@ -108,15 +108,15 @@ class DPSGD(FedAvg):
         if not self.sigma:
             return {"sigma": 0.0}
         rounds, b, n = self.task.schedule.rounds, self.task.schedule.batch_size, min(self.task.sizes)
-        found = {"sigma": self.sigma, "delta": self.delta, "q": self.rate, "rounds": float(rounds)}
+        parameters = {"sigma": self.sigma, "delta": self.delta, "q": self.rate, "rounds": float(rounds)}
         if self.sampling == "fixed":
             return {
-                **found,
+                **parameters,
                 "epsilon_replace_one_fixed": accountant.replace_one_fixed(self.sigma, self.delta, b, n, rounds),
             }
         given = (self.sigma, self.delta, self.rate, rounds)
         return {
-            **found,
+            **parameters,
             "epsilon_add_remove": accountant.epsilon(*given),
             "epsilon_add_remove_tight": accountant.add_remove(*given),
             "epsilon_replace_one": accountant.replace_one(*given),
@@ -137,7 +137,7 @@ class DPSGD(FedAvg):
         if NOISE in noise:
             total = total + noise[NOISE]
         up = total / self.task.schedule.batch_size
-        return shaped(up, down), self._kept(up)
+        return shaped(up, down), self._memory_after(up)
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
@@ -151,14 +151,14 @@ class DPSGD(FedAvg):
             if NOISE in noise:
                 up += noise[NOISE]
         ups /= self.task.schedule.batch_size
-        return shaped(ups, down), [self._kept(up) for up in ups]
+        return shaped(ups, down), [self._memory_after(up) for up in ups]
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """As inherited, scaled to a batch of the nominal size."""
         total = many_clients(self.task, down, [Batch(x[None], y[None])], None, self.options.momentum, self.bound)
         return shaped(total[0] / len(y), down)
 
-    def _kept(self, up: Tensor) -> Tensors:
+    def _memory_after(self, up: Tensor) -> Tensors:
         return {PREVIOUS: up} if self.options.momentum else {}
 
     # -- what parties observe ----------------------------------------------------------------------

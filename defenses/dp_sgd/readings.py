@@ -33,13 +33,13 @@ def readings(
     if isinstance(of_fedavg, NotApplicable):
         return of_fedavg
     replays = momentum and threat.form == "adaptive"
-    found = []
+    with_noise = []
     for reading in of_fedavg:
         observations = [replace(o, noise_std=_noise_of_mean(defense, o.clients)) for o in reading.observations]
         if replays:
             observations = [_with_momentum(defense, threat, seen, o) for o in observations]
-        found.append(replace(reading, observations=tuple(observations)))
-    return found
+        with_noise.append(replace(reading, observations=tuple(observations)))
+    return with_noise
 
 
 def _noise_of_mean(defense: Defense, clients: Sequence[int]) -> float:

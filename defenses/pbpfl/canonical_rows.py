@@ -36,12 +36,12 @@ class RowDirections:
 
 def directions(change: Tensors, c: Tensors, layers: Sequence[str], sizes: Tensors) -> Tensors:
     """Each row of `change`, its bias included, orthogonal to the row of `c`, brought to the length in `sizes`."""
-    found = {}
+    directions = {}
     for layer in layers:
         along = orthogonal(rows_of(change, layer), rows_of(c, layer))
         length = (along.square().sum(1) + torch.finfo(along.dtype).tiny).sqrt()
-        found[layer] = along * (sizes[layer].to(along) / length)[:, None]
-    return found
+        directions[layer] = along * (sizes[layer].to(along) / length)[:, None]
+    return directions
 
 
 def lengths(change: Tensors, c: Tensors, layers: Sequence[str]) -> Tensors:

@@ -53,8 +53,8 @@ class EveryLayer:
     sizes: Mapping[str, float]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        found = change(self.plan, self.mean.others.params, self.mean(x, y), self.step, self.after)
-        return sized(found, self.sizes)
+        moved = change(self.plan, self.mean.others.params, self.mean(x, y), self.step, self.after)
+        return sized(moved, self.sizes)
 
 
 def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after: Tensors) -> Tensors:
@@ -64,7 +64,7 @@ def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after:
         c: C(W_t). gradient: ∂L/∂C there. step: η. after: C(W_{t+1}) as seen, which the λ are read off.
     """
     squares, growths = ([torch.empty(0)] * len(plan.sizes) for _ in range(2))  # s² and a of every group
-    found: Tensors = {}
+    change: Tensors = {}
     for layer in plan.layers:
         weight = gradient[f"{layer.name}.weight"]
         grown, scaled = (columns(layer, of, weight) for of in (growths, squares))
@@ -82,8 +82,8 @@ def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after:
                 ratio = step / squares[run.group]
                 parts.append((pr - ratio[:, None] * qr) / growths[run.group][:, None])
             moved = torch.cat([part.reshape(-1, p.shape[1]) for part in parts])
-        found |= named(was - moved, layer, weight.shape)
-    return found
+        change |= named(was - moved, layer, weight.shape)
+    return change
 
 
 def ratios(p: Tensor, q: Tensor, seen: Tensor) -> Tensor:

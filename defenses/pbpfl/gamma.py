@@ -82,8 +82,8 @@ def gammas_from_two(sent: Masked, other: Masked, plan: ScalingPlan) -> tuple[flo
     design = torch.stack([masks[0].flatten(), -masks[1].flatten()], 1)
     if 1 - float(torch.cosine_similarity(design[:, 0], design[:, 1], dim=0)) ** 2 < PARALLEL:
         return None
-    found = least_absolute(design, (layers[0] - layers[1]).flatten())
-    return float(found[0]), float(found[1])
+    gammas = least_absolute(design, (layers[0] - layers[1]).flatten())
+    return float(gammas[0]), float(gammas[1])
 
 
 def least_absolute(design: Tensor, target: Tensor, steps: int = 50) -> Tensor:
@@ -92,15 +92,15 @@ def least_absolute(design: Tensor, target: Tensor, steps: int = 50) -> Tensor:
     Args:
         design: A [n, k]. target: b [n]. steps: least-squares problems that are solved.
     """
-    weight, found = torch.ones_like(target), torch.zeros_like(design[0])
+    weight, solution = torch.ones_like(target), torch.zeros_like(design[0])
     for _ in range(steps):
         root = weight.sqrt()[:, None]
-        found = torch.linalg.lstsq(design * root, target[:, None] * root).solution.flatten()
-        off = (design @ found - target).abs()
+        solution = torch.linalg.lstsq(design * root, target[:, None] * root).solution.flatten()
+        off = (design @ solution - target).abs()
         # A thousandth of the median: below, residuals count alike, or those that are 0 would be all that counts.
         weight = 1 / off.clamp_min(max(float(off.median()) / 1000, torch.finfo(off.dtype).tiny ** 0.5))
         weight = weight / weight.max()
-    return found
+    return solution
 
 
 def _canonical_output(sent: Masked, plan: ScalingPlan) -> tuple[Tensor, Tensor]:

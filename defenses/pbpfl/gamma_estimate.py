@@ -14,7 +14,7 @@ from fedarena.defenses.pbpfl.gamma import (
     gamma_from_labels,
     gammas_from_two,
 )
-from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
+from fedarena.defenses.pbpfl.gamma_steady import gamma_from_bounds, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import offset, steady
 from fedarena.defenses.pbpfl.wire import GAMMA, R_A, Masked, PBPFLWire
 
@@ -70,8 +70,8 @@ def _of_one_output(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], 
         return gamma_from_labels(sent, wire.wide, defense.task.criterion, *own.images())
 
     sents = [wire.open(seen[s].down) for s in near]
-    law = partial(offset, wire.options)
-    return gamma_from_law(sents, near.index(t), law, labels if own is not None else None)
+    bounds = partial(offset, wire.options)
+    return gamma_from_bounds(sents, near.index(t), bounds, labels if own is not None else None)
 
 
 def coefficients(

@@ -37,7 +37,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.defenses.pbpfl.wire import Masked
 from fedarena.models.scaling.plan import Run, ScalingPlan
 
-Law = Callable[[Tensor, Tensor], tuple[float, float]]
+Bounds = Callable[[Tensor, Tensor], tuple[float, float]]
 """(r_a [rounds], D [rounds]) → bounds of c, if (D_t + c)/r_a,t is a γ. Rounding and drift of D may swap them."""
 
 
@@ -67,44 +67,46 @@ def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple
     return gamma, float(ratio) * gamma + further
 
 
-def gamma_from_law(sents: Sequence[Masked], at: int, law: Law, labels: Callable[[Masked], float] | None) -> float:
+def gamma_from_bounds(
+    sents: Sequence[Masked], at: int, bounds: Bounds, labels: Callable[[Masked], float] | None
+) -> float:
     """γ̂ of `sents[at]`, from broadcasts in their order, the nearer to each other in time the better.
 
     Args:
-        law: of γ. labels: what an own shard's labels say of the γ of one broadcast; None: of someone without data.
+        bounds: of γ. labels: what an own shard's labels say of the γ of one broadcast; None: of someone without data.
     """
     columns = torch.stack([sent.columns()[0] for sent in sents])
     r_a = torch.cat([sent.r_a.double() for sent in sents])
     between = torch.cat([r_a.new_zeros(1), columns.diff(dim=0).median(1).values.cumsum(0)])
     between = between - between[at]
-    low, high = sorted(law(r_a, between))
+    low, high = sorted(bounds(r_a, between))
     if labels is None:
         # Columns err all to the same side: beyond the bounds they say nothing.
-        told = float((columns.median(1).values - between).median())
-        told = told if low <= told <= high else (low + high) / 2
+        constant = float((columns.median(1).values - between).median())
+        constant = constant if low <= constant <= high else (low + high) / 2
     else:
         each = torch.tensor([labels(sent) for sent in sents], dtype=r_a.dtype, device=r_a.device)
-        told = min(max(float((each * r_a - between).median()), low), high)
-    return told / float(r_a[at])
+        constant = min(max(float((each * r_a - between).median()), low), high)
+    return constant / float(r_a[at])
 
 
 def _balance(plan: ScalingPlan, products: Tensors) -> Tensor:
     """Σ_in − Σ_out of products, weight by weight, over all units [Σ sizes]: 0 of W g."""
-    found = products[f"{plan.layers[0].name}.weight"].new_zeros(sum(plan.sizes))
+    balance = products[f"{plan.layers[0].name}.weight"].new_zeros(sum(plan.sizes))
     for layer in plan.layers:
         weight = products[f"{layer.name}.weight"]
         if layer.kernel:
             weight = weight.flatten(2).sum(2)
         rows = weight.sum(1) + products[f"{layer.name}.bias"] if layer.bias else weight.sum(1)
-        found += _by_unit(plan, layer.rows, rows) - _by_unit(plan, layer.columns, weight.sum(0))
-    return found
+        balance += _by_unit(plan, layer.rows, rows) - _by_unit(plan, layer.columns, weight.sum(0))
+    return balance
 
 
 def _by_unit(plan: ScalingPlan, runs: Sequence[Run], values: Tensor) -> Tensor:
     """Sums of what belongs to each unit [Σ sizes], from one number a row or column."""
     starts = [sum(plan.sizes[:g]) for g in range(len(plan.sizes))]
-    found = values.new_zeros(sum(plan.sizes))
+    sums = values.new_zeros(sum(plan.sizes))
     for run, part in zip(runs, values.split([run.channels * run.spatial for run in runs]), strict=True):
         if run.group is not None:
-            found[starts[run.group] : starts[run.group] + run.channels] += part.reshape(-1, run.spatial).sum(1)
-    return found
+            sums[starts[run.group] : starts[run.group] + run.channels] += part.reshape(-1, run.spatial).sum(1)
+    return sums

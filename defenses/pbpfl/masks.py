@@ -21,14 +21,14 @@ def channel_masks(options: Options, sizes: Sequence[int], rng: Rng) -> list[Tens
     log-uniform: 10^U(−decades/2, decades/2). uniform: U(0, 1) + 1e-5, as the authors' code for convolutions.
     constant: 1 + 1e-5 throughout, as their code for dense layers.
     """
-    found = []
+    masks = []
     for g, size in enumerate(sizes):
         u = torch.rand(size, generator=rng.child("r", g).torch(), dtype=torch.float64)
         if options.r == "log-uniform":
-            found.append(10.0 ** (options.decades * (u - 0.5)))
+            masks.append(10.0 ** (options.decades * (u - 0.5)))
         else:
-            found.append(u + TINY if options.r == "uniform" else torch.full_like(u, 1 + TINY))
-    return found
+            masks.append(u + TINY if options.r == "uniform" else torch.full_like(u, 1 + TINY))
+    return masks
 
 
 def direction(options: Options, outputs: int, rng: Rng) -> Tensor:
@@ -37,11 +37,11 @@ def direction(options: Options, outputs: int, rng: Rng) -> Tensor:
     With gamma=cancelling it is shortened to ‖r_a‖ = ½·U(½, 1), for which such a γ exists.
     """
     draw = torch.rand if options.r_a == "uniform" else torch.randn
-    found: Tensor = draw(outputs, generator=rng.child("r_a").torch(), dtype=torch.float64)
+    r_a: Tensor = draw(outputs, generator=rng.child("r_a").torch(), dtype=torch.float64)
     if options.gamma == "cancelling":
         length = 0.25 + 0.25 * torch.rand(1, generator=rng.child("length").torch(), dtype=torch.float64)
-        found = found / found.norm() * length
-    return found
+        r_a = r_a / r_a.norm() * length
+    return r_a
 
 
 def coefficient(options: Options, r_a: Tensor, rng: Rng) -> Tensor:
@@ -53,8 +53,8 @@ def coefficient(options: Options, r_a: Tensor, rng: Rng) -> Tensor:
         v = float(r_a.square().sum())
         return torch.tensor([(1 - math.sqrt(1 - 4 * v)) / (2 * v)], dtype=torch.float64)
     draw = torch.rand if options.gamma == "uniform" else torch.randn
-    found: Tensor = options.gamma_scale * draw(1, generator=rng.child("gamma").torch(), dtype=torch.float64)
-    return found
+    gamma: Tensor = options.gamma_scale * draw(1, generator=rng.child("gamma").torch(), dtype=torch.float64)
+    return gamma
 
 
 def steady(options: Options) -> bool:

@@ -116,10 +116,10 @@ def _in_layout(
             out = torch.cat([t if t.dim() > 1 else t[:, None] for t in wide(leaves, x)], 1)
         three = cotangents(task, r_a, out.detach(), y, x.new_full((len(x),), 1 / len(x)))
         for k, cotangent in enumerate(three):
-            found = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 out, list(leaves.values()), cotangent, retain_graph=k < 2, materialize_grads=True
             )
-            torch._foreach_copy_([outs[name][k, c] for name in leaves], found)
+            torch._foreach_copy_([outs[name][k, c] for name in leaves], gradients)
 
 
 def channels_last(t: Tensor) -> Tensor:

@@ -55,8 +55,8 @@ class FixedPoint:
                 f"a client sends, which was {largest:g} (values are weighted by the client's share of the samples)"
             )
         integers: NDArray[np.int64] = np.rint(values / self.step).astype(np.int64)
-        found: Words = integers.view(np.uint64).astype(f"<u{self.bits // 8}")  # the low 32 bits: modulo 2^32
-        return found
+        words: Words = integers.view(np.uint64).astype(f"<u{self.bits // 8}")  # the low 32 bits: modulo 2^32
+        return words
 
     def decode(self, words: Words) -> NDArray[np.float64]:
         """Values of encodings, or of their sum modulo 2^bits."""

@@ -60,10 +60,10 @@ class Once:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[frozenset[bytes], bytes], bytes] = {}
+        self._keys: dict[tuple[frozenset[bytes], bytes], bytes] = {}
 
     def __call__(self, own: KeyPair, other: bytes, label: bytes) -> bytes:
         pair = frozenset((own.public, other)), label
-        if pair not in self._found:
-            self._found[pair] = agree(own, other, label)
-        return self._found[pair]
+        if pair not in self._keys:
+            self._keys[pair] = agree(own, other, label)
+        return self._keys[pair]

@@ -38,14 +38,14 @@ def _evaluate(falling: list[int], x: int) -> int:
 
 def weights(points: Collection[int], prime: int = PRIME) -> dict[int, int]:
     """λ_x for every x in `points`: the same for all secrets whose shares are at these points."""
-    found = {}
+    weights = {}
     for x in points:
         above, below = 1, 1
         for z in points:
             if z != x:
                 above, below = above * z % prime, below * (z - x) % prime
-        found[x] = above * pow(below, -1, prime) % prime
-    return found
+        weights[x] = above * pow(below, -1, prime) % prime
+    return weights
 
 
 def join(shares: Mapping[int, int], lagrange: Mapping[int, int], prime: int = PRIME) -> int:

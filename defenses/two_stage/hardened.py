@@ -66,12 +66,12 @@ class TwoStageHardened(TwoStage):
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
         state, flat = super().init(params, rng, auxiliary), flatten(params)
         clients, decays = len(self.task.sizes), len(self._decays(flat))
-        kept = {
+        memory = {
             TRACE: flat.new_zeros(clients, decays, len(flat)),
             REACH: flat.new_zeros(clients, decays),
             SPREAD: flat.new_zeros(clients, decays),
         }
-        return replace(state, extra={**state.extra, **kept})
+        return replace(state, extra={**state.extra, **memory})
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """As inherited, on uploads that pass. The verdict: `implausible` [n], 1 for the others; `score` of all."""
@@ -86,17 +86,17 @@ class TwoStageHardened(TwoStage):
         reference = self._reference_gradient(state, dict(extra))
         scores = x @ reference
         harmful = scores < -self.options.score_sds * self.noise_std * reference.norm()
-        kept_up = trace.square().sum(2) > self._room(keep, reach, spread, x.shape[1])
-        implausible = harmful | kept_up.any(1)
+        persistent = trace.square().sum(2) > self._room(keep, reach, spread, x.shape[1])
+        implausible = harmful | persistent.any(1)
         passed = shaped(torch.where(implausible.unsqueeze(1), 0.0, x), row(ups, 0))
-        found = super().direction(replace(state, extra=extra), sent, passed, cohort, rng)
+        direction = super().direction(replace(state, extra=extra), sent, passed, cohort, rng)
         verdict = {
-            **found.verdict,
-            "first_stage": found.verdict["first_stage"] * ~implausible,  # a row of zeros never looks like noise
+            **direction.verdict,
+            "first_stage": direction.verdict["first_stage"] * ~implausible,  # a row of zeros never looks like noise
             "implausible": implausible.to(x),
             "score": scores,
         }
-        return replace(found, verdict=verdict)
+        return replace(direction, verdict=verdict)
 
     def _decays(self, like: Tensor) -> Tensor:
         """Both λ [2], quick and slow, for uploads of the size, type and device of `like` [d]."""

@@ -106,10 +106,10 @@ class TwoStage(DPSGD):
         """g_s [d]: of the server's samples; in the authors' code smoothed over rounds, of length 1."""
         assert state.auxiliary is not None
         x, y = state.auxiliary.images()
-        found = flatten(grad(self.task.loss)(state.params, x, y))
+        gradient = flatten(grad(self.task.loss)(state.params, x, y))
         if not self.code:
-            return found
-        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * found
+            return gradient
+        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * gradient
         return F.normalize(extra[SMOOTHED], dim=0)
 
     def readings(

@@ -31,13 +31,13 @@ from fedarena.problem.problem import Problem
 
 
 def shadows(
-    protocol: Defense, law: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
+    protocol: Defense, distribution: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
     progress: Callable[[float, str], None],
 ) -> Iterator[WhiteBox]:  # fmt: skip
     """One after another, as many as end with finite parameters.
 
     Args:
-        law: draws initial parameters.
+        distribution: draws initial parameters.
         own: what they are trained on.
         plain: trained plainly; else through the protocol.
     """
@@ -45,7 +45,7 @@ def shadows(
     for i in range(count):
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
-        init = law(task.model, stream.child("init").torch())
+        init = distribution(task.model, stream.child("init").torch())
         knowledge = AttackerKnowledge(
             task=task,
             defense=protocol,

@@ -62,7 +62,7 @@ class OwnBatches:
             hold_back: keep some for checks; else all are for training.
         """
         held = view.population
-        assert held is not None, "the harness gives a population to an attack that knows_population"
+        assert held is not None, "the harness gives a population to an attack that needs_population"
         (known,) = held.attributes.values()
         y = F.one_hot(held.y, view.n_classes).to(held.x) if view.n_classes else held.y
         weights = torch.ones(len(y), dtype=torch.float64)

@@ -19,13 +19,13 @@ STRENGTHS = (0.01, 1.0, 100.0)
 """λ. At the last one w is the difference of the classes' means."""
 
 
-def ridge_scores(x: Tensor, y: Tensor, asked: Tensor, noise_std: float = 0.0) -> list[Tensor]:
+def ridge_scores(x: Tensor, y: Tensor, updates: Tensor, noise_std: float = 0.0) -> list[Tensor]:
     """Scores [m] of updates at each of `STRENGTHS`; higher: more likely to have the property.
 
     Args:
         x: simulated updates [n, d], without noise; at least 2 of either kind.
         y: which of them have the property, [n] (bool).
-        asked: updates [m, d] to be scored, noise included.
+        updates: those to be scored [m, d], noise included.
         noise_std: σ.
     """
     n = len(y)
@@ -33,7 +33,7 @@ def ridge_scores(x: Tensor, y: Tensor, asked: Tensor, noise_std: float = 0.0) ->
     scale = (within + noise_std**2).sqrt()
     scale = torch.where(scale > 0, scale, torch.inf)  # a coordinate that never changes tells nothing
     centre = x.mean(0)
-    samples, queries = ((x - centre) / scale).double(), ((asked - centre) / scale).double()
+    samples, queries = ((x - centre) / scale).double(), ((updates - centre) / scale).double()
     gram, cross = samples @ samples.T, queries @ samples.T
     signs = y.to(gram) * 2 - 1
     blur = n * float((noise_std / scale).square().mean())

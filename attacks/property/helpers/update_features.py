@@ -84,14 +84,14 @@ class Slopes:
 
 def _shown(update: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """x̂ [in] of each weight with a bias, the length [1] of each other tensor."""
-    found, used = {}, set()
+    features, used = {}, set()
     for name, t in update.items():
         bias = name.removesuffix("weight") + "bias"
         if t.dim() > 1 and bias in update:
             kernels = t.flatten(2).mean(2) if t.dim() > 2 else t
-            found[name] = ratio(torch.cat([kernels, update[bias].unsqueeze(1)], 1).double()).nan_to_num(0.0)
+            features[name] = ratio(torch.cat([kernels, update[bias].unsqueeze(1)], 1).double()).nan_to_num(0.0)
             used |= {name, bias}
-    return found | {n: torch.linalg.vector_norm(t.double()).reshape(1) for n, t in update.items() if n not in used}
+    return features | {n: torch.linalg.vector_norm(t.double()).reshape(1) for n, t in update.items() if n not in used}
 
 
 def margins(update: Mapping[str, Tensor], name: str, magnitudes: Tensor) -> list[Tensor]:
@@ -100,9 +100,9 @@ def margins(update: Mapping[str, Tensor], name: str, magnitudes: Tensor) -> list
         return [magnitudes]
     kernels = magnitudes.flatten(2).mean(2) if magnitudes.dim() > 2 else magnitudes
     tiny, by_output, by_input = torch.finfo(magnitudes.dtype).tiny, kernels.mean(1), kernels.mean(0)
-    found = [by_output, by_input, by_input / by_input.mean().clamp(min=tiny)]
+    margins = [by_output, by_input, by_input / by_input.mean().clamp(min=tiny)]
     bias = update.get(name.removesuffix("weight") + "bias")
-    return found if bias is None else [*found, (by_output / bias.abs().clamp(min=tiny)).clamp(max=LARGEST)]
+    return margins if bias is None else [*margins, (by_output / bias.abs().clamp(min=tiny)).clamp(max=LARGEST)]
 
 
 def pooled(weight: Tensor) -> Tensor:

@@ -124,10 +124,10 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
         dark = ratio(play(view, seen, layer, torch.zeros_like(probe)))
         pixels = torch.eye(len(probe)).to(probe)
         many = vmap(lambda x: ratio(play(view, seen, layer, x)), chunk_size=PLAYS)
-        found = Affine((many(pixels) - dark).T, dark)
-    if not _off(found(probe), seen_of_probe) <= EXACT:
+        shown = Affine((many(pixels) - dark).T, dark)
+    if not _off(shown(probe), seen_of_probe) <= EXACT:
         return "what the first layer shows is not affine in a sample, by playing the protocol"
-    return found
+    return shown
 
 
 def apart(rows: Tensor, n: int) -> tuple[list[Tensor], Tensor]:

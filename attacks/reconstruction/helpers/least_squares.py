@@ -76,7 +76,7 @@ class LeastSquares(Matching):
     def __init__(self, options: Options) -> None:
         """Raises UserError where a weight is to be lowered and there is none."""
         super().__init__(options)
-        self.knows_population = options.prior == "population"
+        self.needs_population = options.prior == "population"
         if options.decades and not (options.tv or options.unlikely):
             raise UserError(
                 f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
@@ -89,9 +89,9 @@ class LeastSquares(Matching):
         stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]
         fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=o.unlikely / 10**i) for i in range(1, o.decades + 1)]
         for objective in stages + fainter:
-            found = lowest(descend(objective.evaluate, start))
-            spent, start = spent + found.evaluations, found.points
-        return replace(found, evaluations=spent)
+            best = lowest(descend(objective.evaluate, start))
+            spent, start = spent + best.evaluations, best.points
+        return replace(best, evaluations=spent)
 
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options

@@ -80,8 +80,8 @@ class Coordinates:
     @classmethod
     def of(cls, x: Tensor) -> Coordinates:
         """Of samples [m, *shape]."""
-        law = GaussianImages.of(x.flatten(1))
-        return cls(law.mean.to(x), law.root().to(x))
+        images = GaussianImages.of(x.flatten(1))
+        return cls(images.mean.to(x), images.root().to(x))
 
     def images(self, z: Tensor) -> Tensor:
         """[n, *shape] → [n, *shape]."""
@@ -139,14 +139,14 @@ class MatchingObjective:
 
         def value(point: Tensor) -> Tensor:
             x, y = self.split(point)
-            found = distance(self.seen.simulate(x, y))
+            cost = distance(self.seen.simulate(x, y))
             if self.unlikely > 0:
-                found = found + self.unlikely * point[: self.pixels].square().mean()
+                cost = cost + self.unlikely * point[: self.pixels].square().mean()
             if self.tv > 0:
-                found = found + self.tv * total_variation(x, self.corner)
+                cost = cost + self.tv * total_variation(x, self.corner)
                 if self.colours:
-                    found = found + self.tv * total_variation(opponents(x), self.corner)
-            return found + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else found
+                    cost = cost + self.tv * total_variation(opponents(x), self.corner)
+            return cost + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else cost
 
         many: Callable[[Tensor], Tensor] = vmap(value)
 
@@ -268,17 +268,17 @@ class Matching(Inference):
             )
             for stage in stages
         ]
-        found = self.search(objectives, points)
-        x, y = objectives[-1].split(found.points[0])
+        best = self.search(objectives, points)
+        x, y = objectives[-1].split(best.points[0])
         labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y
-        return Reconstruction(x, labels, float(found.values[0]), found.evaluations)
+        return Reconstruction(x, labels, float(best.values[0]), best.evaluations)
 
 
-def lowest(found: Minima) -> Minima:
+def lowest(minima: Minima) -> Minima:
     """The row with the smallest value; rows that are not finite come last."""
-    values = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)
+    values = minima.values.nan_to_num(torch.inf, torch.inf, torch.inf)
     best = int(values.argmin())
-    return Minima(found.points[best : best + 1], values[best : best + 1], found.evaluations)
+    return Minima(minima.points[best : best + 1], values[best : best + 1], minima.evaluations)
 
 
 def soft_labels(logits: Tensor, classes: int) -> Tensor:

@@ -120,18 +120,18 @@ def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], U
         if module._forward_hooks or module._forward_pre_hooks:  # a trace does not show what they do
             raise UserError(f"layer '{name}' ({type(module).__name__}) has hooks, {ALLOWED}")
     graph = graph_of(model)
-    found, *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
-    if not all(_same(found, other) for other in others):
+    layers_and_units, *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
+    if not all(_same(layers_and_units, other) for other in others):
         raise UserError(
             f"the model's graph scales other units for {BATCHES[1]} samples than for {BATCHES[0]}, allowed: "
             "operations that do not depend on the size of the batch"
         )
     copy = deepcopy(model).train(not model.training)
-    if not _same(found, _run(copy, graph_of(copy), BATCHES[0], input_shape)):
+    if not _same(layers_and_units, _run(copy, graph_of(copy), BATCHES[0], input_shape)):
         raise UserError(
             "the model's graph scales other units in evaluation than in training, allowed: the same layers in both"
         )
-    return found
+    return layers_and_units
 
 
 def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int, ...]) -> tuple[list[Layer], Units]:
@@ -175,13 +175,13 @@ class _Run(fx.Interpreter):
             if type(module) in LAYERS:
                 return self._layer(str(n.target), module, what, args[0] if args else kwargs["input"])
             if hidden or not plain(module):
-                found = self._operation(type(module), module, what, args, kwargs)
-                return _signed(found, type(module), (*args, getattr(module, "negative_slope", 0)), kwargs)
+                result = self._operation(type(module), module, what, args, kwargs)
+                return _signed(result, type(module), (*args, getattr(module, "negative_slope", 0)), kwargs)
             # A norm may write to its running statistics: to copies, for the model is not ours to change.
             return functional_call(module, {name: b.clone() for name, b in module.named_buffers()}, args, kwargs)
         if hidden and n.op != "output":
-            found = self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
-            return _signed(found, n.target, args, kwargs)
+            result = self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
+            return _signed(result, n.target, args, kwargs)
         value = super().run_node(n)
         if isinstance(value, nn.Parameter):
             raise UserError(f"parameter '{n.target}' is used outside of a layer, {ALLOWED}")
@@ -267,9 +267,9 @@ class _Run(fx.Interpreter):
         axes = tuple(range(units.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
         if any(axis % units.ndim == 0 for axis in axes):
             raise UserError(f"{what} goes over the batch, allowed: within a sample")
-        found = self.units.table[units]
-        low = found.amin(axes, keepdim)
-        if not torch.equal(low, found.amax(axes, keepdim)):
+        shared = self.units.table[units]
+        low = shared.amin(axes, keepdim)
+        if not torch.equal(low, shared.amax(axes, keepdim)):
             raise UserError(f"{what} mixes channels, allowed: means over positions")
         return Hidden(low)
 
@@ -300,17 +300,17 @@ class _Run(fx.Interpreter):
         return columns[:, 0]
 
 
-def _signed(found: Any, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _signed(result: Any, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What an operation made of labels, with whether the sign of a part of it is changed; `key` as in `_operation`."""
-    if not isinstance(found, Hidden):
-        return found
+    if not isinstance(result, Hidden):
+        return result
     given: list[Any] = []
     fx.node.map_aggregate((args, kwargs), given.append)
     changes = key in NEGATIONS or (key in DIFFERENCES and isinstance([*args, *kwargs.values()][-1], Hidden))
     if key in PRODUCTS | QUOTIENTS | LEAKY | SUMS:  # by a number below 0, a slope, or alpha
         changes = changes or any(isinstance(v, int | float) and v < 0 for v in given)
     before = any(isinstance(v, Hidden) and v.negated for v in given)
-    return replace(found, negated=(before or changes) and key not in RELUS)
+    return replace(result, negated=(before or changes) and key not in RELUS)
 
 
 def _labels(x: Any) -> Any:

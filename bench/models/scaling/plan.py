@@ -76,15 +76,15 @@ class ScalingPlan:
             For every parameter a tensor that broadcasts to it: [out, in], [out, in, 1, ...] for convolutions, [out]
             for biases. In the type and on the device of `r`; without any group float32 on the CPU.
         """
-        found: Tensors = {}
+        scaling: Tensors = {}
         like = r[0] if r else torch.empty(0)
         for layer in self.layers:
             rows, columns = spread(layer.rows, r, like), spread(layer.columns, r, like)
             weight = rows.unsqueeze(1) / columns
-            found[f"{layer.name}.weight"] = weight.reshape(*weight.shape, *(1,) * layer.kernel)
+            scaling[f"{layer.name}.weight"] = weight.reshape(*weight.shape, *(1,) * layer.kernel)
             if layer.bias:
-                found[f"{layer.name}.bias"] = rows
-        return found
+                scaling[f"{layer.name}.bias"] = rows
+        return scaling
 
 
 def spread(runs: Sequence[Run], r: Sequence[Tensor], like: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class Units:
 
     def fix(self, numbers: Tensor) -> bool:
         """Give units, and all that are tied to them, the factor 1; whether these were alone, tied to no others."""
-        found = self.table[numbers].unique()
-        concerned = torch.isin(self.table, found)
+        tied = self.table[numbers].unique()
+        concerned = torch.isin(self.table, tied)
         self.table[concerned] = FIXED
-        return int(concerned.sum()) == len(numbers) == len(found)
+        return int(concerned.sum()) == len(numbers) == len(tied)

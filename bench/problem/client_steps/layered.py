@@ -56,8 +56,8 @@ class Weighted:
         shape = (n * len(weight), *weight.shape[1:])
         images, slopes = h.reshape(1, -1, *h.shape[2:]), q.reshape(1, -1, *q.shape[2:])
         c = self.convolution
-        found = conv2d_weight(images, shape, slopes, c["stride"], c["padding"], c["dilation"], n)
-        each = {self.weight: found.reshape(n, -1)}
+        kernels = conv2d_weight(images, shape, slopes, c["stride"], c["padding"], c["dilation"], n)
+        each = {self.weight: kernels.reshape(n, -1)}
         return each | {self.bias: q.sum((2, 3))} if self.bias else each
 
 

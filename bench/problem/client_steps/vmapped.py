@@ -26,10 +26,10 @@ def run(
     for first in range(0, len(batches), CHUNK):
         some = slice(first, first + CHUNK)
         x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
-        ups, kept = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
+        ups, after = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
             x, y, stack(memories[some]), stack(noises[some])
         )
-        done += [(row(ups, i), row(kept, i)) for i in range(x.shape[0])]
+        done += [(row(ups, i), row(after, i)) for i in range(x.shape[0])]
     return done
 
 
