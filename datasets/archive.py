@@ -1,4 +1,4 @@
-"""A data set that lies in an .npz file: found, checked, and turned into [N, C, H, W] or [N, D]."""
+"""A data set in an .npz file: the file is located, checked, and turned into [N, C, H, W] or [N, D]."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Download = Callable[[Path], npz.Arrays]
 
 @dataclass(frozen=True)
 class ByHand:
-    """In place of a download: nobody offers this file.
+    """Stands in place of a download if there is none for this file.
 
     Attributes:
-        why: why, and where its content comes from; a clause that follows a colon.
+        why: why there is none, and where the content comes from; a clause that follows a colon.
     """
 
     why: str
@@ -55,7 +55,7 @@ class Archive:
         """Load the data set.
 
         Raises:
-            UserError: an absent or damaged file, or one that holds something else; names the file.
+            UserError: an absent or damaged file, or one with other content; the error names the file.
         """
         located = self.find(data_dir)
         if located is None:
@@ -76,7 +76,7 @@ class Archive:
         return f"put {names} into {places}{self._or_fetch(', or run')}"
 
     def _or_fetch(self, before: str) -> str:
-        """The command after `before`; why there is none where nothing can be downloaded."""
+        """`before` with the download command, or why there is no download."""
         if isinstance(self.download, ByHand):
             return f"; it cannot be downloaded: {self.download.why}"
         return f"{before} `bench data fetch {self.spec.name}`"
@@ -140,10 +140,10 @@ class Archive:
         )
 
     def check(self, located: LocatedFile) -> dict[str, npz.Header]:
-        """Hold types, shapes and counts in the file's headers to the data set's.
+        """Check that types, shapes and counts in the file's headers are those of the data set.
 
         Raises:
-            UserError: names the file, the array and what is expected.
+            UserError: they differ. The error names the file, the array and what is expected.
         """
         file = located.file
         headers = npz.headers(located.path)
@@ -165,7 +165,7 @@ class Archive:
         return "; ".join(part for part in (file.lacks, missing) if part) or None
 
     def missing(self, counts: Mapping[str, int], file: File) -> str | None:
-        """How many samples a file with these counts is short of; None when of none."""
+        """How many samples a file with these counts lacks, as text; None if it lacks none."""
         full = {"training": self.spec.n_train, "test": self.spec.n_test}
         parts = [f"{counts[part]} of {n} {part} {file.samples}" for part, n in full.items() if counts[part] < n]
         return ", ".join(parts) or None

@@ -47,7 +47,7 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 
 
 def bank_marketing(folder: Path) -> Arrays:
-    """Download bank-full.csv, hold it to its checksum, and turn it into arrays; raw files go to `folder`."""
+    """Download bank-full.csv, verify its checksum, and turn it into arrays; raw files go to `folder`."""
     path = folder / "bank-marketing.zip"
     with urllib.request.urlopen(URL) as answer:
         path.write_bytes(answer.read())

@@ -1,4 +1,4 @@
-"""Handwritten digits of several origins in one data set, which knows the origin of each training sample."""
+"""Handwritten digits of several origins in one data set, which records the origin of each training sample."""
 
 from __future__ import annotations
 

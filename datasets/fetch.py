@@ -2,7 +2,7 @@
 
 The download runs in a process of its own, so that a silent network cannot hang the caller, and in a
 temporary folder beside its destination. Only a complete file that loads is renamed into place, followed
-by its checksum; whatever goes wrong before leaves nothing behind.
+by its checksum. If an earlier step fails, no file is left behind.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:
 
     Args:
         archive: the data set.
-        folder: destination, made when it does not exist.
+        folder: destination, created if it does not exist.
         timeout: seconds for the whole download.
 
     Raises:
-        UserError: no network, a folder that cannot be written, a download that is not what was expected, a data
-            set that has none.
+        UserError: no network, a folder that cannot be written, a download with unexpected content, a data set without
+            a download.
     """
     spec, download = archive.spec, archive.download
     target = folder / spec.files[0].name
@@ -111,7 +111,7 @@ def _by_hand(archive: Archive, folder: Path) -> str:
 
 
 def _work(download: Download, folder: Path, target: Path, result: Connection) -> None:
-    """The process: download, convert, write; sends "" when all is well, else one line of why."""
+    """The work of the process: download, convert, write. It sends "", or the error in one line."""
     socket.setdefaulttimeout(SILENCE)  # this process does nothing else
     raw = folder / "raw"
     try:
@@ -119,7 +119,7 @@ def _work(download: Download, folder: Path, target: Path, result: Connection) ->
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             content = download(raw)
         npz.write(target, content)
-    except Exception as error:  # whatever a library raises is told to the parent, in one line
+    except Exception as error:  # any error of a library is reported to the parent, in one line
         result.send(" ".join(f"{type(error).__name__}: {error}".split())[:300])
     else:
         result.send("")

@@ -29,7 +29,7 @@ def cache_folder() -> Path:
 
 
 def search_path(data_dir: Path | None = None) -> tuple[Path, ...]:
-    """The folders to search, in order. Raises UserError when one that was asked for is no folder."""
+    """The folders to search, in order. Raises UserError if a path that the user gave is not a folder."""
     places = [("option '--data-dir'", data_dir)]
     if os.environ.get(DATA):
         places.append((f"environment variable {DATA}", Path(os.environ[DATA])))

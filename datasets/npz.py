@@ -41,7 +41,7 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy member says of itself."""
+    """The header of a .npy member."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -62,14 +62,14 @@ def headers(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Header]:
 
 
 def arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Array]:
-    """These arrays, not to be written to. Raises UserError as `headers` does, and for a wrong CRC-32."""
+    """These arrays, which must not be changed. Raises UserError as `headers` does, and for a wrong CRC-32."""
     status = path.stat()
     return dict(_arrays(path, keys, status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=2)
 def _arrays(path: Path, keys: tuple[str, ...], changed: int, size: int) -> dict[str, Array]:
-    """Read once while the file stays what it is: a process that runs many trials would unpack it for each."""
+    """Read the file once as long as it does not change: a process that runs many trials would unpack it for each."""
     with _archive(path, keys) as archive:
         content = {}
         for key in keys:

@@ -1,5 +1,6 @@
-"""A data set whose file holds all samples in one array `x` and several labels of each: which label is the class, which
-are attributes, and who is for testing, is the data set's own to say.
+"""A data set whose file holds all samples in one array `x` with several labels of each.
+
+The data set decides which label is the class, which labels are attributes, and which samples are for testing.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from fedarena.datasets.dataset import Dataset, Index
 
 @dataclass(frozen=True)
 class Parts:
-    """What becomes of the samples of a file.
+    """The split of a file's samples, their classes and attributes.
 
     Attributes:
-        train, test: which of them are for training and for testing; what is in neither is left out.
-        y: class of each [N], int64; read for the samples of both parts alone.
+        train, test: the samples for training and for testing; samples in neither part are left out.
+        y: class of each [N], int64; read only for the samples of both parts.
         attributes: by name [N], int8: 1 has it, 0 has it not, -1 unknown.
     """
 
@@ -39,7 +40,7 @@ class OnePiece(Archive):
 
     Attributes:
         labels: the label arrays [N] that are read beside `x`, integers, each with its lowest and highest value.
-        cut: makes the parts out of these arrays, always the same ones out of the same file.
+        cut: makes the parts from these arrays; the same file always gives the same parts.
     """
 
     labels: Mapping[str, tuple[int, int]]
@@ -66,7 +67,7 @@ class OnePiece(Archive):
         """Training and test part of a file.
 
         Raises:
-            UserError: as `check`, and for a label out of its range; names the file and the array.
+            UserError: as `check`, and for a label out of its range. The error names the file and the array.
         """
         self.check(located)
         labels = npz.arrays(located.path, tuple(self.labels))
@@ -91,10 +92,10 @@ class OnePiece(Archive):
         return f"x {file.dtype} [N, {sample}] and integers [N] {labels}, of which {n} {file.samples} are used"
 
     def check(self, located: LocatedFile) -> dict[str, npz.Header]:
-        """Hold types and shapes in the file's headers to the data set's.
+        """Check that types and shapes in the file's headers are those of the data set.
 
         Raises:
-            UserError: names the file, the array and what is expected.
+            UserError: they differ. The error names the file, the array and what is expected.
         """
         file, where = located.file, f"data file {located.path}: "
         headers = npz.headers(located.path, ("x", *self.labels))
@@ -110,7 +111,7 @@ class OnePiece(Archive):
         return headers
 
     def missing(self, counts: Mapping[str, int], file: File) -> str | None:
-        """How many samples of both parts a file is short of: where it is, the parts may be cut otherwise."""
+        """How many samples of both parts a file lacks, as text; None if it lacks none."""
         held, full = sum(counts.values()), self.spec.n_train + self.spec.n_test
         return f"{held} of {full} {file.samples}" if held < full else None
 

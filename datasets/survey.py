@@ -62,10 +62,10 @@ class Row:
 def survey(name: str, data_dir: Path | None = None) -> Row:
     """Look at a data set without reading its samples: counts and shapes from the file's headers, and its checksum.
 
-    Only where a file comes in one piece, labels are read too: they say which samples are for testing.
+    Labels are read only if a file holds all samples in one array: they decide which samples are for testing.
 
     Raises:
-        UserError: a search folder that is none. Damage is not raised but told in the row.
+        UserError: a search path that is not a folder. Damage raises no error; the row describes it.
     """
     try:
         card = registry.find("dataset", name)
@@ -110,7 +110,7 @@ def verify(name: str, data_dir: Path | None = None) -> Row:
 
 
 def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
-    """A data set made from others: what is known of them. An absent part counts as complete, as it does alone."""
+    """The row of a data set made from others, from their rows. An absent part counts as complete, as it does alone."""
     parts = [survey(part, data_dir) for part in source.parts]
     row = Row(
         card.name,
@@ -134,7 +134,7 @@ def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
 
 
 def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
-    """Embedded data and third parties' loaders: what they load is all that is known."""
+    """The row of embedded data, or of a third party's loader, from what they load."""
     licence = dict(card.facts).get("licence")
     try:
         loaded = source(data_dir)

@@ -26,8 +26,8 @@ def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
     each once however many views it has. Not counted are tensors that existed before, and scratch space that a kernel
     frees before it returns. Works through autograd and `torch.func`. Costs tens of microseconds an operation.
     """
-    # Garbage in reference cycles dies whenever the collector happens to run: it is kept during the call. What is left
-    # of before weighs nothing, and collecting it would take longer than many a small training.
+    # The collector could free reference cycles at any time, so it is off during the call. Older garbage is not
+    # counted, and collecting it would take longer than a small training.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -68,7 +68,7 @@ class _Tracker(TorchDispatchMode):
         self._known.clear()
 
     def _see(self, value: Any, new: bool) -> None:
-        """Take note of a tensor's storage; one that is first seen as an argument existed before and weighs nothing."""
+        """Record a tensor's storage. A storage that is first seen as an argument existed before and counts 0 bytes."""
         if not isinstance(value, Tensor) or value.layout is not torch.strided:
             return
         storage = value.untyped_storage()

@@ -76,7 +76,7 @@ class Registry:
         return self._entries[name]
 
     def aliases(self) -> dict[str, str]:
-        """What else the field calls methods → their names. Cards that cannot be read have none."""
+        """Aliases of methods → their names. Cards that cannot be read have none."""
         by_alias: dict[str, str] = {}
         for name in self.names():
             with suppress(UserError):
@@ -88,7 +88,7 @@ class Registry:
         return self.entry(name).card(self.kind)
 
     def claims(self, name: str) -> list[Entry]:
-        """Everybody who claims a name; more than one means that nobody can use it."""
+        """All claims on a name. If there is more than one, the name cannot be used."""
         return self._collisions.get(name) or [e for e in self._entries.values() if e.name == name]
 
 
@@ -123,7 +123,7 @@ def find(kind: Kind, name: str) -> Card:
 
 
 def find_part(name: str) -> Card:
-    """The card of what may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
+    """The card of a part that may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
     known = {n: kind for kind in PARTS for n in registries()[kind].names()}
     if name not in known:
         raise UserError(f"unknown aggregator {name!r}{did_you_mean(name, known)}")
@@ -145,7 +145,7 @@ def all_aliases() -> dict[str, str]:
 
 
 PARTS: tuple[Kind, ...] = ("aggregator", "secure")
-"""What may follow a protocol in a defense's name."""
+"""Kinds of parts that may follow a protocol in a defense's name."""
 
 _PACKAGES: Mapping[Kind, str] = {
     "defense": "defenses",

@@ -1,4 +1,4 @@
-"""Metrics of a poisoned run: what became of the model, and whose uploads the server used."""
+"""Metrics of a poisoned run: the quality of the model, and whose uploads the server used."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]
 
 
 def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """Each of `shares` as a curve, rounded to four digits; None where a round has none that is finite."""
+    """Each of `shares` as a curve, rounded to four digits; None for a round without a finite value."""
     curves = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
     return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in curves.items()}
 
@@ -92,20 +92,21 @@ def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
 
 
 def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
-    """What the attack did to accuracy, against the same federation with nobody corrupted.
+    """The damage to accuracy, compared with the same federation without corrupted clients.
 
     Args:
-        begins: the first round in which the attack may do harm, from 0. What happens before it is none of its doing.
+        begins: the first round, counted from 0, in which the attack may do harm. Earlier rounds do not count.
 
     Returns:
         accuracy_drop: clean − attacked, after the last round.
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest: the attacked model's least accuracy at the evaluations that count: from the one on at which the clean
-            run has learned, since an untrained model is no damage, and before it those at which the attacked model has
-            fallen below 95 % of what it had when the attack began, or of its best if it had learned; none before the
-            attack begins.
-        rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
-            to the one from which it stays above; absent when it ends below, 0 when it never fell below.
+        lowest: the attacked model's least accuracy at the evaluations that count. These begin with the one at which
+            the clean run has learned, because the low accuracy of an untrained model is no damage. Earlier ones count
+            if the attacked model has fallen below 95 % of its accuracy when the attack began, or of its best if it had
+            learned. No evaluation before the attack begins counts.
+        rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
+            that round to the one from which it stays above. It is absent if the run ends below, and 0 if it never fell
+            below.
     """
     looks = _together(attacked, clean)
     last = len(looks) - 1
@@ -130,10 +131,10 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
 
 
 def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
-    """(round, attacked, clean accuracy) of every round after which either model was looked at.
+    """(round, attacked accuracy, clean accuracy) of every round after which either model was evaluated.
 
-    The attacked one is looked at out of turn where its attack culminates; the clean one is then as it was last seen. A
-    run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
+    The attacked model has an extra evaluation where its attack culminates; for the clean model, the last value before
+    is used. A run that diverged ends there, and its last value is used from then on.
     """
     bad: dict[int, float] = {a[0]: a[1] for a in attacked}
     good: dict[int, float] = {c[0]: c[1] for c in clean}
@@ -153,17 +154,17 @@ def learned(clean: float, chance: float) -> bool:
 def score(
     metrics: Mapping[str, float], clean: float, chance: float, base_success: float, plain: float | None
 ) -> dict[str, float]:
-    """integrity in [0, 1]: what is left of what the clean run had learned; for backdoors what the trigger missed.
+    """integrity in [0, 1]: the share that is left of the clean run's gain over chance; for backdoors see below.
 
         accuracy part = (accuracy under attack − chance) / (clean accuracy − chance), clipped to [0, 1]
         backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
         integrity     = the smaller of the two
 
-    Where the clean run has not `learned` it is 0 if FedAvg's has: nothing is left of what there was to learn, and a
-    defense must not look better for the seeds on which it fails. Empty where FedAvg has not, or is not known.
+    If the clean run has not `learned` and FedAvg's has, integrity is 0: a defense must not look better on seeds on
+    which it fails to learn. If FedAvg's has not learned either, or is not known, the result is empty.
 
     Args:
-        plain: FedAvg's accuracy with nobody corrupted.
+        plain: FedAvg's accuracy without corrupted clients.
     """
     if not learned(clean, chance):
         return {"integrity": 0.0} if plain is not None and learned(plain, chance) else {}

@@ -43,10 +43,10 @@ def sum_up(
 ) -> Summed:
     """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
 
-    A corrupted client sends what it likes, but nothing that no encoding stands for: its values end at the limit.
+    A corrupted client sends any values that the encoding can represent: larger values are cut to the limit.
 
     Raises:
-        UserError: uploads with integers in them (a client's own seed), whose sum means nothing; too few survivors.
+        UserError: uploads with integers in them (a client's own seed), whose sum has no meaning; too few survivors.
     """
     counts = [name for name, t in ups.items() if not t.is_floating_point()]
     if counts:

@@ -113,7 +113,7 @@ class Problem:
 
     @property
     def chance(self) -> float:
-        """What a constant prediction reaches on the held-out data: the largest class's share; R² of numbers is 0."""
+        """The quality of a constant prediction on the held-out data: the largest class's share; 0 for R² of numbers."""
         if not self.task.n_classes:
             return 0.0
         labels = self.y_test.bincount()

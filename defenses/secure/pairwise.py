@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors, require_two
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.pairwise_masks import Options
@@ -40,7 +40,7 @@ class PairwiseMasks(SecureSum):
     options: Options
 
     def check(self, n: int) -> None:
-        require_company("pairwise-masks", n)
+        require_two("pairwise-masks", n)
 
     @property
     def limit(self) -> float:

@@ -26,7 +26,7 @@ import math
 import torch
 from torch import Tensor
 
-from fedarena.contracts.secure_sum import Exchange, SecureSum, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, require_two
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.zero_sum import Options
@@ -51,7 +51,7 @@ class ZeroSum(SecureSum):
         return self.options.spread * torch.finfo(dtype).eps * math.sqrt(n / 6)
 
     def check(self, n: int) -> None:
-        require_company("zero-sum", n)
+        require_two("zero-sum", n)
 
     def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
         self.check(len(vectors))

@@ -34,7 +34,7 @@ def run(
 
 
 def shape_of(batch: Batch, memory: Tensors, noise: Tensors) -> tuple[object, ...]:
-    """What must agree between clients that run together: names, shapes and types of all arguments."""
+    """Names, shapes and types of all arguments, which must agree for clients that run together."""
 
     def of(tensors: Tensors) -> tuple[tuple[str, torch.Size, torch.dtype], ...]:
         return tuple((name, t.shape, t.dtype) for name, t in tensors.items())
