@@ -50,12 +50,12 @@ def select(rows: Geometry, f: int) -> list[int]:
 def closest_mean(ascending: Values, count: int) -> Values:
     """[k, θ] → [k]: the mean of the `count` values closest to the median.
 
-    Sorted, they stand side by side: a window of that length moves up as long as what it takes in is closer than what it
-    leaves. (The window whose farther end is nearest is not unique where colluders send the same value.)
+    In sorted order they are neighbours: a window of that length moves up as long as the value that enters is closer
+    than the value that leaves. (The window whose farther end is nearest is not unique if colluders send equal values.)
     """
     center = middle(ascending)[:, None]
     last = ascending.shape[1] - count
     start = (center - ascending[:, :last] > ascending[:, count:] - center).sum(axis=1)
-    # gathered, not a difference of running sums: a value left out could be so large that the sums lose the others
+    # No difference of running sums: a value left out could be so large that the sums lose the others.
     mean: Values = np.take_along_axis(ascending, start[:, None] + np.arange(count), axis=1).mean(axis=1)
     return mean

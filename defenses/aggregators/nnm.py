@@ -1,8 +1,8 @@
-"""Nearest neighbour mixing, NNM (Allouah et al. 2023): before the rule proper,
+"""Nearest neighbour mixing, NNM (Allouah et al. 2023), a step before another rule.
 
 y_i = mean of the n − f rows nearest to x_i, x_i being one of them.
 
-Of rows that are as far away as each other some may be left out; what they hold decides, not where they stand.
+Ties between equally distant rows are broken by what the rows hold, not by their positions.
 """
 
 from __future__ import annotations

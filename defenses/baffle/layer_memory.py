@@ -1,13 +1,13 @@
-"""What one client's round takes in memory: by backpropagation, by forward passes, and by forward passes layer by layer.
+"""The memory of one client's round: with backpropagation, with forward passes, and with forward passes layer by layer.
 
 BAFFLE (Feng et al. 2023, Section 4.4) cuts the forward pass into layers, so that a small device holds one of them at a
-time. "min~max dynamic memory" of its Table 4 is taken for the smallest and the largest over layers of
+time. "min~max dynamic memory" of its Table 4 is taken as the smallest and the largest over layers of
 
-    input + output and whatever else computing it makes + the layer's own perturbed parameters
+    input + output + other tensors of its computation + the layer's own perturbed parameters
 
-Layers are the modules without modules of their own that make a tensor; what only looks at its input (flattening) or
-overwrites it is none. The paper does not say what becomes of an activation that waits for the end of a residual
-block: it is not counted here, though it has to be kept somewhere.
+A layer is a module without submodules that makes a tensor. A module that only views its input (flattening) or
+overwrites it is not a layer. An activation that waits for the end of a residual block must be stored somewhere; the
+paper does not say where, and it is not counted here.
 
 All figures are counted by `fedarena.core.peak_memory.peak_bytes`. They hold tensors alone: no framework, and no scratch
 space that a kernel takes and frees.
@@ -31,7 +31,7 @@ from fedarena.problem.task import Batch, Task
 
 @dataclass(frozen=True)
 class RoundMemory:
-    """Peak bytes of one client's round, of which W and the batch are `held` in any case.
+    """Peak bytes of one client's round, of which W and the batch are always held.
 
     Attributes:
         held: W and the batch.
@@ -57,7 +57,7 @@ class RoundMemory:
 
 
 def measure(task: Task, params: Mapping[str, Tensor], batch: Batch) -> RoundMemory:
-    """All of it for one client's batch."""
+    """Measure all of it for one client's batch."""
     return RoundMemory(
         nbytes(params) + nbytes({"x": batch.x, "y": batch.y}),
         backprop_bytes(task, params, batch),
@@ -67,7 +67,7 @@ def measure(task: Task, params: Mapping[str, Tensor], batch: Batch) -> RoundMemo
 
 
 def backprop_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> int:
-    """W, the batch, and the most that the gradient of the task's loss makes at once, the gradient included."""
+    """W, the batch, and the peak of the computation of the loss's gradient, the gradient included."""
     x, y = batch.images()
     leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
     _, peak = peak_bytes(lambda: torch.autograd.grad(task.loss(leaves, x, y), list(leaves.values())))

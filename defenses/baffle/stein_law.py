@@ -5,8 +5,8 @@ For small σ a loss difference is ΔL_k = σ z_kᵀ g with g the true gradient, 
     ĝ = (1/K) Σ_k z_k z_kᵀ g = ‖g‖ [ (X/K) e + (√X/K) z⊥ ]      e = g/‖g‖,  X ~ χ²_K,  z ~ N(0, I),  z⊥ = z − (zᵀe) e
 
 because the components of the z_k along e are K standard normals, and those across e are independent of them. One draw
-costs O(n) in place of K forward passes. Central and forward differences have this one law: what separates them, the
-curvature of the loss over a step σ and rounding, is not in it.
+costs O(n) in place of K forward passes. Central and forward differences have the same distribution here, because it
+ignores the curvature of the loss over a step σ, and rounding.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class Options:
     vary: float = option(0.0, "draw s each round between ratio·d_in and (ratio + vary)·d_in", low=0, below=1)
     hash: str = option(
         "countsketch",
-        "law of the buckets: countsketch as in the paper, balanced as in the authors' code",
+        "distribution of the buckets: countsketch as in the paper, balanced as in the authors' code",
         choices=("countsketch", "balanced"),
     )
 
@@ -47,8 +47,8 @@ CARD = Card(
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
         (
             "eavesdropper in the paper form",
-            "lacks W and takes W·S·Sᵀ for the model, which is the network that clients ran: it may come nearer than "
-            "the server, whose attack in the paper goes by W; the paper has no eavesdropper",
+            "lacks W and takes W·S·Sᵀ as the model, which is the network that clients ran: it may come nearer than "
+            "the server, whose attack in the paper uses W; the paper has no eavesdropper",
         ),
     ),
 )

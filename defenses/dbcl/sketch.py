@@ -3,7 +3,7 @@
     X S      adds up the signed columns of X that share a bucket      `apply`
     Y Sᵀ     hands every coordinate its bucket's signed value         `expand`
 
-Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I where no coordinate is dropped. Two laws of the buckets:
+Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I if no coordinate is dropped. Two distributions of the buckets:
 
     countsketch  every coordinate falls into a uniform bucket (Charikar et al. 2004; DBCL's Section 2)
     balanced     a random permutation cut into s buckets of exactly q = ⌊d/s⌋, so Sᵀ S = q·I (the DBCL
@@ -64,7 +64,7 @@ class Sketch:
 
 @lru_cache(maxsize=4096)
 def draw(seed: int, layer: int, d: int, s: int, distribution: str) -> Sketch:
-    """The S of one layer, from the round's 4-byte seed. Server and clients call this alike.
+    """The S of one layer, from the round's 4-byte seed. Both server and clients call this function.
 
     Args:
         seed: the broadcast seed ψ. layer: index of the layer (each has a sketch of its own).

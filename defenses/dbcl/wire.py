@@ -1,4 +1,4 @@
-"""What crosses DBCL's wire, and what a client makes of it: its parameters, and the sketch S of every hidden layer."""
+"""DBCL's messages, and what a client computes from them: its parameters, and the sketch S of every hidden layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network with one output more: the sum of what its last layer reads."""
+"""A network with one output more: the sum of its last layer's inputs."""
 
 from __future__ import annotations
 

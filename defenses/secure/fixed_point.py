@@ -4,13 +4,13 @@
     decode(w) = step · (w as a signed integer)
     step      = the least power of two with  n · ⌈bound / step⌉ < 2^(bits − 1)
 
-A sum of up to n encodings therefore never wraps, and decodes to exactly the sum of what the encodings decode to:
+A sum of up to n encodings therefore never wraps, and decodes to exactly the sum of the decoded values:
 Σ_c |q_c| < 2^(bits−1), and scaling by a power of two loses nothing. The step lies between 2·n·bound / 2^bits and about
 twice that; an encoding is off by at most step/2, and a sum of n by n·step/2 (about step·√(n/12) as a rule).
 
 With 64 bits a total of more than 53 significant bits is rounded once, to the nearest float64.
 
-The bound is public. Taking it from the round's vectors would tell the server the largest of them.
+The bound is public. A bound taken from the round's vectors would show the server the largest value in them.
 """
 
 from __future__ import annotations

@@ -102,9 +102,7 @@ def test_the_failure_says_which_file_to_put_where(tmp_path: Path) -> None:
 def test_what_nobody_offers_is_refused_at_once_and_kept_where_it_is(tmp_path: Path) -> None:
     alone = Archive(SPEC, ByHand("there is none"))
     folder = tmp_path / "cache"
-    with pytest.raises(
-        UserError, match=r"cannot download 'toy' \(there is none\): put toy\.npz \(x_train uint8 \[6"
-    ):
+    with pytest.raises(UserError, match=r"cannot download 'toy' \(there is none\): put toy\.npz \(x_train uint8 \[6"):
         fetch(alone, folder)
     assert not folder.exists()
     np.savez(tmp_path / "toy.npz", **arrays())
