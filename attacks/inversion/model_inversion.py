@@ -2,7 +2,7 @@
 
 For every class k the attack descends a cost of an image that starts without any person's features:
 
-    c(x) = 1 − f_k(x)              cost=confidence; f: what the model says of x, with cross-entropy softmax
+    c(x) = 1 − f_k(x)              cost=confidence; f: the model's answer to x, with cross-entropy softmax
          = −log f_k(x)             cost=loss, where the model is trained for cross-entropy
          = ½ ‖f(x) − e_k‖²         cost=loss, where it is trained for squared errors to one-hot labels e_k
 
@@ -18,8 +18,8 @@ drawn again at every step, by central differences:
 
 With m = D, the number of pixels, this is exact to O(h²). With fewer directions it is unbiased, since a random
 m-dimensional subspace holds on average the share m/D of any vector, and the rest of each step is noise. That noise
-stays in the answer as far as the model does not react to it. Moving square blocks of pixels as one makes D smaller,
-and the picture coarser.
+stays in the answer as far as the model does not react to it. If square blocks of pixels are moved together, D is
+smaller and the picture coarser.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""
 
 QUERIES_AT_ONCE = 2000
-"""Queries that are put together, at least those of one class."""
+"""The number of queries in one batch, at least those of one class."""
 
 
 class ModelInversion(Inference):
@@ -60,7 +60,7 @@ class ModelInversion(Inference):
         self.needs_population = options.start == "mean"
 
     def watch(self, schedule: Schedule) -> Watch:
-        """No round: the model in the end is all that it reads."""
+        """No round: the attack reads only the final model."""
         return Watch(0, -1, ())
 
     def fit(self, task: Task) -> None:
@@ -91,14 +91,14 @@ class ModelInversion(Inference):
         """The best image of each class, and how many steps were taken for it.
 
         Args:
-            x: where they begin, [classes, *input_shape].
-            low: the cost at which a class is taken as found.
+            x: the starting images [classes, *input_shape].
+            low: the cost at which the search for a class stops.
         """
         o = self.options
         best, reached = x.clone(), torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
         steps, idle = (torch.zeros(len(x), dtype=torch.int64, device=x.device) for _ in range(2))
         x, active = x.clone(), torch.arange(len(x), device=x.device)
-        for i in range(o.iterations + 1):  # the last time measures only
+        for i in range(o.iterations + 1):  # the last pass only measures
             cost, gradient = measure(x[active], active)
             better = cost < reached[active]  # false where it is not a number
             reached[active[better]], best[active[better]] = cost[better], x[active[better]]
@@ -138,7 +138,7 @@ class ModelInversion(Inference):
 
 @dataclass(frozen=True)
 class InversionCost:
-    """c, as a function of what the model says.
+    """c, as a function of the model's answers.
 
     Attributes:
         kind: the option `cost`. loss: what the model is trained for.
@@ -148,7 +148,7 @@ class InversionCost:
     loss: str
 
     def __call__(self, said: Tensor, classes: Tensor) -> Tensor:
-        """What the model says [n, classes] and the classes wanted [n] → [n]."""
+        """The model's answers [n, classes] and the target classes [n] → [n]."""
         own = said.gather(1, classes[:, None])[:, 0]
         if self.kind == "confidence":
             return 1 - own
@@ -179,7 +179,8 @@ def directions(shape: tuple[int, ...], count: int, block: int, generator: torch.
     """At most `count` random orthonormal directions [m, pixels], each constant on blocks, and m's share of all blocks.
 
     Args:
-        shape: of one image, [channels, height, width]; a block has one channel. Those at the border may be cut.
+        shape: the shape of an image [channels, height, width]. A block has one channel; blocks at the border may be
+            smaller.
     """
     channels, height, width = shape
     grid = (channels, -(-height // block), -(-width // block))

@@ -46,7 +46,7 @@ class MembershipInference(Inference):
         self.needs_population = options.statistic == "lira"
 
     def watch(self, schedule: Schedule) -> Watch:
-        """No round: the model is all that it reads."""
+        """No round: the attack reads only the final model."""
         return Watch(0, -1, ())
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Scores] | NotApplicable:

@@ -2,7 +2,7 @@
 
     every colluder sends μ − z·σ, coordinate by coordinate
     s = ⌊n/2 + 1⌋ − m                          honest supporters needed for a majority
-    z = Φ⁻¹((n − m − s)/(n − m))               so far out that s honest uploads lie further
+    z = Φ⁻¹((n − m − s)/(n − m))               s honest uploads lie farther out
 
 μ and σ are mean and standard deviation of the honest uploads, n all clients, m the corrupted ones.
 """
@@ -28,7 +28,7 @@ class ALIE(Poisoning):
 
     @property
     def z(self) -> float | None:
-        """The one that is set, else the paper's."""
+        """The z that is set, else the paper's."""
         return self.options.z if self.options.z is not None else z_max(self.knowledge.clients, self.knowledge.corrupted)
 
     @property

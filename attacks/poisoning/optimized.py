@@ -42,7 +42,7 @@ class Optimized(Poisoning):
 
     @property
     def strengths(self) -> dict[str, float]:
-        """λ = M/√B − 1 where all take part; with fewer, craft reckons with those that do."""
+        """λ = M/√B − 1 if all clients take part; in rounds with fewer, `craft` uses the numbers of the round."""
         if self.options.against != "eq10" or self.options.lam is not None:
             return {}
         corrupted = self.knowledge.corrupted

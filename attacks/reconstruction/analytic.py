@@ -8,13 +8,13 @@ a protocol the ratio is affine in x, and A and c are found by playing the protoc
 What A x + c leaves open is filled in by the least norm, or with `prior=population` by the distribution of the
 attacker's own samples (`helpers/image_distribution.py`).
 
-Of a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
-agree with each other, and mixtures do not. Samples that no group of rows shows are taken from single rows, those first
-whose sample would leave [0, 1] the least: a best effort.
+In a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
+agree with each other, and mixtures do not. The other samples are taken from single rows, as a best effort: first from
+those whose sample would leave [0, 1] the least.
 
 Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
-upload is a(x)·((1 − β)∇f + β·g⁻), and since the length a(x) is unknown, the share of g⁻ is no constant to take away.
-The guess for these is grey. Where none can be read, the attack does not apply.
+upload is a(x)·((1 − β)∇f + β·g⁻). The length a(x) is unknown, so the share of g⁻ cannot be subtracted. The guess for
+these is grey. If no observation can be read, the attack does not apply.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Analytic(Inference):
 
 
 def grey(view: View, seen: Observation) -> Reconstruction:
-    """The guess at what is behind an observation that cannot be read."""
+    """The guess for an observation that cannot be read."""
     like = next(iter(seen.target.values()))
     images = torch.full((seen.images, *view.input_shape), 0.5).to(like)
     return replace(matched_labels(view, seen, images), blind=seen.images)
@@ -114,9 +114,9 @@ def outside(x: Tensor) -> float:
 
 
 def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
-    """Gives labels to samples: those that the output layer shows, in the order that would have been seen most alike.
+    """Give samples the labels that the output layer shows, in the order that reproduces what was seen best.
 
-    Where none are shown all are class 0, of numbers ½.
+    If it shows none, all classes are 0, and all numbers are ½.
     """
     n, distance, spent = seen.images, relative_squares(seen.target), 0
     labels = output_labels(view, seen, x[None]) if shown(view, seen) else torch.zeros(n, dtype=torch.int64).to(x.device)

@@ -39,22 +39,22 @@ CARD = Card(
     "leak = (agreement − best constant prediction's) / (1 − the latter)",
     facts=(
         ("goal", "extraction: the server's model, by client and eavesdropper; the server holds its own"),
-        ("reads", "what the defense says can be made of each broadcast"),
+        ("reads", "the model that the defense derives from each broadcast"),
         ("FedAvg", "sends the model in clear: agreement is 1 there by construction, as for all that send W as it is"),
         (
             "against DBCL",
-            "paper form: W·S·Sᵀ, the network that every client ran; adaptive form: the likeliest W given all sketches "
-            "kept, by the filter of the smoother",
+            "paper form: W·S·Sᵀ, the network that every client ran; adaptive form: the likeliest W given all stored "
+            "sketches, by the filter of the smoother",
         ),
         (
             "against BAFFLE",
             "W of the round (what is deployed is an average over rounds); with downlink=scalars it is rebuilt if all "
-            "broadcasts were kept",
+            "broadcasts were stored",
         ),
         (
             "one class for all",
             "if the server's model always predicts it, untrained or broken, the leak is 0: any constant agrees with it",
         ),
-        ("not done", "no training on own data from there"),
+        ("not done", "no further training of the stolen model on own data"),
     ),
 )

@@ -2,7 +2,7 @@
 
 Every shadow is a federation on freshly drawn samples (`fedarena.federation.tuning.simulated`). It has as many samples
 as the clients hold, drawn with replacement from four fifths of the attacker's, and starts from initial parameters drawn
-by the model's public law.
+from the model's public distribution.
 
     plainly               one client holds all of them and trains without a defense, in batches as large as those of all
                           participants of a round together and for as many steps
@@ -34,11 +34,11 @@ def shadows(
     protocol: Defense, distribution: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
     progress: Callable[[float, str], None],
 ) -> Iterator[WhiteBox]:  # fmt: skip
-    """One after another, as many as end with finite parameters.
+    """Train shadow models one after another, and give those that end with finite parameters.
 
     Args:
         distribution: draws initial parameters.
-        own: what they are trained on.
+        own: the samples that they are trained on.
         plain: trained plainly; else through the protocol.
     """
     task, data = protocol.task, Samples(own.x, own.y, 1.0)

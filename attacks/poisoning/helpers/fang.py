@@ -29,11 +29,11 @@ def against_krum(honest: Tensor, everyone: Tensor, colluders: int, assumed: int)
     i and N(i), its m − c − 2 nearest, run over the honest uploads; c colluders of m.
 
     Args:
-        honest: [m − c, d]. everyone: all uploads [m, d] as if nobody attacked.
+        honest: [m − c, d]. everyone: all uploads [m, d] of a round without an attack.
         colluders: c. assumed: how many corrupted uploads the server's Krum expects.
 
     Returns:
-        None where no λ > 1e-5 does it, or where the round has too few honest uploads for the bound.
+        None if no λ > 1e-5 passes, or if the round has too few honest uploads for the bound.
     """
     b, d = honest.shape
     m = b + colluders

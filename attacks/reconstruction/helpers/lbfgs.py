@@ -131,7 +131,7 @@ class _Rows:
         self._restart(rows[~(self.slope[rows] < 0)])
 
     def _shorten(self, rows: Tensor, value: Tensor) -> None:
-        """Quadratic interpolation, kept within [0.1, 0.5] of the old step; after `SHRINKS` of them, start afresh."""
+        """Quadratic interpolation, within [0.1, 0.5] of the old step; after `SHRINKS` of them, restart."""
         if rows.numel() == 0:
             return
         rise = self.length[rows] * self.slope[rows]
