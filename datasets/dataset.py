@@ -16,7 +16,7 @@ from fedarena.datasets.npz import Array
 Labels = npt.NDArray[np.int64 | np.float32]
 """Classes, or the numbers of a regression."""
 Shards = list[npt.NDArray[np.int64]]
-"""By client, the indices of its samples."""
+"""The indices of each client's samples, by client."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def stratified(labels: Array, rng: np.random.Generator) -> tuple[Index, Index]:
     """Indices of the training and of the test part, each in ascending order; a fifth of every class for testing.
 
     Args:
-        labels: [N]; a constant one splits all samples alike.
+        labels: [N]; a constant label splits all samples as one class.
     """
     order = [rng.permutation(np.flatnonzero(labels == k)) for k in np.unique(labels)]
     cuts = [round(TEST_SHARE * len(members)) for members in order]

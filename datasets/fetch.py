@@ -27,7 +27,7 @@ SILENCE = 20.0  # seconds without a byte
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch did.
+    """The result of a fetch.
 
     Attributes:
         path: the file.

@@ -1,4 +1,4 @@
-"""Where data files lie.
+"""The folders of data files.
 
 A file is searched in this order, and the first hit is used:
     1. the folder given as `data_dir` (`--data-dir`)

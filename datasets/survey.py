@@ -1,4 +1,4 @@
-"""What is present and in what state: the rows of `bench data` and `bench data verify`."""
+"""The data sets that are present, and their state: the rows of `bench data` and `bench data verify`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ALIE(Poisoning):
     def applies(self) -> NotApplicable | None:
         n, m, z = self.knowledge.clients, self.knowledge.corrupted, self.z
         if self.options.tune > 1:
-            z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
+            z = 1.0  # tuning chooses z in any case: the first run takes the formula's, the others take a grid
         if z is None:
             return NotApplicable(
                 f"the paper's z is not defined for {m} corrupted of {n} clients, who need or have no supporters: "

@@ -83,7 +83,7 @@ class Bank(Poisoning):
         if self.options.cancel and not self._draws_noise:
             raise UserError(
                 f"attack bank: option 'cancel' is true, allowed with disguise={disguise} and strength="
-                f"{self.options.strength:g}: false, for what is sent holds no noise (disguise=noise does, and "
+                f"{self.options.strength:g}: false, because the upload holds no noise (disguise=noise does, and "
                 "disguise=rank where strength is below 1)"
             )
 

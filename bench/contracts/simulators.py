@@ -171,7 +171,7 @@ def client_rounds(
     victims: Sequence[int],
     hidden: str = "the clients' mean upload",
 ) -> list[int] | NotApplicable:
-    """Those of `victims` in which the server's step shows the client what the others sent.
+    """The rounds of `victims` in which the server's step shows the client what the others sent.
 
     The step W_t − W_{t+1} must be a multiple of the mean upload, the client must have seen both broadcasts, and
     another client's upload must be in the mean.
@@ -196,6 +196,6 @@ def client_rounds(
 def consecutive_rounds(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> list[int] | NotApplicable:
-    """Those of `victims` in which another client's upload counted, and whose broadcast and next one the client saw."""
+    """The rounds of `victims` in which another client's upload counted, and of which the client saw both broadcasts."""
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     return rounds or NotApplicable(why_no_difference(defense.task))

@@ -131,7 +131,7 @@ def find_part(name: str) -> Card:
 
 
 def find_any(name: str) -> list[Card]:
-    """All cards of that name, whatever their kind. Raises UserError when there is none."""
+    """All cards of that name, of any kind. Raises UserError when there is none."""
     cards = [r.card(name) for r in registries().values() if name in r.names()]
     if not cards:
         known = [n for r in registries().values() for n in r.names()]

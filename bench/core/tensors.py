@@ -1,4 +1,4 @@
-"""Named tensors (model parameters and whatever crosses a wire), their device, and their way between processes."""
+"""Named tensors (model parameters and messages), their device, and their transfer between processes."""
 
 from __future__ import annotations
 

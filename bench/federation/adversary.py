@@ -58,7 +58,7 @@ class Adversary:
     memory: Tensors = field(default_factory=dict)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
-        """What a client trains on."""
+        """The batch that a client trains on."""
         if client not in self.corrupted:
             return batch
         return self.attack.batch(Batch(batch.x.clone(), batch.y.clone()), t, self.rng.child("batch", t, client))

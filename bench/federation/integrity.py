@@ -26,7 +26,7 @@ RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 
 ABOVE_CHANCE = 0.05
-"""What a clean run's accuracy must be above chance to count as learned."""
+"""A clean run counts as learned if its accuracy exceeds chance by at least this."""
 
 
 @torch.no_grad()

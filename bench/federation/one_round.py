@@ -131,7 +131,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What one round gave.
+    """The result of one round.
 
     Attributes:
         state: the server after the round.

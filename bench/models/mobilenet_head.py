@@ -41,7 +41,7 @@ class Frozen(nn.Module):
         self._held = (net.eval().requires_grad_(False),)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features, in the type of `x`, whatever type the network is held in."""
+        """Features, in the type of `x`; the network may have another type."""
         (net,) = self._held
         like = next(net.parameters())
         mean, std = (like.new_tensor(values).reshape(3, 1, 1) for values in (MEAN, STD))

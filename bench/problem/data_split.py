@@ -58,7 +58,7 @@ def _domains(data: Dataset, spec: ProblemSpec) -> Index:
 def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | None) -> tuple[Batch | None, Index]:
     """The server's samples [1, n, ...], and their indices in `data` (none if they come from a foreign data set).
 
-    A foreign data set's images are brought to the shape of `data` (bilinear; colour averaged to grey or grey
+    A foreign data set's images are resized to the shape of `data` (bilinear; colour averaged to grey or grey
     repeated), and its labels are taken as they are.
 
     Raises:

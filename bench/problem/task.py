@@ -48,7 +48,7 @@ class Task:
 
     @property
     def criterion(self) -> Criterion:
-        """What the model is trained for."""
+        """The loss that the model is trained for."""
         return Criterion(self.schedule.loss, self.n_classes)
 
     @cached_property

@@ -35,7 +35,7 @@ class Bulyan(Aggregator):
 
 
 def select(rows: Geometry, f: int) -> list[int]:
-    """Of n rows the θ = n − 2f that are set aside, in their order."""
+    """The θ = n − 2f rows of n that are set aside, in that order."""
     n = len(rows.squared)
     if f == 0:
         return list(range(n))

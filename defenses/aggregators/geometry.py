@@ -26,7 +26,7 @@ PASSES = 3
 
 @dataclass(frozen=True)
 class Geometry:
-    """How n rows lie, in float64 on the CPU whatever the rows' device and type.
+    """Products and distances of n rows, in float64 on the CPU for rows of any device and type.
 
     Attributes:
         gram: [n, n], ⟨x_i − c, x_j − c⟩ about some point c.

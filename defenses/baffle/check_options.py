@@ -15,7 +15,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
-"""What `precision` names."""
+"""The number formats that the option `precision` names."""
 
 
 def check(o: Options, task: Task, rule: Aggregator | None) -> None:

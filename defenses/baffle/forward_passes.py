@@ -176,7 +176,7 @@ def client_rows(
     budget_bytes: int,
     further_bytes: int = 0,
 ) -> int:
-    """The most samples at a time for which `client_bytes` and what the caller holds besides stay within a budget.
+    """The most samples at a time for which `client_bytes` and the caller's further memory stay within a budget.
 
     Raises:
         UserError: the budget is below what the smallest piece takes; the error names a budget that is enough.

@@ -47,12 +47,12 @@ class RoundMemory:
 
     @property
     def smallest(self) -> int:
-        """Of the layers."""
+        """The smallest value of the layers."""
         return min(self.layers.values())
 
     @property
     def largest(self) -> int:
-        """Of the layers."""
+        """The largest value of the layers."""
         return max(self.layers.values())
 
 

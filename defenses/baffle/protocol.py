@@ -266,7 +266,7 @@ class Baffle(Defense, SharedDirections):
         return self.combine(state, sent, estimates, cohort, rng)
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
-        """As inherited; besides, W̄ ← d·W̄ + (1 − d)·W with d the decay, W̄ = W at first."""
+        """As inherited; also W̄ ← d·W̄ + (1 − d)·W with d the decay, W̄ = W at first."""
         after = super().aggregate(state, sent, ups, cohort, rng)
         if self.options.ema is None:
             return after

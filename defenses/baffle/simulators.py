@@ -124,7 +124,7 @@ class LocalSteps:
 
 
 def ends(o: Options, w: Tensors, z: Tensor) -> Ends:
-    """Where the losses of the differences along z [K, n] are taken, rounded as a client's perturbed parameters are."""
+    """The parameters at which losses are taken for z [K, n], rounded as a client's perturbed parameters are."""
     dtype = FORMATS[o.precision]
     here = {name: rounded(p.double(), dtype) for name, p in w.items()}
     delta = {name: rounded(t.double(), dtype) for name, t in shaped(o.sigma * z, w).items()}

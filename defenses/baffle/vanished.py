@@ -10,7 +10,7 @@ from torch import Tensor
 from fedarena.core.tensors import Tensors
 
 VANISHED = "vanished"
-"""In verdicts: the share of each client's differences, [clients]."""
+"""The name in verdicts of the share of vanished differences of each client, [clients]."""
 WORTH_SAYING = 0.001
 
 

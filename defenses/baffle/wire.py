@@ -65,7 +65,7 @@ class BaffleWire:
 
     @property
     def points(self) -> float:
-        """By how many σ the two points of a difference are apart: 1, for central differences 2."""
+        """The distance of the two points of a difference in σ: 1, for central differences 2."""
         return 2.0 if self.options.scheme == "central" else 1.0
 
     @property

@@ -31,7 +31,7 @@ CARD = Card(
     url="https://arxiv.org/abs/1909.11201",
     equations="Section 4.2, Eq. 2; Appendix B.1 (dense) and B.2 (convolutional); estimators of Section 6.3",
     departures=(
-        "The authors' code hands clients the full W and sketches inside the layer; here W·S crosses the wire.",
+        "The authors' code gives clients the full W and sketches inside the layer; here W·S crosses the wire.",
         "The authors' code uses a balanced hash (every bucket holds ⌊d/s⌋ coordinates), the paper a CountSketch: "
         "the paper's is the default, the code's is hash=balanced.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "

@@ -1,7 +1,7 @@
 """CountSketch: a random d×s matrix S with at most one ±1 in each row, never built explicitly.
 
     X S      adds up the signed columns of X that share a bucket      `apply`
-    Y Sᵀ     hands every coordinate its bucket's signed value         `expand`
+    Y Sᵀ     gives every coordinate its bucket's signed value         `expand`
 
 Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I if no coordinate is dropped. Two distributions of the buckets:
 

@@ -74,7 +74,7 @@ def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tenso
 
 
 def _others_upload(defense: Defense, threat: Threat, now: Seen, after: Seen) -> tuple[tuple[int, ...], Tensors]:
-    """Who the others are, and their mean upload of a round, from W_t and W_{t+1}."""
+    """The other clients, and their mean upload of a round, from W_t and W_{t+1}."""
     assert now.own_up is not None
     total = scale(1 / defense.step_size, combine(1.0, now.down, -1.0, after.down))
     return others_of(now, threat), without_own(total, now.own_up, defense.mean_weights, now, threat)

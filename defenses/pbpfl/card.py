@@ -59,7 +59,7 @@ CARD = Card(
         "The paper gives r no distribution. Its code's r is the constant 1 + 1e-5 for dense layers, which hides "
         "nothing: the default here is log-uniform over two decades.",
         "Biases are masked as weights from a unit that outputs 1; paper and code have none.",
-        "β of the last layer is 0 and is sent all the same, as the paper says, so that all three uploads are alike.",
+        "β of the last layer is 0 and is still sent, as the paper says, so that all three uploads have one form.",
     ),
     check="client 2.5 x FedAvg's backward pass (Table 3): bench reproduce pbpfl/table3",
     facts=(

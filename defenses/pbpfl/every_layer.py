@@ -2,7 +2,7 @@
 
 A client of PBPFL knows C(W_t) and C(W_{t+1}) (`fedarena.defenses.pbpfl.client_readings`), where W = S∘C with S_ij =
 s_i/s_j and unknown s > 0, the lengths of `fedarena.models.scaling.positive_scaling.scales`. With g = ∂L/∂C, which it
-can calculate of a candidate, and a_i = s_{i,t+1}/s_{i,t}, the server's step W − η ∂L/∂W makes of row i
+can calculate for a candidate, and a_i = s_{i,t+1}/s_{i,t}, the server's step W − η ∂L/∂W turns row i into
 
     C(W_{t+1})_i = (p_i − λ_i q_i)/a_i,    p_ij = a_j C_ij,    q_ij = a_j s_j² g_ij,    λ_i = η/s_i²
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.secure_sum import SecureSum
 
 LOST = "digits lost"
-"""In verdicts: decimal digits that each recovered gradient lost to rounding."""
+"""The name in verdicts of the decimal digits that each recovered gradient lost to rounding."""
 
 
 class PBPFL(Defense):

@@ -36,7 +36,7 @@ from fedarena.problem.task import Auxiliary, Batch, Task
 
 SCORES, SMOOTHED = "scores", "smoothed"
 CODE_MOMENTUM = 0.99
-"""Of the server's gradient in the authors' code."""
+"""The momentum of the server's gradient in the authors' code."""
 
 
 class TwoStage(DPSGD):

@@ -70,7 +70,7 @@ CARD = Card(
     facts=(
         ("goal", "inversion: a picture of each class, by any party that has the final model, or can query it"),
         ("reads", "the released model: the server the one it deploys, an outsider only answers to queries"),
-        ("form", "paper alone: a released model is attacked as it is, whatever protocol made it"),
+        ("form", "paper alone: a released model is attacked in the same way after any protocol"),
         (
             "without parameters",
             "2·directions queries a step and class; exact where directions reach the number of blocks",

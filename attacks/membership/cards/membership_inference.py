@@ -55,7 +55,7 @@ CARD = Card(
         ("goal", "training-membership: half of the candidates are in a client's data set, half are held out"),
         ("judged", "at 1 % false positives, too: with few held-out candidates, such as 144, that allows one of them"),
         ("asks", "for confidences alone: a model in clear gives it no more than one that answers queries"),
-        ("holds", "statistic=lira: half of the held-out samples, none a candidate; a client its own shard besides"),
+        ("holds", "statistic=lira: half of the held-out samples, no candidate among them; a client also its own shard"),
         ("paper form", "shadows are trained by FedSGD or local steps as one client that holds all samples"),
         ("adaptive form", "shadows are trained through the very protocol, noise and rules included"),
         (

@@ -44,7 +44,7 @@ class Compare(Inference):
 
     @abstractmethod
     def alike(self, a: Tensor, target: Tensor, rng: Rng) -> float:
-        """How alike a candidate's own vector and the one seen are, both [d]."""
+        """The similarity of a candidate's own vector and the one seen, both [d]."""
 
 
 def own(seen: Observation, n_classes: int) -> list[Tensor]:

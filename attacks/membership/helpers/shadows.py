@@ -65,7 +65,7 @@ def shadows(
 
 
 def merged(problem: Problem) -> Problem:
-    """The same samples in the hands of one client, who takes as many steps with batches of the same total."""
+    """The problem with all samples held by one client, which takes as many steps with batches of the same total."""
     task, schedule = problem.task, problem.task.schedule
     data = torch.cat(problem.shards)
     batch = min(len(data), schedule.batch_size * task.participants)

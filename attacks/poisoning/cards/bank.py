@@ -71,7 +71,7 @@ CARD = Card(
     ),
     check="two-stage protocol on digits: harm against label flipping's, tests/attacks/poisoning/test_bank.py",
     facts=(
-        ("knows", "own: its own samples and the broadcast; omniscient: besides, the mean of the honest uploads"),
+        ("knows", "own: its own samples and the broadcast; omniscient: also the mean of the honest uploads"),
         ("sends", "the same upload from every colluder; form=sample, strength < 1 and disguise=noise: each its own"),
         ("remembers", "with cancel=true the noise that each colluder has yet to take back"),
         ("tunes", "turn, which needs simulated runs of full length (tune_rounds=0)"),

@@ -29,7 +29,7 @@ USUAL = (
     ("lr", "0.1"),
     ("eval_every", "10"),
 )
-"""As for other poisoning attacks, with a network that K = 100 directions can train."""
+"""The usual problem of poisoning attacks, but with a network that K = 100 directions can train."""
 
 
 CARD = Card(

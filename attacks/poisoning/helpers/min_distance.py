@@ -28,7 +28,7 @@ class MinDistance(Poisoning):
     options: Any
     knowledge_levels = ("own", "omniscient")
     bounds: ClassVar[str]
-    """What the constraint bounds, which takes two uploads."""
+    """The name of the bounded quantity, which is only defined for two uploads or more."""
 
     @abstractmethod
     def step(self, x: Tensor, p: Tensor) -> float:

@@ -88,7 +88,7 @@ CARD = Card(
     check="Section 6.2: AUC near 1 with two clients; DBCL, Appendix A.2: 1.0 plain: bench reproduce dbcl/property",
     facts=(
         ("goal", "property: one bit for each round attacked"),
-        ("knows", "samples of its own with their attributes: the held-out data; a client its shard besides"),
+        ("knows", "samples of its own with their attributes: the held-out data; a client also its shard"),
         (
             "the experiment",
             "in attacked rounds the first client other than the attacker works only on samples with the property, or "

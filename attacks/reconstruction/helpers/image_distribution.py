@@ -49,7 +49,7 @@ class GaussianImages:
 
     @classmethod
     def of(cls, x: Tensor) -> GaussianImages:
-        """Of samples [n, d]; C is shrunk (Ledoit & Wolf 2004), as there may be fewer samples than pixels."""
+        """The distribution of samples [n, d]. C is shrunk (Ledoit & Wolf 2004): samples may be fewer than pixels."""
         from sklearn.covariance import LedoitWolf
 
         fitted = LedoitWolf().fit(x.double().cpu().numpy())

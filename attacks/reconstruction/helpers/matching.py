@@ -79,7 +79,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, x: Tensor) -> Coordinates:
-        """Of samples [m, *shape]."""
+        """The coordinates that belong to samples [m, *shape]."""
         images = GaussianImages.of(x.flatten(1))
         return cls(images.mean.to(x), images.root().to(x))
 

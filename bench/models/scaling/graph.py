@@ -69,7 +69,7 @@ RELUS = {nn.ReLU, F.relu, torch.relu, "relu"}
 NEGATIONS = {torch.neg, operator.neg, "neg"}
 DIFFERENCES = {operator.sub, torch.sub, "sub"}
 LEAKY = {nn.LeakyReLU, F.leaky_relu}
-"""With a slope below 0 they change a sign."""
+"""Operations that change a sign if their slope is below 0."""
 
 
 @dataclass(frozen=True)

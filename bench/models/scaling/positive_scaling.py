@@ -45,7 +45,7 @@ def scales(plan: ScalingPlan, params: Tensors) -> list[Tensor]:
     s_i is the length of the row of weights into unit i, times s_j of its columns, and of the bias. Of the layers that
     write to a unit (an addition ties them) the first counts in which this length is not 0; neighbouring rows of it that
     are tied to one another count together. A dead unit, whose length is 0 in all of them, keeps s_i = 1, and weights
-    from it do not count in the lengths of others: its activation is 0, whatever they are.
+    from it do not count in the lengths of others, because its activation is 0.
     """
     like = params[f"{plan.layers[0].name}.weight"]
     lengths = [like.new_zeros(size) for size in plan.sizes]

@@ -48,7 +48,7 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
         model: judged by the exact types of its modules, so that a subclass with a forward of its own is no chain.
         input_dims: axes of one input; inputs of more than one axis must be flattened first.
 
-    A `Preprocess` at the head is no layer: the chain takes what `front_of` makes of the inputs.
+    A `Preprocess` at the head is no layer: the chain takes the outputs of `front_of`.
     """
     if type(model) is not nn.Sequential or not plain(model):
         return None
