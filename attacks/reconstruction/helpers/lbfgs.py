@@ -38,7 +38,7 @@ PATIENCE, PROGRESS = 100, 0.1
 
 @dataclass(frozen=True)
 class Minima:
-    """Where the rows ended.
+    """The end points of the rows.
 
     Attributes:
         points: [R, D], the best point of each row (its start, if nothing better was finite).
