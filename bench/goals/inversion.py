@@ -113,7 +113,7 @@ class InversionText(GoalText):
         text = clear.get(transcript.threat.party, "the model that clients are given in the end")
         text += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
         return text + (
-            "\nand samples of its own, from the half of the held-out data" if attack.knows_population else ""
+            "\nand samples of its own, from the half of the held-out data" if attack.needs_population else ""
         )
 
 

@@ -94,8 +94,8 @@ def given_of_readings(
         return NotApplicable("; ".join(dict.fromkeys(why)))
     lines = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
     lines.append(f"({FORM_MEANING[transcript.threat.form]})")
-    lines += ["and the victims' labels"] if attack.knows_labels else []
-    lines += [f"and samples of its own, from {owned}"] if attack.knows_population else []
+    lines += ["and the victims' labels"] if attack.needs_labels else []
+    lines += [f"and samples of its own, from {owned}"] if attack.needs_population else []
     return "\n".join([*lines, *([line] if (line := more(readings)) else [])])
 
 

@@ -68,7 +68,7 @@ class TrainingMembershipText(RankingText):
         members = trained_on(problem, threat)
         candidates = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
         lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
-        if attack.knows_population:
+        if attack.needs_population:
             lines.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
             lines += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
         lines.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))

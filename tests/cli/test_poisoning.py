@@ -341,7 +341,7 @@ BAD = {
     "tuned in words": ((*KRUM, "--set", "attack.tune=yes"), "option 'tune' is 'yes', allowed: integer in [0, inf)"),
     "tuning a length that a wrapper fixes": (
         against("dp-sgd", "--set", "ipm.tune=2", attack="delayed+rank-map+ipm"),
-        "option 'tune' is 2, allowed for ipm inside rank-map: 0, for epsilon only changes the length of uploads",
+        "option 'tune' is 2, allowed for ipm inside rank-map: 0, because epsilon only changes the length of uploads",
     ),
     "a later seed whose shards are too small": (
         against("krum", "--seeds=2,3,0", "--partition=dirichlet", "--batch-size=70"),

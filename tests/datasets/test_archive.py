@@ -129,7 +129,7 @@ def test_a_file_that_nobody_offers_is_to_be_put_there_by_hand(tmp_path: Path, ca
     with pytest.raises(UserError) as caught:
         datasets.load("ham10000", tmp_path)
     said = str(caught.value)
-    assert f"put ham10000_mel_nv_64.npz into {tmp_path} or {cache}; it cannot be downloaded: nobody offers" in said
+    assert f"put ham10000_mel_nv_64.npz into {tmp_path} or {cache}; it cannot be downloaded: there is no " in said
     assert "bench data fetch" not in said
 
 

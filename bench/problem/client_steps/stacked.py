@@ -12,7 +12,7 @@ lazily: with W the weight at the block's start,
 
     z_t = x_t Wᵀ + b − lr Σ_{k<t} (x_t D x_kᵀ + 1) q_k
 
-so that x Wᵀ, all inner products and the update Σ qᵀx are one fat product each for the whole block, in place of a skinny
+so that x Wᵀ, all inner products and the update Σ qᵀx are one large product each for the whole block, instead of a small
 one for every step. Blocks end when inner products would cost as much as they save.
 """
 

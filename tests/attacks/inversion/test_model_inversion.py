@@ -132,8 +132,8 @@ def test_starts() -> None:
     for name, start in (("zeros", 0.0), ("grey", 0.5)):
         made = invert(Options(start=name), nowhere)
         assert torch.equal(made.images, torch.full((3, *SHAPE), start))
-        assert not ModelInversion(Options(start=name)).knows_population
-    assert ModelInversion(Options(start="mean")).knows_population
+        assert not ModelInversion(Options(start=name)).needs_population
+    assert ModelInversion(Options(start="mean")).needs_population
     assert torch.equal(invert(Options(start="mean"), nowhere, own).images, own.x.mean(0).expand(3, *SHAPE))
 
 
@@ -166,7 +166,7 @@ def test_blocks_that_do_not_divide_an_image_are_cut_at_its_border() -> None:
 
 
 def measured(options: Options, x: Tensor, classes: Tensor, seed: int = 0) -> Tensor:
-    return ModelInversion(options)._asked(BlackBox(task(), softmax()), LOSS, Rng(seed))(x, classes)[1]
+    return ModelInversion(options)._from_queries(BlackBox(task(), softmax()), LOSS, Rng(seed))(x, classes)[1]
 
 
 def test_with_all_directions_queries_measure_the_gradient() -> None:

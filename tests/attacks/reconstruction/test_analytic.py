@@ -305,8 +305,8 @@ def test_where_no_output_layer_is_seen_samples_come_back_without_labels() -> Non
 
 
 def test_options_say_which_uploads_are_attacked_and_what_is_known() -> None:
-    assert Analytic(Options(prior="population")).knows_population
-    assert not Analytic(Options()).knows_population
+    assert Analytic(Options(prior="population")).needs_population
+    assert not Analytic(Options()).needs_population
     watch = Analytic(Options(start=2, window=5, victims=2)).watch(Schedule(rounds=20))
     assert (watch.first, watch.last, watch.victims) == (2, 6, (2, 4))
     with pytest.raises(UserError, match="attack analytic: option 'start' is 20"):

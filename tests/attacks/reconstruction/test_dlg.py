@@ -91,8 +91,8 @@ def test_given_labels_are_declared_and_used() -> None:
     view, _ = make_view("fedavg", victims=1)
     wrong = tuple(replace(o, labels=torch.tensor([3])) for o in view.observations)
     options = replace(QUICK, labels="given", iterations=5)
-    assert DLG(options).knows_labels
-    assert not DLG(QUICK).knows_labels
+    assert DLG(options).needs_labels
+    assert not DLG(QUICK).needs_labels
     assert attack(replace(view, observations=wrong), options)[0].labels.tolist() == [3]
 
 

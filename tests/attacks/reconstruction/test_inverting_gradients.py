@@ -148,8 +148,8 @@ def test_labels_are_given_inferred_or_searched_for() -> None:
     short = replace(QUICK, iterations=3)
     wrong = replace(view, observations=tuple(replace(o, labels=torch.tensor([3])) for o in view.observations))
     assert y != 3
-    assert InvertingGradients(replace(short, labels="given")).knows_labels
-    assert not InvertingGradients(short).knows_labels
+    assert InvertingGradients(replace(short, labels="given")).needs_labels
+    assert not InvertingGradients(short).needs_labels
     assert attack(wrong, replace(short, labels="given"))[0].labels.tolist() == [3]
     assert attack(wrong, short)[0].labels.tolist() == [y]
     searched = replace(QUICK, labels="optimized")

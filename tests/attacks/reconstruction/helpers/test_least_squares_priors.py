@@ -117,8 +117,8 @@ def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[s
         population=population,
     )
     chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population", **weight)
-    assert DLG(chosen).knows_population
-    assert not DLG(Options()).knows_population, "who has no use for samples is given none"
+    assert DLG(chosen).needs_population
+    assert not DLG(Options()).needs_population, "who has no use for samples is given none"
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     found = guess[0].images.flatten().double()
