@@ -106,7 +106,7 @@ def same_on_both(defense: str, attack: str, words: list[str], folder: Path, caps
 LENET = baffle.Experiment("digits", "lenet-baffle", "K = 5", 0.5, 5, rounds=1)
 QUICK: Mapping[str, Callable[[Machine], Told]] = {
     "baffle, in law": lambda machine: baffle.measure(LENET, machine, 0, silent),
-    "baffle, real": lambda machine: baffle.measure(replace(LENET, law=False), machine, 0, silent),
+    "baffle, real": lambda machine: baffle.measure(replace(LENET, simulated=False), machine, 0, silent),
     "backpropagation": lambda machine: baffle.measure(replace(LENET, k=None), machine, 0, silent),
     "dbcl/figure3": lambda machine: dbcl_figure3.measure(
         replace(FIGURE3[0], dataset="digits", widths="16", schedule=replace(FIGURE3[0].schedule, rounds=4)),

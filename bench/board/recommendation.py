@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.board import Board
-from fedarena.board.lead import difference
+from fedarena.board.differences import difference
 from fedarena.board.notes import has_several_problems, threats_text
 from fedarena.board.phrases import attack_text, difference_text, join_and
 from fedarena.board.ranking import RankingRow

@@ -99,8 +99,8 @@ def _run_table(args: argparse.Namespace) -> int:
         "parts": [],
         "environment": environment(),
     }
-    kept = {} if args.fresh else _kept(order)
-    done, failed = _measure_rest(order, kept, result, args.quiet)
+    present = {} if args.fresh else _present_parts(order)
+    done, failed = _measure_rest(order, present, result, args.quiet)
     if failed and not done:
         raise UserError(_failures(failed, len(order.keys)))
     if args.markdown:
@@ -109,8 +109,8 @@ def _run_table(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
         show(result, order.table.measured, order.path, order.table.compact)
-        if kept:
-            print(_kept_text(kept, len(order.keys)))
+        if present:
+            print(_present_text(present, len(order.keys)))
     if order.table.draw is not None:
         picture = order.path.with_suffix(".png")
         order.table.draw(result["rows"], picture)
@@ -192,7 +192,7 @@ def _write_markdown(args: argparse.Namespace, order: _Order, result: Mapping[str
 
 
 def _measure_rest(
-    order: _Order, kept: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
+    order: _Order, present: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
 ) -> tuple[dict[PartKey, MeasuredPart], dict[PartKey, str]]:
     """Measure the parts that are not there; write the result after each, so that nothing that is done is lost.
 
@@ -203,7 +203,7 @@ def _measure_rest(
     from fedarena.reproduce.page.measuring import measure
     from fedarena.reproduce.page.parts import MeasuredPart, save
 
-    done = dict(kept)
+    done = dict(present)
     failed: dict[PartKey, str] = {}
     missing = [key for key in order.keys if key not in done]
     _write(order, result, done)
@@ -228,7 +228,7 @@ def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
     return f"{len(failed)} of {plural(wanted, 'part')} could not be measured: " + "; ".join(lines)
 
 
-def _kept(order: _Order) -> dict[PartKey, MeasuredPart]:
+def _present_parts(order: _Order) -> dict[PartKey, MeasuredPart]:
     """Those of the wanted parts that are there and hold, or whose run is there for another table."""
     from fedarena.reproduce.page.gather import holding
     from fedarena.reproduce.page.shared import elsewhere
@@ -238,10 +238,10 @@ def _kept(order: _Order) -> dict[PartKey, MeasuredPart]:
     return own | elsewhere(missing, lambda table: holding(order.out, table)[0])
 
 
-def _kept_text(kept: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
-    shared = sum(bool(part.run_of) for part in kept.values())
+def _present_text(present: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
+    shared = sum(bool(part.run_of) for part in present.values())
     other = f" ({plural(shared, 'run')} of other tables)" if shared else ""
-    return f"{len(kept)} of {wanted} parts were there already{other}; --fresh measures them again"
+    return f"{len(present)} of {wanted} parts were there already{other}; --fresh measures them again"
 
 
 def _write(order: _Order, result: dict[str, Any], done: Mapping[PartKey, MeasuredPart]) -> None:

@@ -112,8 +112,8 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
 
 def name_of(group: GroupSpec) -> str:
     """What a progress bar calls a run."""
-    knows = [t.knows for t in group.threats if t.knows]
-    under = f" under {group.attack.label} ({knows[0]})" if group.attack and knows else ""
+    levels = [t.knows for t in group.threats if t.knows]
+    under = f" under {group.attack.label} ({levels[0]})" if group.attack and levels else ""
     return f"{group.defense.label}{under}, seed {group.seed}"
 
 

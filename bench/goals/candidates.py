@@ -32,7 +32,7 @@ class Question:
     members: Tensor
 
 
-def ask(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
+def draw_question(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
     """The question has k members and k outsiders, shuffled.
 
     k is the number of samples behind the observation. Where fewer held-out samples are usable, k is their number, and

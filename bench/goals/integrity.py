@@ -106,21 +106,21 @@ class Integrity(Goal):
         """One row a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
         rows = []
         shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
-        for knows in compose.knowledge_levels(attack):
-            knowledge = knowledge_of(problem, protocol, knows)
+        for level in compose.knowledge_levels(attack):
+            knowledge = knowledge_of(problem, protocol, level)
             poisoning = compose.make_poisoning(attack, knowledge)
             reason = why_not(poisoning)
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
             given = [pool, "the broadcast"]
             if poisoning.follows:
                 given.append("what the protocol would have them send")
-            if knows == "omniscient":
+            if level == "omniscient":
                 given.append(f"{knowledge.clients - knowledge.corrupted} honest uploads of the round")
             if not poisoning.sends:
                 given.append("it changes what they train on, and then follows the protocol")
             who = f"{knowledge.corrupted} corrupted clients of {knowledge.clients}"
             text = f"n/a: {reason.reason}" if reason else "\n".join(given)
-            rows.append(PartyFacts(who, knows, KNOWLEDGE_MEANING[knows], text))
+            rows.append(PartyFacts(who, level, KNOWLEDGE_MEANING[level], text))
         return rows
 
     def table(self, records: Sequence[Record], defense: str, attack: str) -> PairingTable:

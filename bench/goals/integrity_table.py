@@ -34,11 +34,11 @@ class Row:
     """One line of the table.
 
     Attributes:
-        knows: what the corrupted clients know, or `NOBODY`.
+        knowledge: what the corrupted clients know, or `NOBODY`.
         cells: defense → cell over seeds.
     """
 
-    knows: str
+    knowledge: str
     cells: dict[str, Cell | None]
 
 
@@ -81,10 +81,12 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
     """The clean row, then one a knowledge; columns are FedAvg (no defense) and the defense."""
     columns = list(dict.fromkeys((BASELINE, defense)))
     table = []
-    for knows in dict.fromkeys(r["attacker_knowledge"] for r in records):
-        of_column = {d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knows, d)] for d in columns}
+    for knowledge in dict.fromkeys(r["attacker_knowledge"] for r in records):
+        of_column = {
+            d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knowledge, d)] for d in columns
+        }
         cells = {d: over_seeds(some) if some else None for d, some in of_column.items()}
-        table.append(Row(knows or NOBODY, cells))
+        table.append(Row(knowledge or NOBODY, cells))
     return table
 
 
@@ -94,8 +96,8 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
 
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
-    if row.knows != NOBODY:
-        return row.knows, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
+    if row.knowledge != NOBODY:
+        return row.knowledge, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
@@ -203,9 +205,9 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     measure = records[0]["utility"]["measure"]
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
-        if row.knows == NOBODY:
+        if row.knowledge == NOBODY:
             continue
-        known, outcomes = _knowledge(row.knows), []
+        known, outcomes = _knowledge_text(row.knowledge), []
         for name, c in row.cells.items():
             if c is None:
                 continue
@@ -224,8 +226,8 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _knowledge(knows: str) -> str:
-    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knows, knows)
+def _knowledge_text(knowledge: str) -> str:
+    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knowledge, knowledge)
 
 
 def _called(defense: str) -> str:

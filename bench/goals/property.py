@@ -48,7 +48,7 @@ IN_CLEAR = "in clear"
 class PropertyOfBatchText(RankingText):
     """The words of `PropertyOfBatch`."""
 
-    tells = "batches with the property from others"
+    distinguishes = "batches with the property from others"
 
     def lines(self, cell: Cell) -> list[str]:
         lines = super().lines(cell)

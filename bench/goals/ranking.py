@@ -26,7 +26,7 @@ class RankingText(GoalText):
 
     @property
     @abstractmethod
-    def tells(self) -> str:
+    def distinguishes(self) -> str:
         """What an attack does, as 'who was in a batch', and after a defense's name 'from others', if anything."""
 
     adaptive: ClassVar[str] = "matched through the protocol"
@@ -36,8 +36,8 @@ class RankingText(GoalText):
         return Wording(
             metric="auc",
             tie="auc",
-            undefended=f"Without a defense {{attack}} tells {self.tells} with",
-            defended=f"{{attack}} tells {self.tells} under {{defense}} with",
+            undefended=f"Without a defense {{attack}} tells {self.distinguishes} with",
+            defended=f"{{attack}} tells {self.distinguishes} under {{defense}} with",
             outcome=partial(auc, unclear=", not told from chance"),
             adaptive=self.adaptive,
         )
@@ -47,7 +47,9 @@ class RankingText(GoalText):
             return []
         lines = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
         measured = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return lines + [f"finds {share_found(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured]
+        return lines + [
+            f"finds {true_positive_rate_text(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured
+        ]
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
@@ -71,7 +73,7 @@ class Ranking(InferenceGoal):
         return metrics["advantage"]
 
 
-def share_found(cell: Cell, name: str) -> str:
+def true_positive_rate_text(cell: Cell, name: str) -> str:
     """The share of members that were found, with its interval: "7 % (3 to 12 %)"."""
     ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
     return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"

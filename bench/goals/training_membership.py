@@ -44,7 +44,7 @@ MOST = 5000
 class TrainingMembershipText(RankingText):
     """The words of `TrainingMembership`."""
 
-    tells = "who was in the training set"
+    distinguishes = "who was in the training set"
     adaptive: ClassVar[str] = "shadows trained through the protocol"
 
     def lines(self, cell: Cell) -> list[str]:
@@ -66,7 +66,7 @@ class TrainingMembershipText(RankingText):
         threat = transcript.threat
         what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
         members = trained_on(problem, threat)
-        candidates = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
+        candidates = draw_question(problem, members, halves(problem, 0)[1], Rng(0)).members
         lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
         if attack.knows_population:
             lines.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
@@ -92,7 +92,7 @@ class TrainingMembership(Ranking):
         members = trained_on(problem, transcript.threat)
         if not len(members):
             return NotApplicable("no sample that was trained on is unknown to the curious client")
-        question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
+        question = draw_question(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
         if not len(question.members):
             return NotApplicable("no held-out sample has a class of a member")
         view = finished.view(transcript.threat, attack, Reading(held.reading, ()))
@@ -128,7 +128,7 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
     return unknown if len(unknown) or threat.visibility.own else own.sort().values
 
 
-def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
+def draw_question(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
     """As many members as strangers of each class, at most `MOST` of each in all, shuffled.
 
     Args:

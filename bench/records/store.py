@@ -185,7 +185,7 @@ def sum_of(content: Mapping[str, Any]) -> str:
     return digest({name: value for name, value in content.items() if name != "sum"}, 20)
 
 
-PICTURES_KEPT = 6
+MOST_PICTURES = 6
 """How many images of a record are kept."""
 
 Images = npt.NDArray[np.float32]
@@ -195,7 +195,7 @@ def save_pictures(gallery: Gallery, folder: Path) -> Path:
     """Write the first images atomically, in steps of 1/255. Raises UserError for a folder that cannot be written."""
 
     def bytes_of(images: Any) -> npt.NDArray[np.uint8]:
-        clipped = np.clip(np.asarray(images[:PICTURES_KEPT], dtype=np.float64), 0.0, 1.0)
+        clipped = np.clip(np.asarray(images[:MOST_PICTURES], dtype=np.float64), 0.0, 1.0)
         return np.rint(255 * clipped).astype(np.uint8)
 
     buffer = io.BytesIO()

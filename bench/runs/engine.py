@@ -197,7 +197,7 @@ class _Run:
             return self.attacks.popleft()
         self.claimed_by_others = False
         for piece in list(self.waiting):
-            if self._found_elsewhere(piece):
+            if self._done_elsewhere(piece):
                 self.waiting.remove(piece)
             elif self._ready(piece):
                 if self.events.claim(piece.groups):
@@ -206,7 +206,7 @@ class _Run:
                 self.claimed_by_others = True
         return None
 
-    def _found_elsewhere(self, piece: _Piece) -> bool:
+    def _done_elsewhere(self, piece: _Piece) -> bool:
         records_of = {i: self.events.elsewhere(i) for i in piece.groups}
         self.clean |= {
             run: records[0] for i, records in records_of.items() if records for run in given_by(self.groups[i])
@@ -274,16 +274,16 @@ class _Run:
                 self.tally((i, j, part, "done"))
             else:
                 self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
-        self._tell(i)
+        self._report_finished(i)
 
     def _attacked(self, i: int, j: int, done: Done) -> None:
         self.state[i].done[j] = done
         open_record = self.state[i].prepared[j]
         # The challenge, which can be large, is not kept.
         self.state[i].prepared[j] = CompleteRecord(open_record.spec, open_record.threat, open_record.record)
-        self._tell(i)
+        self._report_finished(i)
 
-    def _tell(self, i: int) -> None:
+    def _report_finished(self, i: int) -> None:
         """Hand on the trials of a group that are complete now."""
         state, group = self.state[i], self.groups[i]
         for k, threat in enumerate(group.threats or (None,)):
@@ -303,18 +303,18 @@ News = Address | Callable[[Any], object] | None
 
 @arithmetic()
 def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedRecord]]:
-    def tell(share: float, text: str) -> None:
+    def report_progress(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
 
     try:
-        done = prepare_together(specs, _now_and_then(tell))
+        done = prepare_together(specs, _now_and_then(report_progress))
     except UserError:
         raise
     except Exception as error:
         error.add_note(describe(error))  # where it happened is not known any more in another process
         raise
-    tell(1.0, "trained")
+    report_progress(1.0, "trained")
     return done
 
 
@@ -325,7 +325,7 @@ def _attack(group: int, piece: int, record: OpenRecord, part: float, news: News)
     return done
 
 
-def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], None]:
+def _now_and_then(report_progress: Callable[[float, str], None]) -> Callable[[float, str], None]:
     """The same function, called at most once every `PAUSE`.
 
     An attack reports each of thousands of steps, and a message to another process takes a tenth of a millisecond on
@@ -338,7 +338,7 @@ def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], 
         now = time.monotonic()
         if now - last >= PAUSE:
             last = now
-            tell(share, text)
+            report_progress(share, text)
 
     return sparing
 

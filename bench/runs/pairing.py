@@ -106,14 +106,14 @@ def _choices(attack: MethodSpec, goal: Goal, wanted: Wanted) -> Choices:
     for option, why in goal.idle_options.items():
         if option in wanted.given or getattr(wanted, option, None) is not None:
             raise UserError(f"option '{option}' is given, but {name} {why}")
-    knows = _checked("knows", wanted.knows, KNOWLEDGE)
-    for level in knows:
+    levels = _checked("knows", wanted.knows, KNOWLEDGE)
+    for level in levels:
         if level not in possible.knows:
             raise UserError(f"option 'knows' is '{level}', allowed for {name}: {', '.join(possible.knows)}")
     return Choices(
         parties=_checked("party", wanted.party, possible.parties),
         forms=_checked("form", wanted.form, FORMS),
-        knows=knows,
+        knows=levels,
     )
 
 

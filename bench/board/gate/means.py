@@ -53,13 +53,13 @@ def means(cells: Sequence[tuple[Contrast, BoardCell]], effect: float) -> list[Co
 
 def _mean(of: str, name: str, axis: str, members: Sequence[Contrast], effect: float) -> Contrast:
     # Ties are broken by place, so that the order of cells on a board does not matter.
-    kept = sorted(members, key=lambda c: (abs(c.difference), str(c.place)))[:-1]
-    seeds = tuple(sorted(set.intersection(*(set(c.seeds) for c in kept))))
-    rows = [(dict(zip(c.seeds, c.base, strict=True)), dict(zip(c.seeds, c.new, strict=True))) for c in kept]
+    all_but_largest = sorted(members, key=lambda c: (abs(c.difference), str(c.place)))[:-1]
+    seeds = tuple(sorted(set.intersection(*(set(c.seeds) for c in all_but_largest))))
+    rows = [(dict(zip(c.seeds, c.base, strict=True)), dict(zip(c.seeds, c.new, strict=True))) for c in all_but_largest]
     base = tuple(fmean(b[s] for b, _ in rows) for s in seeds)
     new = tuple(fmean(n[s] for _, n in rows) for s in seeds)
     return Contrast(
-        place=CellMean(of, name, axis, len(kept)),
+        place=CellMean(of, name, axis, len(all_but_largest)),
         kind=of,
         axis=of,
         seeds=seeds,

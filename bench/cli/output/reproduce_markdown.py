@@ -35,12 +35,12 @@ def page(
         code([shlex.join(words)]),
         table([escape(head) for head in heads], [[escape(value) for value in row] for row in rows]),
         *([items([escape(note) for note in notes])] if notes else []),
-        escape(_made_by(result)),
+        escape(_source_text(result)),
     ]
     return "\n\n".join(text) + "\n"
 
 
-def _made_by(result: Mapping[str, Any]) -> str:
+def _source_text(result: Mapping[str, Any]) -> str:
     """Which versions measured the parts, which may have been on several days, and how long it took."""
     parts, environment = result["parts"], result["environment"]
     versions = sorted({f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in parts})

@@ -83,8 +83,8 @@ def _threats(trials: Sequence[Planned]) -> str:
     trials = [t for t in trials if t.attack != "none"]
     if not trials:
         return ""
-    knows = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
-    who = f"corrupted ({knows})" if knows else ", ".join(dict.fromkeys(t.party for t in trials))
+    knowledge = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
+    who = f"corrupted ({knowledge})" if knowledge else ", ".join(dict.fromkeys(t.party for t in trials))
     forms = dict.fromkeys(t.form for t in trials)
     return f"{who} × {'both forms' if len(forms) > 1 else next(iter(forms))}"
 
@@ -107,8 +107,8 @@ def _show_reasons(
     for t in trials:
         threats.setdefault((*reasons[t.name], t.attack, t.defense), {})[t] = None
     defenses: dict[tuple[str, str, str, str], list[str]] = {}
-    for (source, why, attack, defense), found in threats.items():
-        defenses.setdefault((source, why, attack, _threats([*found])), []).append(defense)
+    for (source, why, attack, defense), trials_of_reason in threats.items():
+        defenses.setdefault((source, why, attack, _threats([*trials_of_reason])), []).append(defense)
     attacks: dict[tuple[str, str, str, str], list[str]] = {}
     for (source, why, attack, who), names in defenses.items():
         attacks.setdefault((source, why, ", ".join(names), who), []).append(attack)

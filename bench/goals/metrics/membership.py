@@ -56,7 +56,7 @@ def membership_metrics(
     if grouped:
         sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
     metrics |= _auc_intervals(auc, sums, readings)
-    return metrics | _shares_found(positives, negatives, with_interval=not grouped)
+    return metrics | _true_positive_rates(positives, negatives, with_interval=not grouped)
 
 
 def _pairs(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -79,7 +79,7 @@ def _auc_intervals(auc: float, sums: Tensor, readings: int) -> dict[str, float]:
     return ends
 
 
-def _shares_found(positives: Tensor, negatives: Tensor, with_interval: bool) -> dict[str, float]:
+def _true_positive_rates(positives: Tensor, negatives: Tensor, with_interval: bool) -> dict[str, float]:
     """The share of members found at each of `RATES` at which there is an outsider to count."""
     metrics: dict[str, float] = {}
     for name, rate in RATES.items():

@@ -41,21 +41,21 @@ def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float
     if not inside or not outside:
         raise ValueError("a ROC curve needs members and others")
     values, order = values.sort(descending=True)
-    found, last = truth[order].cumsum(0), torch.ones(len(values), dtype=torch.bool)
+    members_taken, last = truth[order].cumsum(0), torch.ones(len(values), dtype=torch.bool)
     last[:-1] = values[1:] != values[:-1]  # equal scores are taken together
     taken = torch.arange(1, len(values) + 1)
-    counts = [(0, 0), *zip((taken - found)[last].tolist(), found[last].tolist(), strict=True)]
+    counts = [(0, 0), *zip((taken - members_taken)[last].tolist(), members_taken[last].tolist(), strict=True)]
     return [[false / outside, true / inside] for false, true in _thinned(_corners(counts), outside)]
 
 
 def _corners(counts: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Without points on the line between their neighbours."""
-    kept = counts[:1]
+    corners = counts[:1]
     for (x, y), (after_x, after_y) in pairwise([*counts[1:], counts[-1]]):
-        (before_x, before_y) = kept[-1]
+        (before_x, before_y) = corners[-1]
         if (after_x, after_y) == (x, y) or (x - before_x) * (after_y - y) != (y - before_y) * (after_x - x):
-            kept.append((x, y))
-    return kept
+            corners.append((x, y))
+    return corners
 
 
 def _thinned(counts: list[tuple[int, int]], outside: int) -> list[tuple[int, int]]:

@@ -57,7 +57,7 @@ class Experiment:
         clients, partition: how the data are shared out.
         rounds: fewer than the paper's, for cuts.
         same_steps: as many rounds as give the paper's number of steps on the images that there are.
-        law: simulated in law; otherwise with real forward passes.
+        simulated: estimates are drawn from their distribution; otherwise real forward passes compute them.
     """
 
     data: str
@@ -71,7 +71,7 @@ class Experiment:
     partition: str = "iid"
     rounds: int | None = None
     same_steps: bool = False
-    law: bool = True
+    simulated: bool = True
 
     @property
     def name(self) -> str:
@@ -123,7 +123,7 @@ def group(experiment: Experiment, machine: Machine, seed: int, images: int) -> G
 def _defense(experiment: Experiment) -> MethodSpec:
     if experiment.k is None:
         return compose.parse_defense("fedavg")
-    options = {"directions": str(experiment.k), "law": str(experiment.law).lower()}
+    options = {"directions": str(experiment.k), "law": str(experiment.simulated).lower()}
     return compose.parse_defense("baffle", dict(CODE) | options | dict(experiment.settings))
 
 
@@ -146,7 +146,7 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
         "accuracy": curve[-1][1],
         "best": max(accuracy for _, accuracy, _ in curve),
         "cpu_seconds": record["cost"]["seconds"],
-        "simulated": "in law" if experiment.law and experiment.k is not None else "",
+        "simulated": "in law" if experiment.simulated and experiment.k is not None else "",
     }
     if images != IMAGES.get(experiment.data):
         row["note"] = trained_on(experiment.data, images)
@@ -181,11 +181,11 @@ def longer(experiment: Experiment, title: str) -> Experiment:
 
 
 def cut(experiment: Experiment, rounds: int) -> tuple[Experiment, Experiment]:
-    """An experiment cut to few rounds, in law and with real forward passes."""
+    """An experiment cut to few rounds, simulated and with real forward passes."""
     short = replace(experiment, paper=None, rounds=rounds, title=f"K = {experiment.k}, {rounds} rounds, in law")
-    return short, replace(short, law=False, title=f"K = {experiment.k}, {rounds} rounds, real forward passes")
+    return short, replace(short, simulated=False, title=f"K = {experiment.k}, {rounds} rounds, real forward passes")
 
 
 def real(experiment: Experiment) -> Experiment:
     """An experiment with real forward passes for all of its rounds, for which a CPU takes hours."""
-    return replace(experiment, paper=None, law=False, title=f"K = {experiment.k}, real forward passes")
+    return replace(experiment, paper=None, simulated=False, title=f"K = {experiment.k}, real forward passes")

@@ -63,7 +63,7 @@ class Case:
     widths: str
     clients: int
     schedule: Schedule
-    law: str = "countsketch"
+    hash_name: str = "countsketch"
 
 
 _SGD = Schedule(rounds=60, batch_size=64, lr=0.1)
@@ -91,7 +91,7 @@ CASES = (
         widths="200",
         clients=2,
         schedule=_SGD,
-        law="balanced",
+        hash_name="balanced",
     ),
     Case(
         title="MNIST, FedSGD, 2 clients, server Adam",
@@ -120,7 +120,7 @@ CASES = (
         widths="200,200",
         clients=100,
         schedule=replace(_LOCAL, lr=0.001, client_optimizer="adam"),
-        law="balanced",
+        hash_name="balanced",
     ),
 )
 
@@ -163,7 +163,7 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
     )
     problem = build(spec, seed, machine.data_dir, machine.device)
     defense: DBCL = registry.find("defense", "dbcl").load()(
-        registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
+        registry.find("defense", "dbcl").parse({"hash": case.hash_name}), problem.task
     )
     run = federation.run(
         defense,

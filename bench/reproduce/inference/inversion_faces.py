@@ -66,7 +66,7 @@ class Case:
 
 _PAPER = (("cost", "confidence"), ("start", "zeros"))
 _SMOOTH = (("lr", "10"), ("denoise", "0.1"))
-_ASKED = (("lr", "10"), ("block", "8"))
+_BLOCKS = (("lr", "10"), ("block", "8"))
 _SQUARED = (("lr", "1"), ("denoise", "0.1"), ("iterations", "1000"))
 _DIGITS: tuple[tuple[str, tuple[tuple[str, str], ...], tuple[Party, ...]], ...] = (
     ("usual", (), ("server", "client", "outsider")),
@@ -84,7 +84,7 @@ CASES = (
             ("as published", _PAPER, ("client",)),
             ("lr 1", (("lr", "1"),), ("client",)),
             ("lr 10, smoothed", _SMOOTH, ("client",)),
-            ("lr 10, blocks of 8", _ASKED, ("outsider",)),
+            ("lr 10, blocks of 8", _BLOCKS, ("outsider",)),
         ),
     ),
     Case(

@@ -61,7 +61,7 @@ SETTING = (
 )
 COLUMNS = tuple(f"tpr_at_{rate:g}" for rate in RATES)
 ENDS = {f"{end}_at_{rate:g}": f"{name}_{end}" for name, rate in JUDGED.items() for end in ("low", "high")}
-TOLD_APART = ("data", "defense", "party", "form", "statistic", "asked")
+CURVE_KEYS = ("data", "defense", "party", "form", "statistic", "asked")
 MEASURED = ("auc", "auc_low", "auc_high", "strangers", *COLUMNS, *ENDS, "on_members", "on_strangers")
 
 
@@ -98,15 +98,15 @@ LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 @dataclass(frozen=True)
 class Question:
-    """What one attack is asked: who it is, and which samples it is to tell apart.
+    """What one attack is positives: who it is, and which samples it is to tell apart.
 
     Attributes:
-        asked: who stands where members stand: `MEMBERS` or `NOBODYS`.
+        positives: who stands where members stand: `MEMBERS` or `NOBODYS`.
     """
 
     method: MethodSpec
     threat: Threat
-    asked: str
+    positives: str
     challenge: Challenge
 
 
@@ -133,8 +133,8 @@ def measure(
     null = among_nobodys(build(spec.problem, seed, machine.data_dir, machine.device), seed, first)
     questions = [
         *(
-            Question(method, spec.threats[0], asked, challenge)
-            for asked, challenge in ((MEMBERS, first), (NOBODYS, null))
+            Question(method, spec.threats[0], positives, challenge)
+            for positives, challenge in ((MEMBERS, first), (NOBODYS, null))
             for method in (LOSS, lira)
         ),
         *(
@@ -158,7 +158,7 @@ def answer(question: Question, seed: int, progress: Progress) -> Row:
         "party": question.threat.party,
         "form": "-" if method is LOSS else question.threat.form,
         "statistic": method.options.statistic,
-        "asked": question.asked,
+        "asked": question.positives,
         "auc": metrics["auc"],
         "auc_low": metrics["auc_low"],
         "auc_high": metrics["auc_high"],
@@ -180,7 +180,9 @@ def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
     held = torch.zeros(len(problem.y), dtype=torch.bool, device=problem.device)
     held[torch.cat(problem.shards)] = True
     nobodys = (~held).nonzero().flatten()
-    question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
+    question = training_membership.draw_question(
+        problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's")
+    )
     return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 
@@ -218,15 +220,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     panels: dict[str, dict[str, RocCurve]] = {}
     for row in rows:
         panel = panels.setdefault(f"{row['data']}, {row['defense']}", {})
-        panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in TOLD_APART)])
+        panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in CURVE_KEYS)])
     draw_panels([Panel(title, lines) for title, lines in panels.items()], path)
 
 
 def _name(row: Row) -> str:
     """A curve's name in its panel."""
     form = "" if row["form"] == "-" else f", {row['form']} form"
-    asked = "" if row["asked"] == MEMBERS else f", {row['asked']}"
-    return f"{row['statistic']}, {row['party']}{form}{asked}"
+    positives = "" if row["asked"] == MEMBERS else f", {row['asked']}"
+    return f"{row['statistic']}, {row['party']}{form}{positives}"
 
 
 def _curve(rows: Sequence[Row]) -> RocCurve:

@@ -29,7 +29,7 @@ def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[Measure
         for part in holding(table):
             for key in wanted.get((_trained(part.key), part.key.seed), ()):
                 if key.table != table:
-                    lent.setdefault(key, _made_of(part, key))
+                    lent.setdefault(key, _relabelled(part, key))
     return lent
 
 
@@ -55,7 +55,7 @@ def _tables_that_train(wanted: set[Hashable]) -> list[str]:
     return [table for table in TABLES if wanted & {run.trained for run in table_of(table).runs.values()}]
 
 
-def _made_of(part: MeasuredPart, key: PartKey) -> MeasuredPart:
+def _relabelled(part: MeasuredPart, key: PartKey) -> MeasuredPart:
     table = table_of(key.table)
     rows = [{**row, **table.runs[key.piece].heading} for row in part.rows]
     return replace(part, key=key, setting=table.setting, rows=rows, run_of=part.key.name)

@@ -97,7 +97,7 @@ SERIES = (
     Series("γ, r over 2 decades", "gamma_scale", tuple(10.0**e for e in range(7)), ()),
 )
 
-LAWS = (
+DISTRIBUTIONS = (
     Series("law of r", "r", ("log-uniform", "uniform", "constant")),
     Series("law of r_a", "r_a", ("uniform", "normal")),
     Series("law of γ", "gamma", ("uniform", "normal", "cancelling")),
@@ -105,7 +105,7 @@ LAWS = (
 
 
 def measure(
-    network: Network, machine: Machine, seed: int, progress: Progress, series: Sequence[Series] = SERIES + LAWS
+    network: Network, machine: Machine, seed: int, progress: Progress, series: Sequence[Series] = SERIES + DISTRIBUTIONS
 ) -> list[Row]:
     """One row for every value of every series."""
     schedule = Schedule(rounds=max(1, network.rounds), batch_size=64, loss="mse", lr=network.lr)

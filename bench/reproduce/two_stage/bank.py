@@ -81,7 +81,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack="bank",
             options=options,
-            knows="own",
+            knowledge="own",
             defense=HARDENED,
             settings=settings,
         )
@@ -122,7 +122,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack=attack,
             options=(),
-            knows="own",
+            knowledge="own",
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )
@@ -137,7 +137,7 @@ EXPERIMENTS = [
         epsilon=2.0,
         attack="bank",
         options=DECOY,
-        knows="own",
+        knowledge="own",
         defense="dp-sgd+dnc",
         settings=DP,
     ),

@@ -70,7 +70,7 @@ class Experiment:
         paper: the paper's accuracy, None where it gives none.
         byzantine: share p of all workers.
         epsilon: target ε; None: no noise.
-        attack, options, knows: the attack, None: Byzantine workers, if any, behave.
+        attack, options, knowledge: the attack, None: Byzantine workers, if any, behave.
         defense, settings: the defense and its options.
         rounds: fewer than the paper's, for cuts.
         partition: how the honest share the data out.
@@ -88,7 +88,7 @@ class Experiment:
     epsilon: float | None = 2.0
     attack: str | None = None
     options: tuple[tuple[str, str], ...] = ()
-    knows: Knowledge = "own"
+    knowledge: Knowledge = "own"
     defense: str = "two-stage"
     settings: tuple[tuple[str, str], ...] = ()
     rounds: int | None = None
@@ -187,7 +187,7 @@ def group(experiment: Experiment, machine: Machine, seed: int) -> GroupSpec:
     attack = None if experiment.attack is None else compose.parse_attack(experiment.attack, dict(experiment.options))
     cards = () if experiment.attack is None else compose.attack_cards(experiment.attack)
     form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
-    threats = () if attack is None else (Threat("client", form, knows=experiment.knows),)  # type: ignore[arg-type]
+    threats = () if attack is None else (Threat("client", form, knows=experiment.knowledge),)  # type: ignore[arg-type]
     return GroupSpec(
         problem=problem,
         defense=_defense(experiment),

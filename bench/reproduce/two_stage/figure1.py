@@ -58,7 +58,7 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
     if kind == "eq10":
         still = (*experiment.settings, ("momentum", "0")) if code else ()
         return replace(
-            experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still
+            experiment, attack="optimized", options=(("against", "eq10"),), knowledge="omniscient", settings=still
         )
     return replace(experiment, options=(("samples", "one"),)) if code else experiment
 

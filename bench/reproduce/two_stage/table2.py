@@ -28,7 +28,7 @@ Z = "1.5"
 """Where ALIE's own z is not defined, for a majority: the default of its authors' code."""
 
 
-def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
+def attacked(name: str, knowledge: Knowledge, share: float) -> Experiment:
     """Two-stage under an attack."""
     paper = PAPER.get((name, share))
     if name == "alie" and share > 0.5:
@@ -40,7 +40,7 @@ def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
             epsilon=2.0,
             attack=name,
             options=(("z", Z),),
-            knows=knows,
+            knowledge=knowledge,
         )
     return Experiment(
         data="fashion-mnist",
@@ -50,12 +50,12 @@ def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
         epsilon=2.0,
         attack=name,
         options=(),
-        knows=knows,
+        knowledge=knowledge,
     )
 
 
 EXPERIMENTS = [
-    *(attacked(name, knows, share) for name, knows in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
+    *(attacked(name, knowledge, share) for name, knowledge in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
     *(
         Experiment(
             data="fashion-mnist",
@@ -65,12 +65,12 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack=name,
             options=(),
-            knows=knows,
+            knowledge=knowledge,
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )
         for rule in RULES
-        for name, knows in ATTACKS
+        for name, knowledge in ATTACKS
         for share in (0.2, 0.4)
     ),
     *(
@@ -82,7 +82,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack="ipm",
             options=TUNED,
-            knows="omniscient",
+            knowledge="omniscient",
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )

@@ -35,7 +35,7 @@ def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -
             epsilon=epsilon,
             attack="label-flip",
             options=options,
-            knows="own",
+            knowledge="own",
             settings=settings,
         )
     start = ("start", f"{share:g}")
@@ -48,7 +48,7 @@ def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -
         epsilon=epsilon,
         attack=attack,
         options=(*options, start),
-        knows="omniscient",
+        knowledge="omniscient",
         settings=settings,
     )
 

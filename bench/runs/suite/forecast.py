@@ -53,13 +53,13 @@ class Costs:
             self._poisoned[_attack(trial)].append((_honest(trial), cost))
         return cost
 
-    def knows(self, trial: Planned) -> bool:
+    def is_known(self, trial: Planned) -> bool:
         """Whether the same has been measured on another seed."""
         return _exactly(trial) in self._spent
 
     def of(self, trial: Planned) -> float | None:
         """CPU seconds that a trial may cost; None where nothing is known."""
-        if self.knows(trial):
+        if self.is_known(trial):
             return self._spent[_exactly(trial)].value
         if _kind(trial) == "poisoned" and _honest(trial) in self._spent:
             return self._spent[_honest(trial)].value * self._added(trial)
@@ -105,7 +105,7 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
         if records := store.trial(t.key):
             costs.add(t, records)
     seconds = sum(costs.of(t) or 0.0 for t in missing)
-    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder", True)
+    return Forecast(seconds, len(missing), sum(map(costs.is_known, missing)), "what was measured in this folder", True)
 
 
 def _kind(trial: Planned) -> str:

@@ -47,7 +47,7 @@ class Outcome:
     refused: int = 0
 
 
-Tell = Callable[[int, int, str, float | None], object]
+ProgressReport = Callable[[int, int, str, float | None], object]
 """(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
 
 
@@ -76,7 +76,7 @@ def run_suite(
     data_dir: Path | None,
     open_executor: Callable[[], Executor],
     fresh: bool = False,
-    tell: Tell = lambda done, total, text, left: None,
+    report_progress: ProgressReport = lambda done, total, text, left: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
     """Measure what is missing.
@@ -100,7 +100,9 @@ def run_suite(
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        measuring = _Measuring(suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, tell=tell, outcome=outcome)
+        measuring = _Measuring(
+            suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, report_progress=report_progress, outcome=outcome
+        )
         measuring.run(missing, open_executor())
     return outcome
 
@@ -112,12 +114,18 @@ class _Measuring:
         plan: Plan,
         data_dir: Path | None,
         fresh: bool,
-        tell: Tell,
+        report_progress: ProgressReport,
         outcome: Outcome,
     ) -> None:
         from fedarena.runs.suite.trials import trials_of
 
-        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, outcome.store, fresh, tell, outcome
+        self.plan, self.store, self.fresh, self.report_progress, self.outcome = (
+            plan,
+            outcome.store,
+            fresh,
+            report_progress,
+            outcome,
+        )
         self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
@@ -135,7 +143,7 @@ class _Measuring:
         for trial in self.plan.trials:
             if not trial.refused and (records := self.store.trial(trial.key)):
                 self.costs.add(trial, records)
-        self.tell(self.outcome.there, self.total, "starting", None)
+        self.report_progress(self.outcome.there, self.total, "starting", None)
         events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
         try:
             run([self.specs[t.name].spec for t in missing], place, events, self._known())
@@ -164,13 +172,13 @@ class _Measuring:
             self.began = time.monotonic()
         else:
             self.spent += cost
-        self._tell(i)
+        self._mark_complete(i)
 
     def _lost(self, i: int, why: str) -> None:
         self.outcome.lost[_title(self.missing[i])] = why
         self.gone.add(i)
         self.locks.give_back([self.missing[i].key])
-        self._tell(i)
+        self._mark_complete(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
         """What another run into the same folder has finished since this one began."""
@@ -182,7 +190,7 @@ class _Measuring:
         records = self.store.trial(self.missing[i].key)
         if records and i not in self.complete:
             self.outcome.there += 1
-            self._tell(i)
+            self._mark_complete(i)
         return records
 
     def _claim(self, groups: Sequence[int]) -> bool:
@@ -199,10 +207,10 @@ class _Measuring:
         self.locks.give_back(keys)
         return False
 
-    def _tell(self, i: int) -> None:
+    def _mark_complete(self, i: int) -> None:
         self.complete.add(i)
         done = self.outcome.done + self.outcome.there + len(self.gone)
-        self.tell(done, self.total, _title(self.missing[i]), self._left())
+        self.report_progress(done, self.total, _title(self.missing[i]), self._left())
 
     def _left(self) -> float | None:
         """Seconds that the rest may take, as fast as it went so far."""

@@ -46,8 +46,8 @@ class Trial:
         who = (t.party, t.form, t.knows or "") if t else ("", "", "")
         probe = compose.trigger_of(spec.probe)
         what = spec.attack.label if spec.attack else f"probe {probe.label}" if probe else ""
-        law = hashlib.sha256(repr(spec.problem).encode()).hexdigest()[:8]
-        return (self.problem, law, spec.defense.label, what, *who, str(spec.seed))
+        problem_digest = hashlib.sha256(repr(spec.problem).encode()).hexdigest()[:8]
+        return (self.problem, problem_digest, spec.defense.label, what, *who, str(spec.seed))
 
 
 def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
