@@ -1,8 +1,9 @@
 """Adds cells that others measured to a board: a stronger attack on a listed defense lowers its score.
 
-A worst case over attacks holds until somebody finds a worse one. Whoever does runs a suite on the board's own problems,
-with an attack from a plug-in or with a listed attack that is used better. The cells of that suite join the board, and
-the lowest score counts. They join only where the problem is exactly the board's (FedAvg must have reached the same
+A worst case over attacks holds until a stronger attack is found. To contribute one, run a suite on the board's own
+problems, with an attack from a plug-in or with better options of a listed attack. The cells of that suite join the
+board, and the lowest score counts. They join only where the problem is exactly the board's (FedAvg must have reached
+the same
 accuracy on every seed that both have), and only with every seed of the board, since success on one lucky seed is no
 weakness.
 """

@@ -43,7 +43,7 @@ def seeds_text(board: Board) -> str:
 
 
 def provenance_text(board: Board) -> str:
-    """What made the records, and when."""
+    """What produced the records, and when."""
     titles = {"newest": "newest record"}
     return ", ".join(f"{titles.get(name, name)} {value}" for name, value in board.provenance.items() if value)
 

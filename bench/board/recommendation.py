@@ -43,7 +43,7 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) ->
 
 
 def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
-    """The first words of a recommendation, which say where the best defense is no good one."""
+    """The first words of a recommendation. They say so if even the best defense is not good."""
     best = ranked[0].defense
     if best == BASELINE:
         instead = f"take {BASELINE}, or a defense that is not on this board"

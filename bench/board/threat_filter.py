@@ -34,7 +34,7 @@ class ThreatFilter:
             return False
         if cell.axis != "integrity":
             return cell.party in self.parties
-        # An attacker who knows every honest upload can do whatever one can do who knows less.
+        # An attacker who knows every honest upload can do everything that a less informed one can do.
         return cell.knows in self.knows or (cell.knows == "own" and "omniscient" in self.knows)
 
     def has_problem(self, name: str) -> bool:
@@ -49,7 +49,7 @@ class ThreatFilter:
 
     @property
     def attacked_axes(self) -> tuple[str, ...]:
-        """The axes on which attacks are asked about, which are all but utility."""
+        """The axes that have attacks: all but utility."""
         return self.axes[1:]
 
     @property

@@ -42,12 +42,12 @@ NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
 
 @dataclass(frozen=True)
 class Truths:
-    """What estimates are held against, by observation.
+    """What estimates are compared with, by observation.
 
     Attributes:
-        rounds: the rounds they belong to.
+        rounds: the rounds of the observations.
         values: the true gradients or updates, by the names of the estimates.
-        controls: cosine and relative L2 error of a guess that reads nothing of the others; see `control`.
+        controls: cosine and relative L2 error of a guess that uses nothing of the other clients; see `control`.
     """
 
     rounds: tuple[int, ...]
@@ -118,7 +118,8 @@ class EstimatesText(GoalText):
 
 
 class Estimates(InferenceGoal):
-    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
+    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, compared with what it
+    estimates."""
 
     text: ClassVar[GoalText] = EstimatesText()
 
@@ -147,7 +148,7 @@ class Estimates(InferenceGoal):
         return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
 
     def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
-        """Medians over rounds."""
+        """The medians over rounds."""
         errors = _each(answer, challenge.answers)
         return {name: median(one[name] for one in errors) for name in NOTHING}
 
@@ -170,12 +171,13 @@ class Estimates(InferenceGoal):
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
-    """How good the guess of a client is that takes its own samples for those of all clients.
+    """How good a client's guess is if it takes its own samples for those of all clients.
 
-    It stands beside an estimate because any cosine is high where clients are alike.
+    This control accompanies an estimate because any cosine is high where clients are alike.
 
-    Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
-    the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
+    For a gradient, the guess is the plain gradient of the client's own samples. For an update, it is the step that the
+    server would take if the client's upload were the only one. Server and eavesdropper have no samples of their own and
+    guess zero.
     """
     r, client = finished.round(observation.round), threat.client
     if not threat.visibility.own or client not in r.participants:
@@ -211,7 +213,7 @@ def _on(tensors: Tensors, device: torch.device) -> Tensors:
 
 
 def _short(value: float) -> str:
-    """Errors range over many decades."""
+    """A number in few characters: errors range over many decades."""
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 

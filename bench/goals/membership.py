@@ -49,7 +49,7 @@ class BatchMembershipText(RankingText):
 
 
 class BatchMembership(Ranking):
-    """Answers are a `fedarena.contracts.inference.Scores` per observation, held against which candidates were
+    """Answers are a `fedarena.contracts.inference.Scores` per observation, compared with which candidates were
     members."""
 
     text: ClassVar[RankingText] = BatchMembershipText()
@@ -74,7 +74,7 @@ class BatchMembership(Ranking):
         return challenges
 
     def _draw_questions(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
-        """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
+        """Draw candidates for every observation. They depend on the round and its samples, not on the attacker."""
         rng = Rng(finished.spec.seed).child("candidates")
         pairs = zip(reading.observations, truths, strict=True)
         return [draw_question(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]

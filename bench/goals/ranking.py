@@ -27,7 +27,7 @@ class RankingText(GoalText):
     @property
     @abstractmethod
     def distinguishes(self) -> str:
-        """What an attack does, as 'who was in a batch', and after a defense's name 'from others', if anything."""
+        """What an attack distinguishes, such as 'who was in a batch'."""
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
@@ -38,7 +38,7 @@ class RankingText(GoalText):
             tie="auc",
             undefended=f"Without a defense {{attack}} tells {self.distinguishes} with",
             defended=f"{{attack}} tells {self.distinguishes} under {{defense}} with",
-            outcome=partial(auc, unclear=", not told from chance"),
+            outcome=partial(auc, unclear=", not distinguishable from chance"),
             adaptive=self.adaptive,
         )
 
@@ -62,14 +62,14 @@ class Ranking(InferenceGoal):
 
     @abstractmethod
     def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
-        """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
+        """All scores, and which of the candidates are members (bool), by observation. They are ranked together."""
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
         """`roc`: [false positive rate, true positive rate], see `fedarena.goals.metrics.roc`."""
         return {"roc": roc(*self.pooled(answer, challenge))}
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
+        """The leak is 2·AUC − 1."""
         return metrics["advantage"]
 
 
@@ -80,7 +80,7 @@ def true_positive_rate_text(cell: Cell, name: str) -> str:
 
 
 def outsiders(records: Sequence[Record]) -> str:
-    """A sentence that says how many outsiders each false positive rate is, or why nothing can be measured at it.
+    """A sentence that says how many outsiders each false positive rate allows, or why it cannot be measured.
 
     Half of the candidates are outsiders.
     """

@@ -94,9 +94,7 @@ def test_a_model_that_learned_nothing_has_nothing_to_lose(accuracies: tuple[floa
 
 def test_both_models_at_chance_make_one_sentence() -> None:
     records = [record("fedavg", "", None, clean=0.1), record("krum", "", None, clean=0.11), record("krum", "own", 0.1)]
-    assert "Even with everybody honest the accuracy of FedAvg (10 %) and krum (11 %) is that of guessing" in told(
-        *records
-    )
+    assert "Even without poisoning the accuracy of FedAvg (10 %) and krum (11 %) is that of guessing" in told(*records)
 
 
 def test_the_reason_why_no_upload_has_a_weight() -> None:

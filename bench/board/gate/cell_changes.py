@@ -1,4 +1,4 @@
-"""What changed of a cell besides its score."""
+"""What changed in a cell besides its score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over many cells, since a small change everywhere, such as noise that was halved, shows in no single cell."""
+"""Means over many cells. They reveal a small change everywhere, such as halved noise, which shows in no single cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def means(cells: Sequence[tuple[Contrast, BoardCell]], effect: float) -> list[Co
     """A contrast for each defense on each axis and for each attack of which at least `LEAST` cells changed.
 
     It is the mean over cells that changed, seed by seed, over seeds that all of them have. The cell that moved most is
-    left out, since one cell that leaps must not speak for all. Cells of a group with the same scores on every seed
+    left out, since one cell that leaps must not stand for all. Cells of a group with the same scores on every seed
     count once, such as those of an attack whose adaptive form can do no more than its paper form.
     """
     groups: dict[tuple[str, str, str], dict[tuple[float, ...], Contrast]] = {}

@@ -26,8 +26,8 @@ COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, nobody curious": ThreatFilter(parties=()),
     "curious server, honest clients": ThreatFilter(parties=("server",), knows=()),
     "curious client, the others honest": ThreatFilter(parties=("client",), knows=()),
-    "somebody who listens on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),
-    "anybody who uses the finished model": ThreatFilter(parties=("outsider",), knows=()),
+    "eavesdropper on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),
+    "user of the finished model": ThreatFilter(parties=("outsider",), knows=()),
 }
 """Threats that readers often have, in addition to all threats at once."""
 

@@ -1,4 +1,4 @@
-"""The ROC curve of a ranking, as few points: what records keep of it."""
+"""The ROC curve of a ranking, reduced to the few points that records hold."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from fedarena.contracts.inference import Scores
 from fedarena.goals.metrics.membership import ranked
 
 RATES = (0.0, *(10 ** (-3 + i / 8) for i in range(17)), *(i / 40 for i in range(5, 40)))
-"""False positive rates at which a curve with many corners is kept: in equal factors up to 10 %, then in equal steps."""
+"""False positive rates at which points of a long curve are retained: in equal factors up to 10 %, then in equal
+steps."""
 
 MOST = len(RATES) + 2
-"""Points kept at most: those, and both ends."""
+"""The most points of a curve: one for each of `RATES`, and both ends."""
 
 
 def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float]]:
     """Operating points of the scores of all observations together.
 
-    Each point is exact: all candidates with at least a certain score are taken for members. Points that lie on the
-    line between their neighbours say nothing and are left out; of more than `MOST` others those are kept that find most
-    at each of `RATES`.
+    Each point is exact: all candidates with at least a certain score are taken for members. Points on the line between
+    their neighbours are redundant and are left out. If more than `MOST` are left, only the highest one at each of
+    `RATES` is retained.
 
     Args:
         answers: scores [m] per observation; NaN counts as least likely.
@@ -33,7 +34,7 @@ def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float
         [false positive rate, true positive rate], both ascending, from [0, 0] to [1, 1].
 
     Raises:
-        ValueError: no member, or nobody else.
+        ValueError: there is no member, or no outsider.
     """
     values = torch.cat([ranked(a.values.double().cpu()) for a in answers])
     truth = torch.cat([m.cpu() for m in members])
@@ -49,7 +50,7 @@ def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float
 
 
 def _corners(counts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without points on the line between their neighbours."""
+    """The points without those on the line between their neighbours."""
     corners = counts[:1]
     for (x, y), (after_x, after_y) in pairwise([*counts[1:], counts[-1]]):
         (before_x, before_y) = corners[-1]

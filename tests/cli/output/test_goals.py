@@ -245,7 +245,9 @@ def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
     assert "Candidates: 150 to 1,200 a cell and seed" in baseline(told)
 
 
-@pytest.mark.parametrize(("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not told from chance)"), (0.7, "0.80)")])
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not distinguishable from chance)"), (0.7, "0.80)")]
+)
 def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
     found = [record(defense="fedavg", metrics=auc(value))]
     assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
