@@ -128,8 +128,8 @@ class _Order:
 
     Attributes:
         name, table: the table.
-        keys: its parts that are wanted, in the order in which they are shown.
-        out: the folder in which parts are kept.
+        keys: the wanted parts of the table, in the order in which they are shown.
+        out: the folder that holds the parts.
         path: the file with the result.
     """
 
@@ -169,7 +169,7 @@ def _read_order(args: argparse.Namespace) -> _Order:
 
 
 def _suffix(only: str | None) -> str:
-    """Of the result's file: a file of its own for each choice, so that one part does not overwrite another."""
+    """The suffix of the result's file. Each choice has its own file, so that one part does not overwrite another."""
     return f"-{re.sub(r'[^A-Za-z0-9.]+', '-', only).strip('-')}" if only else ""
 
 
@@ -194,10 +194,10 @@ def _write_markdown(args: argparse.Namespace, order: _Order, result: Mapping[str
 def _measure_rest(
     order: _Order, present: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
 ) -> tuple[dict[PartKey, MeasuredPart], dict[PartKey, str]]:
-    """Measure the parts that are not there; write the result after each, so that nothing that is done is lost.
+    """Measure the missing parts, and write the result after each one, so that no finished part is lost.
 
     Returns:
-        All parts that are done, and the reason of each that went wrong.
+        All parts that are done, and the reason for each that failed.
     """
     from fedarena.cli.output.reproduce import progress_line
     from fedarena.reproduce.page.measuring import measure
@@ -220,7 +220,7 @@ def _measure_rest(
 
 
 def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
-    """Which parts have no result, by the reason."""
+    """A message on the parts that have no result, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for key, reason in failed.items():
         reasons.setdefault(reason, []).append(key.piece)
@@ -229,7 +229,7 @@ def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
 
 
 def _present_parts(order: _Order) -> dict[PartKey, MeasuredPart]:
-    """Those of the wanted parts that are there and hold, or whose run is there for another table."""
+    """The wanted parts that are there and valid, or whose run was measured for another table."""
     from fedarena.reproduce.page.gather import holding
     from fedarena.reproduce.page.shared import elsewhere
 
@@ -245,7 +245,7 @@ def _present_text(present: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
 
 
 def _write(order: _Order, result: dict[str, Any], done: Mapping[PartKey, MeasuredPart]) -> None:
-    """Put what is done into the result, in the order in which it was asked for, and write it."""
+    """Put the finished parts into the result, in the order in which they are wanted, and write it."""
     from fedarena.core.files import write_atomically
 
     parts = [done[key] for key in order.keys if key in done]

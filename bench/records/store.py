@@ -41,7 +41,7 @@ UNFINISHED = re.compile(r"\..+\.[a-z]+\.\w{8}")
 
 
 def remove_unfinished_files(folder: Path) -> None:
-    """Remove the unfinished files of killed runs. Files that another run may be writing now stay."""
+    """Remove the unfinished files of killed runs. Files that another run may be writing now remain."""
     for place in (folder, folder / "records", folder / "pictures"):
         for path in place.glob(".*"):
             if not UNFINISHED.fullmatch(path.name):
@@ -146,7 +146,7 @@ def save(record: Record, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     path = folder / f"{record['key']}.json"
-    content = json.loads(json.dumps(record, allow_nan=False))  # as it is read again, lists for tuples
+    content = json.loads(json.dumps(record, allow_nan=False))  # as it will be read, with lists for tuples
     content.pop("sum", None)
     write_atomically(path, json.dumps({**content, "sum": sum_of(content)}, indent=2) + "\n")
     return path
@@ -186,7 +186,7 @@ def sum_of(content: Mapping[str, Any]) -> str:
 
 
 MOST_PICTURES = 6
-"""How many images of a record are kept."""
+"""How many images of a record are stored."""
 
 Images = npt.NDArray[np.float32]
 

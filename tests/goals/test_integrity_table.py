@@ -100,7 +100,7 @@ def test_both_models_at_chance_make_one_sentence() -> None:
 def test_the_reason_why_no_upload_has_a_weight() -> None:
     rule = {"options": {"defense": {}, "defense+median": {}}}
     assert "a coordinate-wise rule selects no uploads" in unweighed([record("median", "own", 0.3, **rule)], "median")
-    assert "the protocol does not tell" in unweighed([record("noisy", "own", 0.3)], "noisy")
+    assert "the protocol does not report" in unweighed([record("noisy", "own", 0.3)], "noisy")
     selects = record(
         "krum", "own", 0.3, metrics={"accuracy": 0.3, **SELECTS}, options={"defense": {}, "defense+krum": {}}
     )

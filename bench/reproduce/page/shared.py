@@ -1,6 +1,6 @@
-"""Parts of several tables can be one run. It is measured once, and the rows of the other parts are made of it.
+"""Parts of several tables can be one run. It is measured once, and the rows of the other parts are derived from it.
 
-What is made of another table's part is never kept in a file.
+A part that is derived from another table's part is never written to a file.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from fedarena.reproduce.tables import TABLES, table_of
 
 
 def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[MeasuredPart]]) -> dict[PartKey, MeasuredPart]:
-    """Parts made of those of other tables that are the same run with the same seed.
+    """Parts derived from other tables' parts that are the same run with the same seed.
 
     Args:
-        keys: the parts that are not there.
-        holding: gives the parts of a table that are there and hold.
+        keys: the missing parts.
+        holding: gives the valid parts of a table.
     """
     wanted: dict[tuple[Hashable, int], list[PartKey]] = {}
     for key in keys:
@@ -34,7 +34,7 @@ def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[Measure
 
 
 def once(keys: Sequence[PartKey]) -> list[PartKey]:
-    """The first of those that are one run."""
+    """The parts without repetitions of the same run."""
     first: dict[Hashable, PartKey] = {}
     for key in keys:
         trained = _trained(key)
@@ -43,7 +43,7 @@ def once(keys: Sequence[PartKey]) -> list[PartKey]:
 
 
 def _trained(key: PartKey) -> Hashable | None:
-    """What is trained for a part; None where it is a run of no other table."""
+    """What is trained for a part; None if no other table has the run."""
     run = table_of(key.table).runs.get(key.piece)
     return None if run is None else run.trained
 

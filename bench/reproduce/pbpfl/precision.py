@@ -8,14 +8,14 @@ parameters. Three series turn one knob each:
     spread of r, γ ~ U(0, 1)      α, the sum of the masked features, grows with r
     γ, r over 2 decades           γ ~ U(0, scale), scale 1 to 10⁶
 
-and three more go through the laws of r, of r_a and of γ, each with the others at their defaults.
+and three more vary the distributions of r, of r_a and of γ, each with the others at their defaults.
 
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
 (`predicted`) and end at 7.2, where nothing is left to lose. A run is marked from `digits` lost on, by default 5.
 
-Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
-but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
+Rows are medians over draws of the masks, which also vary all roundings. In some draws a ReLU whose input is 0 but for
+rounding switches, and the error jumps. Cancellation does not predict this, and γ plays no part in it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Network:
     """A network whose gradient is recovered.
 
     Attributes:
-        title: what `--only` picks it by. model, options: from the registry. rounds: of FedAvg before, at rate `lr`.
+        title: the name by which `--only` selects it. model, options: from the registry. rounds: rounds of FedAvg
+            before, at rate `lr`.
     """
 
     title: str
@@ -169,7 +170,7 @@ def recoveries(
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A panel a network: errors over the knobs, measured and predicted, and where runs are marked."""
+    """Draw a panel for each network: measured and predicted errors over both knobs, and where runs are marked."""
     seed = rows[0]["seed"]
     panels = []
     for network in dict.fromkeys(r["network"] for r in rows):

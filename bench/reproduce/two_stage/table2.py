@@ -22,10 +22,11 @@ ATTACKS: tuple[tuple[str, Knowledge], ...] = (
     ("label-flip", "own"),
 )
 TUNED = (("tune", "8"), ("tune_rounds", "150"))
-"""IPM on each length of its list, simulated by the attackers on their own samples: ten means do not suit every rule."""
+"""IPM with a length chosen from its list by simulations on the attackers' own samples: ten means do not suit every
+rule."""
 DISGUISED: tuple[str, Knowledge] = ("rank-map+ipm", "omniscient")
 Z = "1.5"
-"""Where ALIE's own z is not defined, for a majority: the default of its authors' code."""
+"""The z of ALIE for a majority of attackers, where its formula is not defined: the default of its authors' code."""
 
 
 def attacked(name: str, knowledge: Knowledge, share: float) -> Experiment:

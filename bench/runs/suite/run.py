@@ -1,4 +1,4 @@
-"""Running a suite: complete trials are left alone, missing ones are measured and written at once."""
+"""Runs a suite: complete trials stay as they are, missing ones are measured and written at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fedarena.runs.suite.trials import Trial
 
 LOOK = 3.0
-"""Seconds between two looks at what others have written into the folder."""
+"""Seconds between two checks for what other processes have written into the folder."""
 SETTLED = 2.0
-"""Seconds between two judgements of how long the rest may take; it takes a look at every trial."""
+"""Seconds between two estimates of the time left; each one visits every trial."""
 
 
 @dataclass
@@ -35,9 +35,9 @@ class Outcome:
 
     Attributes:
         store: the folder's records, as the run left them.
-        done: trials measured now. there: trials that were there before.
-        lost: trials that were given up or refused when their turn came, with the reason.
-        refused: planned trials that cannot be run.
+        done: the number of trials measured now. there: the number of trials that were there before.
+        lost: trial → reason, for trials that were given up or refused when their turn came.
+        refused: the number of planned trials that cannot be run.
     """
 
     store: Store
@@ -79,7 +79,7 @@ def run_suite(
     report_progress: ProgressReport = lambda done, total, text, left: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
-    """Measure what is missing.
+    """Measure the missing trials.
 
     Args:
         warn: called before anything is measured, about records that are ignored and will be replaced.
@@ -151,7 +151,7 @@ class _Measuring:
             self.locks.close()
 
     def _known(self) -> dict[Training, Record]:
-        """Runs in the folder that others are measured against."""
+        """The runs in the folder that serve as references."""
         from fedarena.runs.trial import given_by
 
         known: dict[Training, Record] = {}
@@ -164,11 +164,11 @@ class _Measuring:
     def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
         self.store.add(records, galleries)
         self.outcome.done += 1
-        if i in self.complete:  # another process had it, but not all that the same training gives
+        if i in self.complete:  # another process had measured it, but not everything that the same training gives
             self.outcome.there -= 1
         self.locks.give_back([self.missing[i].key])
         cost = self.costs.add(self.missing[i], records)
-        if self.began is None:  # the first one waits for libraries to be loaded
+        if self.began is None:  # the first trial includes the loading of libraries
             self.began = time.monotonic()
         else:
             self.spent += cost
@@ -181,7 +181,7 @@ class _Measuring:
         self._mark_complete(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
-        """What another run into the same folder has finished since this one began."""
+        """The records of a trial that another run into the same folder has finished since this one began."""
         if self.fresh:
             return []
         if time.monotonic() - self.looked > LOOK:
@@ -194,7 +194,7 @@ class _Measuring:
         return records
 
     def _claim(self, groups: Sequence[int]) -> bool:
-        """Whether no other run into the folder is at one of these, or has finished one just now."""
+        """Claim these trials; False if another run is measuring one of them, or has just finished one."""
         if self.fresh:
             return True
         keys = [self.missing[i].key for i in groups]
@@ -213,7 +213,7 @@ class _Measuring:
         self.report_progress(done, self.total, _title(self.missing[i]), self._left())
 
     def _left(self) -> float | None:
-        """Seconds that the rest may take, as fast as it went so far."""
+        """Seconds that the rest may take at the speed so far."""
         if self.began is None or not self.spent:
             return None
         since = time.monotonic() - self.judged
@@ -229,6 +229,6 @@ def _title(trial: Planned) -> str:
     if trial.attack == "none":
         probe = trial.name[3].removeprefix("probe ")
         tried = f", tried with {probe}'s trigger" if probe else ""
-        return f"{trial.problem}: {trial.defense}, nobody attacks{tried}, seed {trial.seed}"
+        return f"{trial.problem}: {trial.defense}, without an attack{tried}, seed {trial.seed}"
     who = f"corrupted ({trial.knows})" if trial.knows else f"{trial.party}, {trial.form}"
     return f"{trial.problem}: {trial.attack} on {trial.defense}, {who}, seed {trial.seed}"
