@@ -1,4 +1,4 @@
-"""The threats and problems that a reader asks about."""
+"""The threats and problems that a reader chooses."""
 
 from __future__ import annotations
 

@@ -85,18 +85,18 @@ class EstimatesText(GoalText):
             return []
         sentences = [
             f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
-            "client may take its own samples for the others', which stands beside its cells as `own upload`."
+            "client may take its own samples for the others', which its cells show as `own upload`."
         ]
         if values(records, "canonical"):
             sentences.append(
-                "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
-                "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
-                "and truth are held against each other without them."
+                "Estimates by parties that do not know the factors by which a protocol scales units are in canonical "
+                "form (incoming weights of length 1 for every hidden unit): no function depends on these factors, and "
+                "estimate and truth are compared without them."
             )
         if min(values(records, "share")) < 1:
             sentences.append(
                 "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
-                "in clear, or no estimate is made of them."
+                "in clear, or are not estimated."
             )
         return sentences
 
@@ -133,7 +133,7 @@ class Estimates(InferenceGoal):
             return readings
         with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]
         if not with_estimate:
-            return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
+            return NotApplicable("what was seen is matched as it is: the gradient is not estimated from it")
         return [self._challenge(finished, transcript.threat, reading, attack) for reading in with_estimate]
 
     def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:

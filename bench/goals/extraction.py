@@ -69,8 +69,8 @@ class ModelExtractionText(GoalText):
         ]
         if max(priors) == 1:
             sentences.append(
-                "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
-                "nothing there, and none is counted as a leak."
+                "Where it agrees by all 100 %, the server's model says the same of every input: agreement says "
+                "nothing there, and none of it counts as a leak."
             )
         return sentences
 

@@ -114,7 +114,7 @@ def picked(c: Cell, text: GoalText) -> bool:
 
 def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
     if c is None:
-        return CellText(("not asked for",))
+        return CellText(("not run",))
     lines, wording = text.lines(c), text.wording(list(c.metrics))
     if picked(c, text):
         lines += [f"{name}: {wording.outcome(o)}" for name, o in c.beside if wording.metric in o.metrics]

@@ -16,7 +16,7 @@ from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingT
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
-NOBODY = "nobody"
+CLEAN = "clean"
 """The row of the runs in which all clients are honest."""
 
 LINES = (
@@ -34,7 +34,7 @@ class Row:
     """One line of the table.
 
     Attributes:
-        knowledge: what the corrupted clients know, or `NOBODY`.
+        knowledge: what the corrupted clients know, or `CLEAN`.
         cells: defense → cell over seeds.
     """
 
@@ -86,7 +86,7 @@ def rows(records: Sequence[Record], defense: str) -> list[Row]:
             d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knowledge, d)] for d in columns
         }
         cells = {d: over_seeds(some) if some else None for d, some in of_column.items()}
-        table.append(Row(knowledge or NOBODY, cells))
+        table.append(Row(knowledge or CLEAN, cells))
     return table
 
 
@@ -96,13 +96,13 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
 
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
-    if row.knowledge != NOBODY:
+    if row.knowledge != CLEAN:
         return row.knowledge, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
         cells.append(CellText(_clean_lines(defense, c, reached)))
-    return "(nobody is corrupted)", tuple(cells)
+    return "(clean run)", tuple(cells)
 
 
 def _lines(defense: str) -> list[tuple[str, str]]:
@@ -205,7 +205,7 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     measure = records[0]["utility"]["measure"]
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
-        if row.knowledge == NOBODY:
+        if row.knowledge == CLEAN:
             continue
         known, outcomes = _knowledge_text(row.knowledge), []
         for name, c in row.cells.items():

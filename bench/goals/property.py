@@ -77,7 +77,7 @@ class PropertyOfBatchText(RankingText):
         rounds = len(attack.watch(problem.task.schedule).victims)
 
         def bits(readings: Sequence[Reading]) -> str:
-            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
+            return f"and decides for each of {rounds} rounds whether its samples are '{name}'"
 
         shard = ", and its shard" if transcript.threat.visibility.own else ""
         return given_of_readings(defense, transcript, attack, bits, f"the held-out data{shard}")

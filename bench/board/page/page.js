@@ -300,7 +300,7 @@
     ];
     parts.push(make("h3", {}, "Attack by attack"), make("p", { class: "soft" }, "A number is the mean score over seeds. Choose a cell "
       + "for its seeds, curves, pictures and command. Dashed: not in the score above, being "
-      + "of a threat that is not chosen or of an attack that stands beside. Hatched: no score."));
+      + "of a threat that is not chosen or of an attack that does not count in scores. Hatched: no score."));
     for (const problem of D.problems.filter((p) => p)) {
       for (const axis of ["integrity", "privacy"]) {
         const cells = D.cells.filter((c) => c.defense === defense && c.problem === problem && c.axis === axis);

@@ -23,7 +23,7 @@ from fedarena.core.text.numbers import MEASURES, level, mean
 
 COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, curious server": ThreatFilter(parties=("server",)),
-    "malicious clients, nobody curious": ThreatFilter(parties=()),
+    "malicious clients, no curious party": ThreatFilter(parties=()),
     "curious server, honest clients": ThreatFilter(parties=("server",), knows=()),
     "curious client, the others honest": ThreatFilter(parties=("client",), knows=()),
     "eavesdropper on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),

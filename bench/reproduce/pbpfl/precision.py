@@ -1,7 +1,7 @@
 """PBPFL in float32: how far the recovered gradient is from the true one, by the masks' spread and by γ.
 
 The paper (Section 5.2.1) says that masks "may cause precision errors" of "little impact", and gives no number. Here a
-client's gradient is recovered in float32 (Eq. 19) and held against the plain gradient in float64 at the same
+client's gradient is recovered in float32 (Eq. 19) and compared with the plain gradient in float64 at the same
 parameters. Three series turn one knob each:
 
     spread of r, γ ≈ 0      r over 0 to 12 decades; the terms with γ vanish, so that this is what r costs by itself

@@ -234,7 +234,7 @@ def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
     said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
     assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
     assert "(no defense: 80 % (a constant: 25 %) as the client)" in said
-    assert "says the same of every input: agreement tells nothing there" in baseline(told)
+    assert "says the same of every input: agreement says nothing there" in baseline(told)
     assert "says the same" not in baseline(told[:1])
     nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
     assert "100 % (a constant: over 99 %)" in verdict(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
