@@ -96,8 +96,8 @@ def threats_on(board: Board, problems: Sequence[str] = ()) -> ThreatFilter:
     axes = {c.axis for c in board.cells if threats.counts(c)}
     if not axes:
         return threats
-    parties, knows = EVERYONE if "privacy" in axes else (), KNOWLEDGE if "integrity" in axes else ()
-    return replace(threats, parties=parties, knows=knows)
+    parties, knowledge = EVERYONE if "privacy" in axes else (), KNOWLEDGE if "integrity" in axes else ()
+    return replace(threats, parties=parties, knows=knowledge)
 
 
 def within(board: Board, threats: ThreatFilter) -> Board:

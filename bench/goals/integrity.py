@@ -44,7 +44,7 @@ class Integrity(Goal):
     def threats(self, attack: MethodSpec, wanted: Choices) -> tuple[Threat, ...]:
         possible = self.choices(attack)
         forms, levels = wanted_of(possible.forms, wanted.forms), wanted_of(possible.knows, wanted.knows)
-        return tuple(Threat("client", form, knows=knows) for form in forms for knows in levels)
+        return tuple(Threat("client", form, knows=level) for form in forms for level in levels)
 
     def check_options(self, attack: MethodSpec, owner: str, threats: Sequence[Threat]) -> None:
         """Every option acts on every threat."""
