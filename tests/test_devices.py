@@ -108,7 +108,7 @@ def assert_same_on_both(
 LENET = baffle.Experiment("digits", model="lenet-baffle", title="K = 5", paper=0.5, k=5, rounds=1)
 QUICK: Mapping[str, Callable[[Machine], Told]] = {
     "baffle, in law": lambda machine: baffle.measure(LENET, machine, 0, silent),
-    "baffle, real": lambda machine: baffle.measure(replace(LENET, law=False), machine, 0, silent),
+    "baffle, real": lambda machine: baffle.measure(replace(LENET, simulated=False), machine, 0, silent),
     "backpropagation": lambda machine: baffle.measure(replace(LENET, k=None), machine, 0, silent),
     "dbcl/figure3": lambda machine: dbcl_figure3.measure(
         replace(FIGURE3[0], dataset="digits", widths="16", schedule=replace(FIGURE3[0].schedule, rounds=4)),

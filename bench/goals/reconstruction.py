@@ -74,7 +74,7 @@ class ReconstructionsText(GoalText):
 
 
 class Reconstructions(InferenceGoal):
-    """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
+    """Answers are `fedarena.contracts.inference.Guess`, compared with the samples behind each observation."""
 
     text: ClassVar[GoalText] = ReconstructionsText()
 
@@ -102,7 +102,7 @@ class Reconstructions(InferenceGoal):
         return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """`recovered`, the share of images that came back with SSIM ≥ 0.9, of rows of a table with 30 dB."""
+        """`recovered`: the share of images recovered with SSIM ≥ 0.9, or of rows of a table with PSNR ≥ 30 dB."""
         return metrics["recovered"]
 
     def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:

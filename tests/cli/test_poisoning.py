@@ -41,7 +41,7 @@ def test_a_run_prints_table_and_verdict_and_writes_what_it_says(
     for text in (
         "krum against sign-flip on digits, model mlp, 8 clients, 2 corrupted (the server expects 2)",
         "no defense (fedavg)",
-        "(nobody is corrupted)",
+        "(clean run)",
         "weight of corrupted",
         "Verdict. With their own data only, sign-flip takes FedAvg from",
         f"Records: {tmp_path / 'records'} (4 files)",

@@ -251,7 +251,7 @@ def test_explain_says_of_how_many_rounds_a_short_run_asks(capsys: pytest.Capture
     code, out, err = bench("explain", "dbcl", "property-inference", "--rounds=6", capsys=capsys)
     assert code == 0, err
     told = " ".join(out.replace("│", " ").split())
-    assert "asks of each of 5 rounds whether" in told
+    assert "decides for each of 5 rounds whether" in told
 
 
 def test_explain_says_what_crosses_and_who_sees_it(capsys: pytest.CaptureFixture[str]) -> None:

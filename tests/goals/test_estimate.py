@@ -219,7 +219,7 @@ def test_readings_without_an_estimate_are_left_out(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(FedAvg, "readings", lambda self, *args: without(inherited(self, *args)))
     for r in records():
         assert r["status"] == "n/a"
-        assert r["reason"] == "what was seen is matched as it is: no estimate of the gradient is made of it"
+        assert r["reason"] == "what was seen is matched as it is: the gradient is not estimated from it"
         assert not r["series"]
 
 

@@ -1,4 +1,4 @@
-"""Two boards → what changed, and what of it a person must look at."""
+"""Two boards → what changed, and which of the changes a person must look at."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedarena.contracts.baseline import BASELINE
 Place = tuple[str, ...]
 Cells = list[tuple[BoardCell, BoardCell | None]]
 Runs = list[tuple[CleanRun, CleanRun | None]]
-"""Cells and clean runs of the base board, each with the same of the new board, or None where it has none."""
+"""Each cell or clean run of the base board with its counterpart on the new board, or None where there is none."""
 
 
 def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:

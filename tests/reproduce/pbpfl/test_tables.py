@@ -288,7 +288,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
     rows = json.loads(path.read_text())["rows"]
-    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.LAWS)
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.DISTRIBUTIONS)
     assert path.with_suffix(".png").is_file()
     assert f"Drawn to runs/{path.stem}.png" in done.stdout
 

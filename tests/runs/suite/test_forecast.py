@@ -48,8 +48,8 @@ def test_the_same_on_another_seed_counts_first() -> None:
     costs.add(trial("dbcl", "dlg", seed=1), spent(100, 8))
     costs.add(trial("fedavg", "dlg"), spent(100, 1))
     assert costs.of(trial("dbcl", "dlg", seed=2)) == 7
-    assert costs.knows(trial("dbcl", "dlg", seed=2))
-    assert not costs.knows(trial("krum", "dlg"))
+    assert costs.is_known(trial("dbcl", "dlg", seed=2))
+    assert not costs.is_known(trial("krum", "dlg"))
     assert costs.of(trial("krum", "dlg")) == 5  # the mean of the attack
     assert costs.of(trial("krum", "idlg")) == 5  # of all that read a run
     assert costs.of(trial("krum", "none")) == 5  # of all
@@ -83,7 +83,9 @@ def test_the_forecast_of_a_folder_counts_what_is_missing(tiny: Path, tmp_path: P
 
 def test_time_left_goes_down_to_nothing(tmp_path: Path) -> None:
     told: list[tuple[int, int, float | None]] = []
-    measure(TINY, tmp_path, seeds=(0,), tell=lambda done, total, text, left: told.append((done, total, left)))
+    measure(
+        TINY, tmp_path, seeds=(0,), report_progress=lambda done, total, text, left: told.append((done, total, left))
+    )
     assert told[0] == (0, 28, None)
     assert [(done, total) for done, total, _ in told[1:]] == [(i, 28) for i in range(1, 29)]
     assert told[-1][2] is not None
