@@ -66,7 +66,9 @@ def work(model: str, shape: tuple[int, ...], clients: int, samples: int) -> tupl
     architecture = card.load()(card.parse({}))
     module = architecture.module(shape, 10)
     params = architecture.init(module, g)
-    task = Task(module, shape, 10, (samples,) * clients, Schedule(batch_size=samples))
+    task = Task(
+        module, input_shape=shape, n_classes=10, sizes=(samples,) * clients, schedule=Schedule(batch_size=samples)
+    )
     batches = [
         Batch(torch.rand(1, samples, *shape, generator=g), torch.randint(0, 10, (1, samples), generator=g))
         for _ in range(clients)

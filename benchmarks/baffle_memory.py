@@ -70,7 +70,7 @@ def measure(model: str, options: dict[str, str], shape: tuple[int, ...], samples
     architecture = card.load()(card.parse(options))
     module = architecture.module(shape, 10)
     state = State(architecture.init(module, g))
-    task = Task(module, shape, 10, (samples,), Schedule(batch_size=samples))
+    task = Task(module, input_shape=shape, n_classes=10, sizes=(samples,), schedule=Schedule(batch_size=samples))
     batch = Batch(torch.rand(1, samples, *shape, generator=g), torch.randint(0, 10, (1, samples), generator=g))
 
     def baffle(k: int, task: Task = task) -> Defense:

@@ -37,7 +37,7 @@ def observation(task: Task, rng: Rng) -> Observation:
     params = {name: torch.rand(p.shape, generator=g) - 0.5 for name, p in task.model.named_parameters()}
     simulate = ThroughProtocol(FedAvg(NoOptions(), task), params, (0,))
     target = simulate(torch.rand((1, *SHAPE), generator=g), torch.eye(CLASSES)[:1])
-    return Observation(0, (0,), 1, target, simulate)
+    return Observation(0, clients=(0,), images=1, target=target, simulate=simulate)
 
 
 def single(task: Task, seen: Observation, objective: MatchingObjective) -> Callable[[Tensor], Tensor]:
@@ -59,9 +59,15 @@ def single(task: Task, seen: Observation, objective: MatchingObjective) -> Calla
 def measure(rounds: int = 15) -> tuple[float, float]:
     """(single, batched) gradient evaluations per CPU second."""
     rng = Rng(0)
-    task = Task(DlgLeNet(NoOptions()).module(SHAPE, CLASSES), SHAPE, CLASSES, (1,), Schedule(batch_size=1))
+    task = Task(
+        DlgLeNet(NoOptions()).module(SHAPE, CLASSES),
+        input_shape=SHAPE,
+        n_classes=CLASSES,
+        sizes=(1,),
+        schedule=Schedule(batch_size=1),
+    )
     seen = observation(task, rng.child("victim"))
-    objective = MatchingObjective(seen, (1, *SHAPE), CLASSES, None, 0.0)
+    objective = MatchingObjective(seen, shape=(1, *SHAPE), classes=CLASSES, labels=None, tv=0.0)
     points = torch.randn(RESTARTS, torch.Size(SHAPE).numel() + CLASSES, generator=rng.child("points").torch())
     one, many = single(task, seen, objective), objective.evaluate
     apart = torch.stack([one(p) for p in points])

@@ -113,13 +113,32 @@ def template() -> Board:
     for d in range(DEFENSES):
         for a in range(ATTACKS):
             axis, goal = ("integrity", "") if a < POISONING else ("privacy", GOALS[a % len(GOALS)])
-            where = (f"defense{d}", f"attack{a}", axis, goal)
-            cells.append(BoardCell("synthetic", *where, "server", "adaptive", "", "ok", "", {}, "", {}, {}))
+            cell = BoardCell(
+                "synthetic", defense=f"defense{d}", attack=f"attack{a}", axis=axis, goal=goal, party="server",
+                form="adaptive", knows="", status="ok", reason="", statuses={}, reading="", scores={}, metrics={},
+            )  # fmt: skip
+            cells.append(cell)
     honest = [
-        CleanRun("synthetic", f"defense{d}", "ok", "", {}, {}, 0.0, 0.0, None, 0.0, {}, (), (), (), "")
+        CleanRun(
+            "synthetic",
+            defense=f"defense{d}",
+            status="ok",
+            reason="",
+            accuracy={},
+            utility={},
+            bytes_up=0.0,
+            bytes_down=0.0,
+            relative_seconds=None,
+            peak_bytes=0.0,
+            guarantees={},
+            warnings=(),
+            curve=(),
+            keys=(),
+            command="",
+        )
         for d in range(DEFENSES)
     ]
-    return Board("synthetic", "", (), (), tuple(honest), tuple(cells))
+    return Board("synthetic", title="", seeds=(), problems=(), clean_runs=tuple(honest), cells=tuple(cells))
 
 
 def with_scores(board: Board, cells: Scores, honest: Scores) -> Board:

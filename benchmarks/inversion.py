@@ -139,13 +139,28 @@ def problem(dataset: str, model: str, seed: int) -> Problem:
     """One client with all the data, at initial parameters."""
     options = find("model", model).parse({})
     whole = find("partition", "iid").parse({})
-    return build(ProblemSpec(dataset, model, "iid", 1, options, whole, Schedule(batch_size=1)), seed)
+    return build(
+        ProblemSpec(
+            dataset,
+            model=model,
+            partition="iid",
+            clients=1,
+            model_options=options,
+            partition_options=whole,
+            schedule=Schedule(batch_size=1),
+        ),
+        seed,
+    )
 
 
 def ours(p: Problem, seen: Observation, y: Tensor, options: Options) -> Tensor:
     """This library's guess at one image."""
     view = View(
-        Threat("server", "adaptive"), "upload", p.task.input_shape, p.task.n_classes, (replace(seen, labels=y),)
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=p.task.input_shape,
+        n_classes=p.task.n_classes,
+        observations=(replace(seen, labels=y),),
     )
     guess = InvertingGradients(options)(view, Rng(1))
     if isinstance(guess, NotApplicable):
@@ -231,7 +246,7 @@ def measure(cell: Cell, iterations: int, count: int) -> tuple[Measured, Measured
         which = torch.randperm(len(p.y), generator=Rng(seed).torch())[:1]
         x, y = p.inputs(which), p.y[which]
         target = simulate(x, nn.functional.one_hot(y, p.task.n_classes).float())
-        seen = Observation(0, (0,), 1, target, simulate, output_bias=p.task.output_bias)
+        seen = Observation(0, clients=(0,), images=1, target=target, simulate=simulate, output_bias=p.task.output_bias)
         candidates: dict[str, Callable[[], Tensor]] = {
             OURS: partial(ours, p, seen, y, same),
             CHOSEN: partial(ours, p, seen, y, chosen),

@@ -77,7 +77,13 @@ def measure(repetitions: int) -> list[Row]:
         architecture = find("model", model).load()(find("model", model).parse({}))
         module, g = architecture.module((1, 28, 28), 10), Rng(0).torch()
         params = architecture.init(module, g)
-        task = Task(module, (1, 28, 28), 10, (SAMPLES,) * clients, Schedule(batch_size=SAMPLES))
+        task = Task(
+            module,
+            input_shape=(1, 28, 28),
+            n_classes=10,
+            sizes=(SAMPLES,) * clients,
+            schedule=Schedule(batch_size=SAMPLES),
+        )
         batches = [
             Batch(torch.rand(1, SAMPLES, 1, 28, 28, generator=g), torch.randint(0, 10, (1, SAMPLES), generator=g))
             for _ in range(clients)

@@ -16,7 +16,7 @@ from side_by_side import Row, alternate, costlier, main
 from torch import Tensor
 
 from fedarena.core.rng import Rng
-from fedarena.defenses.dbcl.sketch import LAWS, Sketch, draw
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS, Sketch, draw
 
 CASES = ((784, 200, 50), (3200, 512, 50))
 BAR = 2.2
@@ -53,17 +53,17 @@ def _candidates(d: int, n: int, b: int) -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {
         "dense": lambda: torch.autograd.grad(F.linear(x, w, bias), leaves, above),
     }
-    for law in LAWS:
-        once = draw(0, 0, d, s, law)
+    for distribution in DISTRIBUTIONS:
+        once = draw(0, 0, d, s, distribution)
         sketched = once.apply(w.detach())
         seeds = itertools.count(1)  # `draw` remembers its answers, so that every seed must be new
 
-        def fresh(law: str = law, seeds: itertools.count[int] = seeds) -> Sketch:
-            return draw(next(seeds), 0, d, s, law)
+        def fresh(distribution: str = distribution, seeds: itertools.count[int] = seeds) -> Sketch:
+            return draw(next(seeds), 0, d, s, distribution)
 
-        found[f"{law}: layer"] = lambda once=once, sketched=sketched: layer(once, sketched)
-        found[f"{law}: layer + draw"] = lambda fresh=fresh, sketched=sketched: layer(fresh(), sketched)
-        found[f"{law}: round"] = lambda fresh=fresh: whole(fresh())
+        found[f"{distribution}: layer"] = lambda once=once, sketched=sketched: layer(once, sketched)
+        found[f"{distribution}: layer + draw"] = lambda fresh=fresh, sketched=sketched: layer(fresh(), sketched)
+        found[f"{distribution}: round"] = lambda fresh=fresh: whole(fresh())
     return found
 
 

@@ -32,8 +32,8 @@ def run(clients: int, corrupted: int, rounds: int, data: Path | None) -> tuple[f
     options, kind = card.parse({}), card.load()
     schedule = Schedule(rounds=rounds, batch_size=16, lr=0.2)
     spec = ProblemSpec(
-        "fashion-mnist", "mlp-two-stage", "iid", clients, model, schedule=schedule,
-        corrupted=corrupted, corrupted_data="resampled", belief=corrupted,
+        "fashion-mnist", model="mlp-two-stage", partition="iid", clients=clients, model_options=model,
+        schedule=schedule, corrupted=corrupted, corrupted_data="resampled", assumed_corrupted=corrupted,
     )  # fmt: skip
     problem = build(spec, 1, data, auxiliary=kind.holds(options))
     defense = kind(options, problem.task)

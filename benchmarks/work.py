@@ -59,7 +59,7 @@ def federation(name: str, clients: int) -> Federation:
     x = torch.rand(clients, STEPS * BATCH, *SHAPE, generator=g)
     y = torch.randint(0, CLASSES, (clients, STEPS * BATCH), generator=g)
     schedule = Schedule(rounds=1, batch_size=BATCH, local_epochs=1, lr=LR)
-    task = Task(module, SHAPE, CLASSES, (STEPS * BATCH,) * clients, schedule)
+    task = Task(module, input_shape=SHAPE, n_classes=CLASSES, sizes=(STEPS * BATCH,) * clients, schedule=schedule)
     return Federation(name, task, architecture.init(module, g), x, y)
 
 

@@ -1,4 +1,4 @@
-"""A data set that lies in an .npz file: found, checked, and turned into [N, C, H, W] or [N, D]."""
+"""A data set in an .npz file: the file is located, checked, and turned into [N, C, H, W] or [N, D]."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Download = Callable[[Path], npz.Arrays]
 
 @dataclass(frozen=True)
 class ByHand:
-    """In place of a download: nobody offers this file.
+    """Stands in place of a download if there is none for this file.
 
     Attributes:
-        why: why, and where its content comes from; a clause that follows a colon.
+        why: why there is none, and where the content comes from; a clause that follows a colon.
     """
 
     why: str
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedFile:
     """A file on the search path."""
 
     path: Path
@@ -55,19 +55,19 @@ class Archive:
         """Load the data set.
 
         Raises:
-            UserError: an absent or damaged file, or one that holds something else; names the file.
+            UserError: an absent or damaged file, or one with other content; the error names the file.
         """
-        found = self.find(data_dir)
-        if found is None:
+        located = self.find(data_dir)
+        if located is None:
             raise UserError(f"data set '{self.spec.name}' is absent: {self.how_to_get(data_dir)}")
-        return self.read(found)
+        return self.read(located)
 
-    def find(self, data_dir: Path | None = None) -> Found | None:
+    def find(self, data_dir: Path | None = None) -> LocatedFile | None:
         """The file that loading would read; None when there is none. Raises UserError for a wrong folder."""
         path = folders.find((f.name for f in self.spec.files), data_dir)
         if path is None:
             return None
-        return Found(path, next(f for f in self.spec.files if f.name == path.name))
+        return LocatedFile(path, next(f for f in self.spec.files if f.name == path.name))
 
     def how_to_get(self, data_dir: Path | None = None) -> str:
         """Which file to put where, and the command that would do so."""
@@ -75,16 +75,16 @@ class Archive:
         places = " or ".join(str(folder) for folder in folders.search_path(data_dir))
         return f"put {names} into {places}{self._or_fetch(', or run')}"
 
-    def _or_fetch(self, lead: str) -> str:
-        """The command after `lead`; why there is none where nothing can be downloaded."""
+    def _or_fetch(self, before: str) -> str:
+        """`before` with the download command, or why there is no download."""
         if isinstance(self.download, ByHand):
             return f"; it cannot be downloaded: {self.download.why}"
-        return f"{lead} `bench data fetch {self.spec.name}`"
+        return f"{before} `bench data fetch {self.spec.name}`"
 
-    def read(self, found: Found) -> Dataset:
+    def read(self, located: LocatedFile) -> Dataset:
         """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
-        path, file = found.path, found.file
-        provenance = self.provenance(found)
+        path, file = located.path, located.file
+        provenance = self.provenance(located)
         content = npz.arrays(path)
         for part in ("train", "test"):
             labels = content[f"y_{part}"]
@@ -108,9 +108,9 @@ class Archive:
             provenance=provenance,
         )
 
-    def provenance(self, found: Found) -> Provenance:
+    def provenance(self, located: LocatedFile) -> Provenance:
         """Where a file comes from and what it lacks. Raises UserError for one that contradicts its sidecar."""
-        path, file = found.path, found.file
+        path, file = located.path, located.file
         known = checksum.check(path, file)
         if known.state == "mismatch":
             raise UserError(
@@ -122,12 +122,12 @@ class Archive:
             file=file.name,
             sha256=known.sha256,
             verified=known.state == "verified",
-            subset=self.subset(self.counts(found), file),
+            subset=self.subset(self.counts(located), file),
         )
 
-    def counts(self, found: Found) -> dict[str, int]:
+    def counts(self, located: LocatedFile) -> dict[str, int]:
         """Samples that a file gives, by the words of `missing`. Raises UserError as `check`."""
-        headers = self.check(found)
+        headers = self.check(located)
         return {"training": headers["x_train"].shape[0], "test": headers["x_test"].shape[0]}
 
     def contents(self) -> str:
@@ -139,17 +139,17 @@ class Archive:
             f"x_test {file.dtype} [{spec.n_test}, {sample}], y_test int64 [{spec.n_test}]"
         )
 
-    def check(self, found: Found) -> dict[str, npz.Header]:
-        """Hold types, shapes and counts in the file's headers to the data set's.
+    def check(self, located: LocatedFile) -> dict[str, npz.Header]:
+        """Check that types, shapes and counts in the file's headers are those of the data set.
 
         Raises:
-            UserError: names the file, the array and what is expected.
+            UserError: they differ. The error names the file, the array and what is expected.
         """
-        file = found.file
-        headers = npz.headers(found.path)
+        file = located.file
+        headers = npz.headers(located.path)
         for part, full in (("train", self.spec.n_train), ("test", self.spec.n_test)):
             x, y = headers[f"x_{part}"], headers[f"y_{part}"]
-            where = f"data file {found.path}: "
+            where = f"data file {located.path}: "
             if x.dtype != np.dtype(file.dtype) or x.shape[1:] != file.layout or not x.shape:
                 expected = f"{file.dtype} [N, {', '.join(map(str, file.layout))}]"
                 raise UserError(f"{where}x_{part} is {x.dtype} {list(x.shape)}, expected {expected}")
@@ -165,7 +165,7 @@ class Archive:
         return "; ".join(part for part in (file.lacks, missing) if part) or None
 
     def missing(self, counts: Mapping[str, int], file: File) -> str | None:
-        """How many samples a file with these counts is short of; None when of none."""
+        """How many samples a file with these counts lacks, as text; None if it lacks none."""
         full = {"training": self.spec.n_train, "test": self.spec.n_test}
         parts = [f"{counts[part]} of {n} {part} {file.samples}" for part, n in full.items() if counts[part] < n]
         return ", ".join(parts) or None

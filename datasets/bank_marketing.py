@@ -47,7 +47,7 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 
 
 def bank_marketing(folder: Path) -> Arrays:
-    """Download bank-full.csv, hold it to its checksum, and turn it into arrays; raw files go to `folder`."""
+    """Download bank-full.csv, verify its checksum, and turn it into arrays; raw files go to `folder`."""
     path = folder / "bank-marketing.zip"
     with urllib.request.urlopen(URL) as answer:
         path.write_bytes(answer.read())
@@ -83,8 +83,8 @@ def convert(text: str) -> Arrays:
     table = list(csv.DictReader(io.StringIO(text), delimiter=";"))
     columns = [np.array([float(row[name]) for row in table]) for name in NUMBERS]
     for name, values in CATEGORIES.items():
-        found = np.array([row[name] for row in table])
-        columns += [found == value for value in values]
+        column = np.array([row[name] for row in table])
+        columns += [column == value for value in values]
     x: Array = np.stack(columns, axis=1).astype(np.float32)
     y: Array = np.array([row["y"] == "yes" for row in table]).astype(np.int64)
     test = np.zeros(len(y), bool)

@@ -25,7 +25,7 @@ class Checksum:
         sha256: hexadecimal digest.
         state: `verified` (in the table, or equal to the sidecar), `mismatch` (the sidecar says otherwise),
             `unknown` (neither knows it).
-        source: what the file is, when it is known.
+        source: a description of the file, if it is known.
     """
 
     sha256: str

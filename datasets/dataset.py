@@ -1,4 +1,4 @@
-"""What a loader returns (samples, labels, provenance), its split and checksum, and what partitions ask of labels."""
+"""What a loader returns (samples, labels, provenance), its split and checksum, and the checks of partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedarena.datasets.npz import Array
 Labels = npt.NDArray[np.int64 | np.float32]
 """Classes, or the numbers of a regression."""
 Shards = list[npt.NDArray[np.int64]]
-"""By client, the indices of its samples."""
+"""The indices of each client's samples, by client."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,12 @@ class Dataset:
         scale: the raw value that means 1.0 (255 for 8-bit images).
         n_classes: number of classes; 0 for a regression.
         provenance: where the data came from.
-        domains: where in particular each training sample came from [N], int64 from 0; None where that is not known
-            or all are of one origin.
-        attributes: what else is known of the samples, by name: of x_train and of x_test, int8 [N], 1 has it, 0 has it
-            not, -1 unknown. What property inference is after.
+        domains: the origin of each training sample [N], int64 from 0; None if it is not known, or the same for all.
+        attributes: further facts about samples, by name: (of x_train, of x_test), int8 [N]. 1: the sample has the
+            attribute, 0: it does not, -1: unknown. Property inference guesses them.
 
     Raises:
-        UserError: arrays that do not keep to this.
+        UserError: arrays that are not as described here.
     """
 
     name: str
@@ -110,7 +109,7 @@ class Dataset:
             raise UserError(f"{where} is {y.dtype} {list(y.shape)}, expected {kind} [{n}], 1 sample or more")
         if self.n_classes and (y.min() < 0 or y.max() >= self.n_classes):
             raise UserError(f"{where} holds labels from {y.min()} to {y.max()}, expected 0 to {self.n_classes - 1}")
-        if not self.n_classes and not (y.min() >= 0 and y.max() <= 1):  # so written, NaN is refused too
+        if not self.n_classes and not (y.min() >= 0 and y.max() <= 1):  # written so that NaN is refused, too
             raise UserError(f"{where} holds numbers from {y.min():g} to {y.max():g}, expected 0 to 1")
 
 
@@ -124,7 +123,7 @@ def stratified(labels: Array, rng: np.random.Generator) -> tuple[Index, Index]:
     """Indices of the training and of the test part, each in ascending order; a fifth of every class for testing.
 
     Args:
-        labels: [N]; a constant one splits all samples alike.
+        labels: [N]; a constant label splits all samples as one class.
     """
     order = [rng.permutation(np.flatnonzero(labels == k)) for k in np.unique(labels)]
     cuts = [round(TEST_SHARE * len(members)) for members in order]
@@ -139,10 +138,10 @@ def checksum(arrays: Iterable[Array]) -> str:
 
 
 def check_clients(labels: Labels, n_clients: int, each: int = 1, option: str = "") -> None:
-    """Refuse more clients than `labels` [N] has samples for, or more samples for `each`. Raises UserError.
+    """Refuse more clients, or more samples for `each` client, than `labels` [N] allow. Raises UserError.
 
     Args:
-        option: of the partition, which says how many samples each client is to have.
+        option: the partition's option that sets the samples of each client; "" if there is none.
     """
     if not 1 <= n_clients <= len(labels):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Handwritten digits of several origins in one data set, which knows the origin of each training sample."""
+"""Handwritten digits of several origins in one data set, which records the origin of each training sample."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Joined:
     def __call__(self, data_dir: Path | None = None) -> Dataset:
         """Load the parts and join them in their order. Raises UserError for a part that cannot be loaded."""
         try:
-            found: list[Dataset] = [registry.find("dataset", part).load()(data_dir) for part in self.parts]
+            sets: list[Dataset] = [registry.find("dataset", part).load()(data_dir) for part in self.parts]
         except UserError as error:
             raise UserError(f"data set '{self.name}' is made from {', '.join(self.parts)}: {error}") from error
-        facts = [part.provenance for part in found]
+        facts = [part.provenance for part in sets]
         return Dataset(
             name=self.name,
-            x_train=np.concatenate([resized(part.x_train, part.scale, self.side) for part in found]),
-            y_train=np.concatenate([part.y_train for part in found]),
-            x_test=np.concatenate([resized(part.x_test, part.scale, self.side) for part in found]),
-            y_test=np.concatenate([part.y_test for part in found]),
+            x_train=np.concatenate([resized(part.x_train, part.scale, self.side) for part in sets]),
+            y_train=np.concatenate([part.y_train for part in sets]),
+            x_test=np.concatenate([resized(part.x_test, part.scale, self.side) for part in sets]),
+            y_test=np.concatenate([part.y_test for part in sets]),
             scale=SCALE,
-            n_classes=max(part.n_classes for part in found),
+            n_classes=max(part.n_classes for part in sets),
             provenance=Provenance(
                 source=" + ".join(fact.source for fact in facts),
                 file=" + ".join(fact.file for fact in facts if fact.file) or None,
@@ -54,7 +54,7 @@ class Joined:
                 verified=all(fact.verified for fact in facts),
                 subset=lacking(zip(self.parts, (fact.subset for fact in facts), strict=True)),
             ),
-            domains=np.repeat(np.arange(len(found)), [len(part.y_train) for part in found]).astype(np.int64),
+            domains=np.repeat(np.arange(len(sets)), [len(part.y_train) for part in sets]).astype(np.int64),
         )
 
 

@@ -1,6 +1,6 @@
 """scikit-learn's 8×8 digits: 1797 images that come with the package, so that a first run needs no download.
 
-They know one thing beside their class, the attribute `bold`, so that property inference can be tried at once.
+Beside its class every image has the attribute `bold`, so that property inference can be tried without a download.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ N_CLASSES = 10
 
 
 def load(data_dir: Path | None = None) -> Dataset:
-    """The digits, split 80/20 within each class by a fixed seed; `data_dir` plays no part."""
+    """The digits, split 80/20 within each class by a fixed seed; `data_dir` is ignored."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -53,9 +53,10 @@ def ink(x: Array) -> npt.NDArray[np.int64]:
 
 
 def bold(x: Array, y: Array, typical: Array) -> npt.NDArray[np.int8]:
-    """1 where an image has at least the ink that is typical of its class, else 0 [N].
+    """1 if an image has at least the ink that is typical of its class, else 0 [N].
 
-    Held to its own class, because some digits take more ink than others: an attribute of which the class says nothing.
+    The typical ink is that of the image's own class, because some digits take more ink than others. So the class does
+    not predict the attribute.
 
     Args:
         x: images [N, C, H, W].

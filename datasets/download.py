@@ -32,9 +32,9 @@ class FromTorchvision:
         make = getattr(datasets, self.class_name)
         out: dict[str, Array] = {}
         for part, train in (("train", True), ("test", False)):
-            made = make(root=str(folder), train=train, download=True)
-            out[f"x_{part}"] = np.asarray(made.data, dtype=np.uint8)
-            out[f"y_{part}"] = np.asarray(made.targets, dtype=np.int64)
+            data = make(root=str(folder), train=train, download=True)
+            out[f"x_{part}"] = np.asarray(data.data, dtype=np.uint8)
+            out[f"y_{part}"] = np.asarray(data.targets, dtype=np.int64)
         return out
 
 

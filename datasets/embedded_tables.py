@@ -15,7 +15,7 @@ from fedarena.datasets.tables import to_unit
 
 
 def breast_cancer(data_dir: Path | None = None) -> Dataset:
-    """Tumours in 30 columns, 0 malignant and 1 benign, split 80/20 within each class; `data_dir` plays no part."""
+    """Tumours in 30 columns, 0 malignant and 1 benign, split 80/20 within each class; `data_dir` is ignored."""
     from sklearn.datasets import load_breast_cancer
 
     bunch, card = load_breast_cancer(), breast_cancer_card
@@ -24,7 +24,7 @@ def breast_cancer(data_dir: Path | None = None) -> Dataset:
 
 
 def diabetes(data_dir: Path | None = None) -> Dataset:
-    """Patients in 10 columns and the course of their disease, split 80/20; `data_dir` plays no part."""
+    """Patients in 10 columns and the course of their disease, split 80/20; `data_dir` is ignored."""
     from sklearn.datasets import load_diabetes
 
     bunch, card = load_diabetes(scaled=False), diabetes_card
@@ -34,7 +34,7 @@ def diabetes(data_dir: Path | None = None) -> Dataset:
 
 
 def _table(name: str, x: Array, y: Array, strata: Array, n_classes: int, source: str, known: str) -> Dataset:
-    """Split by a fixed seed within each of `strata` [N], then bring columns to [0, 1]."""
+    """Split by a fixed seed within each of `strata` [N], then scale columns to [0, 1]."""
     train, test = stratified(strata, Rng(SPLIT_SEED).child(name, "split").numpy())
     x_train, x_test = to_unit(x[train], x[test])
     sha256 = checksum((x_train, y[train], x_test, y[test]))

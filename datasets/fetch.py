@@ -2,7 +2,7 @@
 
 The download runs in a process of its own, so that a silent network cannot hang the caller, and in a
 temporary folder beside its destination. Only a complete file that loads is renamed into place, followed
-by its checksum; whatever goes wrong before leaves nothing behind.
+by its checksum. If an earlier step fails, no file is left behind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, npz
-from fedarena.datasets.archive import Archive, ByHand, Download, Found
+from fedarena.datasets.archive import Archive, ByHand, Download, LocatedFile
 from fedarena.datasets.dataset import Dataset
 
 TIMEOUT = 600.0  # seconds for a whole download
@@ -27,7 +27,7 @@ SILENCE = 20.0  # seconds without a byte
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch did.
+    """The result of a fetch.
 
     Attributes:
         path: the file.
@@ -45,12 +45,12 @@ def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:
 
     Args:
         archive: the data set.
-        folder: destination, made when it does not exist.
+        folder: destination, created if it does not exist.
         timeout: seconds for the whole download.
 
     Raises:
-        UserError: no network, a folder that cannot be written, a download that is not what was expected, a data
-            set that has none.
+        UserError: no network, a folder that cannot be written, a download with unexpected content, a data set without
+            a download.
     """
     spec, download = archive.spec, archive.download
     target = folder / spec.files[0].name
@@ -62,8 +62,8 @@ def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-            made = _in_a_process(archive, download, Path(name), timeout)
-            _publish(archive, made, target)
+            downloaded = _in_a_process(archive, download, Path(name), timeout)
+            _publish(archive, downloaded, target)
     except OSError as error:
         raise UserError(f"cannot write data into folder {folder}: {error.strerror or error}") from error
     return Fetched(target, True, None)
@@ -74,7 +74,7 @@ def _intact(archive: Archive, path: Path) -> Dataset | None:
     if not path.exists():
         return None
     with contextlib.suppress(UserError):
-        return archive.read(Found(path, archive.spec.files[0]))
+        return archive.read(LocatedFile(path, archive.spec.files[0]))
     return None
 
 
@@ -82,8 +82,8 @@ def _in_a_process(archive: Archive, download: Download, folder: Path, timeout: f
     """Download into `folder` in a fresh process and return the .npz written there. Raises UserError."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
-    made = folder / archive.spec.files[0].name
-    process = context.Process(target=_work, args=(download, folder, made, send), daemon=True)
+    target = folder / archive.spec.files[0].name
+    process = context.Process(target=_work, args=(download, folder, target, send), daemon=True)
     process.start()
     send.close()
     try:
@@ -102,7 +102,7 @@ def _in_a_process(archive: Archive, download: Download, folder: Path, timeout: f
     if why:
         name = archive.spec.name
         raise UserError(f"cannot download '{name}' ({why}): {_by_hand(archive, folder.parent)}")
-    return made
+    return target
 
 
 def _by_hand(archive: Archive, folder: Path) -> str:
@@ -111,7 +111,7 @@ def _by_hand(archive: Archive, folder: Path) -> str:
 
 
 def _work(download: Download, folder: Path, target: Path, result: Connection) -> None:
-    """The process: download, convert, write; sends "" when all is well, else one line of why."""
+    """The work of the process: download, convert, write. It sends "", or the error in one line."""
     socket.setdefaulttimeout(SILENCE)  # this process does nothing else
     raw = folder / "raw"
     try:
@@ -119,23 +119,23 @@ def _work(download: Download, folder: Path, target: Path, result: Connection) ->
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             content = download(raw)
         npz.write(target, content)
-    except Exception as error:  # whatever a library raises is told to the parent, in one line
+    except Exception as error:  # any error of a library is reported to the parent, in one line
         result.send(" ".join(f"{type(error).__name__}: {error}".split())[:300])
     else:
         result.send("")
 
 
-def _publish(archive: Archive, made: Path, target: Path) -> None:
-    """Check a fresh file and rename it into place, then its checksum. Raises UserError."""
-    fresh_one = Found(made, archive.spec.files[0])
-    missing = archive.missing(archive.counts(fresh_one), fresh_one.file)
+def _publish(archive: Archive, downloaded: Path, target: Path) -> None:
+    """Check a downloaded file and rename it into place, then its checksum. Raises UserError."""
+    located = LocatedFile(downloaded, archive.spec.files[0])
+    missing = archive.missing(archive.counts(located), located.file)
     if missing:
         raise UserError(f"the download of '{archive.spec.name}' is incomplete: {missing}")
-    archive.read(fresh_one)
-    beside = checksum.sidecar(target)
-    text = checksum.sidecar_text(target, checksum.digest(made), f"{archive.spec.title}, complete, downloaded")
-    fresh = checksum.sidecar(made)
-    fresh.write_text(text, encoding="utf-8")
-    beside.unlink(missing_ok=True)  # never an old checksum beside a new file
-    os.replace(made, target)
-    os.replace(fresh, beside)
+    archive.read(located)
+    sidecar, source = checksum.sidecar(target), f"{archive.spec.title}, complete, downloaded"
+    text = checksum.sidecar_text(target, checksum.digest(downloaded), source)
+    fresh_sidecar = checksum.sidecar(downloaded)
+    fresh_sidecar.write_text(text, encoding="utf-8")
+    sidecar.unlink(missing_ok=True)  # never an old checksum beside a new file
+    os.replace(downloaded, target)
+    os.replace(fresh_sidecar, sidecar)

@@ -1,4 +1,4 @@
-"""Where data files lie.
+"""The folders of data files.
 
 A file is searched in this order, and the first hit is used:
     1. the folder given as `data_dir` (`--data-dir`)
@@ -29,12 +29,12 @@ def cache_folder() -> Path:
 
 
 def search_path(data_dir: Path | None = None) -> tuple[Path, ...]:
-    """The folders to search, in order. Raises UserError when one that was asked for is no folder."""
-    asked = [("option '--data-dir'", data_dir)]
+    """The folders to search, in order. Raises UserError if a path that the user gave is not a folder."""
+    places = [("option '--data-dir'", data_dir)]
     if os.environ.get(DATA):
-        asked.append((f"environment variable {DATA}", Path(os.environ[DATA])))
+        places.append((f"environment variable {DATA}", Path(os.environ[DATA])))
     folders: list[Path] = []
-    for owner, path in asked:
+    for owner, path in places:
         if path is None:
             continue
         folder = Path(path).expanduser()

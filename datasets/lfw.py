@@ -1,4 +1,4 @@
-"""Labeled Faces in the Wild: whose face is a woman's, whose a man's; race and smile as attributes."""
+"""Labeled Faces in the Wild: gender as the class, race and smile as attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAUCASIAN, AFRICAN, EAST_ASIAN = 0, 1, 2
 
 
 def cut(labels: Arrays) -> Parts:
-    """Gender is the class; images without one are left out. Everybody's images are in one part.
+    """Gender is the class; images without one are left out. All images of a person are in one part.
 
     Args:
         labels: person, gender (0 female, 1 male), race (index into `race_names`) and smile [N]; -1 unknown.
@@ -44,13 +44,13 @@ def cut(labels: Arrays) -> Parts:
 def by_person(person: Array, stratum: Array, rng: np.random.Generator) -> Array:
     """Which images are for testing [N], bool: a share of `TEST_SHARE` of every stratum, by whole people.
 
-    Within a stratum people come in order of falling numbers of images, equal ones at random; each goes to the part of
-    whose share less is filled. So both parts get the often photographed, and the last ones, who have an image each,
-    even out what the first ones left.
+    Within a stratum, people are ordered by falling numbers of images, with ties in random order. Each person goes to
+    the part whose share is less filled. So both parts get people with many images, and the last people, who have one
+    image each, even out the shares.
 
     Args:
-        person: whose image each is [N].
-        stratum: of each image [N]; a person's is that of the first of the person's images.
+        person: the person on each image [N].
+        stratum: the stratum of each image [N]; that of a person is that of the person's first image.
     """
     people, first, size = np.unique(person, return_index=True, return_counts=True)
     chosen = np.zeros(len(people), bool)
@@ -67,8 +67,8 @@ def by_person(person: Array, stratum: Array, rng: np.random.Generator) -> Array:
 lfw = OnePiece(
     SPEC,
     ByHand(
-        "nobody offers this file; it joins the aligned images of LFW (http://vis-www.cs.umass.edu/lfw/) with label "
-        "lists of others, see `bench show lfw`",
+        "there is no download of this file; it joins the aligned images of LFW "
+        "(http://vis-www.cs.umass.edu/lfw/) with label lists of others, see `bench show lfw`",
     ),
     labels={"person": (0, 5748), "gender": (-1, 1), "race": (-1, 5), "smile": (-1, 1)},
     cut=cut,

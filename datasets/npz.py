@@ -41,7 +41,7 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy member says of itself."""
+    """The header of a .npy member."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -54,30 +54,30 @@ def headers(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Header]:
         UserError: a file that is not an .npz archive or is damaged, or lacks one of `keys`.
     """
     with _archive(path, keys) as archive:
-        found = {}
+        headers = {}
         for key in keys:
             with archive.open(f"{key}.npy") as member:
-                found[key] = _header(member)
-        return found
+                headers[key] = _header(member)
+        return headers
 
 
 def arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, Array]:
-    """These arrays, not to be written to. Raises UserError as `headers` does, and for a wrong CRC-32."""
+    """These arrays, which must not be changed. Raises UserError as `headers` does, and for a wrong CRC-32."""
     status = path.stat()
     return dict(_arrays(path, keys, status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=2)
 def _arrays(path: Path, keys: tuple[str, ...], changed: int, size: int) -> dict[str, Array]:
-    """Read once while the file stays what it is: a process that runs many trials would unpack it for each."""
+    """Read the file once as long as it does not change: a process that runs many trials would unpack it for each."""
     with _archive(path, keys) as archive:
-        found = {}
+        content = {}
         for key in keys:
             with archive.open(f"{key}.npy") as member:
-                found[key] = np.lib.format.read_array(member, allow_pickle=False)
+                content[key] = np.lib.format.read_array(member, allow_pickle=False)
                 if member.read(1):  # reading past the end is what makes zipfile compare the CRC-32
                     raise ValueError(f"{key} has bytes left over")
-        return found
+        return content
 
 
 def write(path: Path, content: Arrays) -> None:

@@ -1,5 +1,6 @@
-"""A data set whose file holds all samples in one array `x` and several labels of each: which label is the class, which
-are attributes, and who is for testing, is the data set's own to say.
+"""A data set whose file holds all samples in one array `x` with several labels of each.
+
+The data set decides which label is the class, which labels are attributes, and which samples are for testing.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ import numpy.typing as npt
 
 from fedarena.core.errors import UserError
 from fedarena.datasets import npz
-from fedarena.datasets.archive import SCALE, Archive, Found, to_nchw
+from fedarena.datasets.archive import SCALE, Archive, LocatedFile, to_nchw
 from fedarena.datasets.cards.spec import File
 from fedarena.datasets.dataset import Dataset, Index
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What becomes of the samples of a file.
+    """The split of a file's samples, their classes and attributes.
 
     Attributes:
-        train, test: which of them are for training and for testing; what is in neither is left out.
-        y: class of each [N], int64; read for the samples of both parts alone.
+        train, test: the samples for training and for testing; samples in neither part are left out.
+        y: class of each [N], int64; read only for the samples of both parts.
         attributes: by name [N], int8: 1 has it, 0 has it not, -1 unknown.
     """
 
@@ -39,48 +40,48 @@ class OnePiece(Archive):
 
     Attributes:
         labels: the label arrays [N] that are read beside `x`, integers, each with its lowest and highest value.
-        cut: makes the parts out of these arrays, always the same ones out of the same file.
+        cut: makes the parts from these arrays; the same file always gives the same parts.
     """
 
     labels: Mapping[str, tuple[int, int]]
     cut: Callable[[npz.Arrays], Parts]
 
-    def read(self, found: Found) -> Dataset:
+    def read(self, located: LocatedFile) -> Dataset:
         """Load one file. Raises UserError as `__call__`, and for a file that contradicts its sidecar."""
-        provenance = self.provenance(found)
-        parts = self.parts(found)
-        x = npz.arrays(found.path, ("x",))["x"]
+        provenance = self.provenance(located)
+        parts = self.parts(located)
+        x = npz.arrays(located.path, ("x",))["x"]
         return Dataset(
             name=self.spec.name,
-            x_train=to_nchw(x[parts.train], found.file),
+            x_train=to_nchw(x[parts.train], located.file),
             y_train=parts.y[parts.train],
-            x_test=to_nchw(x[parts.test], found.file),
+            x_test=to_nchw(x[parts.test], located.file),
             y_test=parts.y[parts.test],
             scale=SCALE,
-            n_classes=found.file.n_classes,
+            n_classes=located.file.n_classes,
             provenance=provenance,
             attributes={name: (has[parts.train], has[parts.test]) for name, has in parts.attributes.items()},
         )
 
-    def parts(self, found: Found) -> Parts:
+    def parts(self, located: LocatedFile) -> Parts:
         """Training and test part of a file.
 
         Raises:
-            UserError: as `check`, and for a label out of its range; names the file and the array.
+            UserError: as `check`, and for a label out of its range. The error names the file and the array.
         """
-        self.check(found)
-        labels = npz.arrays(found.path, tuple(self.labels))
+        self.check(located)
+        labels = npz.arrays(located.path, tuple(self.labels))
         for name, (low, high) in self.labels.items():
             least, most = int(labels[name].min()), int(labels[name].max())
             if least < low or most > high:
                 raise UserError(
-                    f"data file {found.path}: {name} holds values from {least} to {most}, expected {low} to {high}"
+                    f"data file {located.path}: {name} holds values from {least} to {most}, expected {low} to {high}"
                 )
         return self.cut(labels)
 
-    def counts(self, found: Found) -> dict[str, int]:
+    def counts(self, located: LocatedFile) -> dict[str, int]:
         """Samples of each part. Raises UserError as `parts`."""
-        parts = self.parts(found)
+        parts = self.parts(located)
         return {"training": len(parts.train), "test": len(parts.test)}
 
     def contents(self) -> str:
@@ -90,14 +91,14 @@ class OnePiece(Archive):
         labels = ", ".join(f"{name} ({low} to {high})" for name, (low, high) in self.labels.items())
         return f"x {file.dtype} [N, {sample}] and integers [N] {labels}, of which {n} {file.samples} are used"
 
-    def check(self, found: Found) -> dict[str, npz.Header]:
-        """Hold types and shapes in the file's headers to the data set's.
+    def check(self, located: LocatedFile) -> dict[str, npz.Header]:
+        """Check that types and shapes in the file's headers are those of the data set.
 
         Raises:
-            UserError: names the file, the array and what is expected.
+            UserError: they differ. The error names the file, the array and what is expected.
         """
-        file, where = found.file, f"data file {found.path}: "
-        headers = npz.headers(found.path, ("x", *self.labels))
+        file, where = located.file, f"data file {located.path}: "
+        headers = npz.headers(located.path, ("x", *self.labels))
         x = headers["x"]
         if x.dtype != np.dtype(file.dtype) or x.shape[1:] != file.layout or not x.shape or not x.shape[0]:
             expected = f"{file.dtype} [N, {', '.join(map(str, file.layout))}]"
@@ -110,7 +111,7 @@ class OnePiece(Archive):
         return headers
 
     def missing(self, counts: Mapping[str, int], file: File) -> str | None:
-        """How many samples of both parts a file is short of: where it is, the parts may be cut otherwise."""
+        """How many samples of both parts a file lacks, as text; None if it lacks none."""
         held, full = sum(counts.values()), self.spec.n_train + self.spec.n_test
         return f"{held} of {full} {file.samples}" if held < full else None
 

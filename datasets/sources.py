@@ -25,7 +25,8 @@ bank_marketing = Archive(bank_marketing_card.SPEC, download_bank_marketing)
 ham10000 = Archive(
     ham10000_card.SPEC,
     ByHand(
-        "nobody offers this selection and scaling; the images themselves are at https://doi.org/10.7910/DVN/DBW86T",
+        "there is no download of this selection and scaling; the images themselves are at "
+        "https://doi.org/10.7910/DVN/DBW86T",
     ),
 )
 olivetti = Archive(olivetti_card.SPEC, olivetti_faces)

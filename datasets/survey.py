@@ -1,4 +1,4 @@
-"""What is present and in what state: the rows of `bench data` and `bench data verify`."""
+"""The data sets that are present, and their state: the rows of `bench data` and `bench data verify`."""
 
 from __future__ import annotations
 
@@ -62,35 +62,46 @@ class Row:
 def survey(name: str, data_dir: Path | None = None) -> Row:
     """Look at a data set without reading its samples: counts and shapes from the file's headers, and its checksum.
 
-    Only where a file comes in one piece, labels are read too: they say which samples are for testing.
+    Labels are read only if a file holds all samples in one array: they decide which samples are for testing.
 
     Raises:
-        UserError: a search folder that is none. Damage is not raised but told in the row.
+        UserError: a search path that is not a folder. Damage raises no error; the row describes it.
     """
     try:
         card = registry.find("dataset", name)
         source = card.load()
     except UserError as error:
-        return Row(name, "broken", problem=str(error))
+        return Row(name, state="broken", problem=str(error))
     if isinstance(source, Joined):
         return _joined(card, source, data_dir)
     if not isinstance(source, Archive):
         return _fileless(card, source, data_dir)
     spec, file = source.spec, source.spec.files[0]
-    row = Row(name, "absent", None, spec.n_train, spec.n_test, file.n_classes, file.shape, licence=spec.licence)
-    found = source.find(data_dir)
-    if found is None:
+    row = Row(
+        name,
+        state="absent",
+        path=None,
+        train=spec.n_train,
+        test=spec.n_test,
+        classes=file.n_classes,
+        shape=file.shape,
+        licence=spec.licence,
+    )
+    located = source.find(data_dir)
+    if located is None:
         return row
-    row = replace(row, state="present", path=str(found.path), classes=found.file.n_classes, shape=found.file.shape)
+    row = replace(
+        row, state="present", path=str(located.path), classes=located.file.n_classes, shape=located.file.shape
+    )
     try:
-        known = checksum.check(found.path, found.file)
+        known = checksum.check(located.path, located.file)
         row = replace(row, checksum=known.state, sha256=known.sha256)
-        counts = source.counts(found)
+        counts = source.counts(located)
     except UserError as error:
         return replace(row, state="damaged", train=None, test=None, problem=str(error))
-    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, found.file))
+    row = replace(row, train=counts["training"], test=counts["test"], subset=source.subset(counts, located.file))
     if known.state == "mismatch":
-        problem = f"sha256 of {found.path} differs from {checksum.sidecar(found.path).name}"
+        problem = f"sha256 of {located.path} differs from {checksum.sidecar(located.path).name}"
         return replace(row, state="damaged", problem=problem)
     return row
 
@@ -108,11 +119,11 @@ def verify(name: str, data_dir: Path | None = None) -> Row:
 
 
 def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
-    """A data set made from others: what is known of them. An absent part counts as complete, as it does alone."""
+    """The row of a data set made from others, from their rows. An absent part counts as complete, as it does alone."""
     parts = [survey(part, data_dir) for part in source.parts]
     row = Row(
         card.name,
-        "absent" if any(part.state == "absent" for part in parts) else "present",
+        state="absent" if any(part.state == "absent" for part in parts) else "present",
         classes=max(part.classes or 0 for part in parts),
         shape=(1, source.side, source.side),
         licence=dict(card.facts).get("licence"),
@@ -132,23 +143,23 @@ def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
 
 
 def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
-    """Embedded data and third parties' loaders: what they load is all that is known."""
+    """The row of embedded data, or of a third party's loader, from what they load."""
     licence = dict(card.facts).get("licence")
     try:
-        made = source(data_dir)
-        if not isinstance(made, Dataset):
-            raise UserError(f"data set '{card.name}': its loader returns a {type(made).__name__}, expected a Dataset")
+        loaded = source(data_dir)
+        if not isinstance(loaded, Dataset):
+            raise UserError(f"data set '{card.name}': its loader returns a {type(loaded).__name__}, expected a Dataset")
     except Exception as error:  # a third party's loader may fail in any way
         why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
-        return Row(card.name, "broken", licence=licence, problem=why)
-    facts = made.provenance
+        return Row(card.name, state="broken", licence=licence, problem=why)
+    facts = loaded.provenance
     return Row(
         name=card.name,
         state="embedded" if facts.file is None else "plug-in",
-        train=len(made.y_train),
-        test=len(made.y_test),
-        classes=made.n_classes,
-        shape=made.x_train.shape[1:],
+        train=len(loaded.y_train),
+        test=len(loaded.y_test),
+        classes=loaded.n_classes,
+        shape=loaded.x_train.shape[1:],
         checksum="verified" if facts.verified else "unknown",
         sha256=facts.sha256,
         subset=facts.subset,

@@ -1,4 +1,4 @@
-"""Rows of a table: each column brought to [0, 1], as pixels are."""
+"""Rows of a table, with each column scaled to [0, 1], the range of pixels."""
 
 from __future__ import annotations
 

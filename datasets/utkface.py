@@ -1,4 +1,4 @@
-"""UTKFace: whose face is a man's, whose a woman's; race and age as attributes."""
+"""UTKFace: gender as the class, race and age as attributes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def cut(labels: Arrays) -> Parts:
 utkface = OnePiece(
     SPEC,
     ByHand(
-        "nobody offers this selection and scaling; the images themselves are at https://susanqq.github.io/UTKFace/",
+        "there is no download of this selection and scaling; the images themselves are at "
+        "https://susanqq.github.io/UTKFace/",
     ),
     labels={"age": (0, 150), "gender": (0, 1), "race": (0, 4), "is_test": (0, 1)},
     cut=cut,

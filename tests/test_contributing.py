@@ -101,7 +101,7 @@ def test_the_page_s_command_runs_the_plugin_s_secure_sum(bench_with_plugin) -> N
     assert summed["utility"]["clean_accuracy"] == pytest.approx(one["utility"]["clean_accuracy"], abs=0.02)
 
 
-def test_the_plugin_s_secure_sum_hides_uploads_and_rounds_as_its_option_says(plugin: Path) -> None:
+def test_the_plugin_s_sum_hides_uploads_and_rounds_as_its_option_says(plugin: Path) -> None:
     done = run_python(SUMS, cwd=plugin, path=plugin)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -62,28 +62,30 @@ def silent(share: float, text: str = "") -> None:
 @pytest.mark.parametrize("attack", INFERENCE)
 def test_inference_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [f"--set={option}" for option in SHORT.get(attack, ())]
-    same_on_both(AGAINST.get(attack, "fedavg"), attack, options, tmp_path, capsys)
+    assert_same_on_both(AGAINST.get(attack, "fedavg"), attack, options, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("defense", [*NAMES["defense"], *(f"fedavg+{name}" for name in NAMES["secure"])])
 def test_defenses(defense: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [f"--set={option}" for option in (*SHORT["gradient-estimate"], *SHORT.get(defense, ()))]
-    same_on_both(defense, "gradient-estimate", options, tmp_path, capsys)
+    assert_same_on_both(defense, "gradient-estimate", options, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("rule", NAMES["aggregator"])
 def test_rules(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     defense = f"{rule}+median" if issubclass(registry.find("aggregator", rule).load(), Wrapper) else rule
-    same_on_both(defense, "sign-flip", ["--clients=12", "--corrupted=2", "--knows=own"], tmp_path, capsys)
+    assert_same_on_both(defense, "sign-flip", ["--clients=12", "--corrupted=2", "--knows=own"], tmp_path, capsys)
 
 
 @pytest.mark.parametrize("attack", POISONING)
 def test_poisoning_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = f"{attack}+sign-flip" if issubclass(registry.find("attack", attack).load(), Around) else attack
-    same_on_both(AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2"], tmp_path, capsys)
+    assert_same_on_both(AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2"], tmp_path, capsys)
 
 
-def same_on_both(defense: str, attack: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def assert_same_on_both(
+    defense: str, attack: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command gives the same cells with and without --device cuda, and at least one of them is a result."""
     command = ["run", f"--defense={defense}", f"--attack={attack}", "--rounds=5", "--jobs=1", "--json", "--quiet"]
 
@@ -103,10 +105,10 @@ def same_on_both(defense: str, attack: str, words: list[str], folder: Path, caps
         assert [record.get(what) for record in there] == [record.get(what) for record in here], what
 
 
-LENET = baffle.Experiment("digits", "lenet-baffle", "K = 5", 0.5, 5, rounds=1)
+LENET = baffle.Experiment("digits", model="lenet-baffle", title="K = 5", paper=0.5, k=5, rounds=1)
 QUICK: Mapping[str, Callable[[Machine], Told]] = {
     "baffle, in law": lambda machine: baffle.measure(LENET, machine, 0, silent),
-    "baffle, real": lambda machine: baffle.measure(replace(LENET, law=False), machine, 0, silent),
+    "baffle, real": lambda machine: baffle.measure(replace(LENET, simulated=False), machine, 0, silent),
     "backpropagation": lambda machine: baffle.measure(replace(LENET, k=None), machine, 0, silent),
     "dbcl/figure3": lambda machine: dbcl_figure3.measure(
         replace(FIGURE3[0], dataset="digits", widths="16", schedule=replace(FIGURE3[0].schedule, rounds=4)),

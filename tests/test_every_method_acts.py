@@ -60,7 +60,16 @@ def poisoned_problem(corrupted: int, partition: str = "iid") -> ProblemSpec:
     model = registry.find("model", "mlp").parse({"widths": "32"})
     schedule = Schedule(rounds=100, batch_size=16, lr=0.4, eval_every=25)
     laws = registry.find("partition", partition).parse({})
-    return ProblemSpec("digits", "mlp", partition, 20, model, laws, schedule, corrupted)
+    return ProblemSpec(
+        "digits",
+        model="mlp",
+        partition=partition,
+        clients=20,
+        model_options=model,
+        partition_options=laws,
+        schedule=schedule,
+        corrupted=corrupted,
+    )
 
 
 COSTS: dict[str, float] = {"dp-sgd": 0.35, "two-stage": 0.35, "two-stage-hardened": 0.35}
@@ -113,8 +122,13 @@ def test_the_mean_rule_ignores_the_numbers_of_samples_and_defends_nothing() -> N
 def poisoned(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int, partition: str = "iid") -> Record:
     """The record of a run under attack."""
     problem, made = poisoned_problem(corrupted, partition), compose.parse_defense(defense)
-    groups = [GroupSpec(problem, m, None, (), 0, probe=attack) for m in {made, MethodSpec("fedavg")}]
-    groups.append(GroupSpec(problem, made, attack, (Threat("client", "paper", knows=knows),), 0))
+    groups = [
+        GroupSpec(problem, defense=m, attack=None, threats=(), seed=0, probe=attack)
+        for m in {made, MethodSpec("fedavg")}
+    ]
+    groups.append(
+        GroupSpec(problem, defense=made, attack=attack, threats=(Threat("client", "paper", knows=knows),), seed=0)
+    )
     record = run_groups(groups, 1)[-1].records[0]
     assert record["status"] == "ok", record["reason"]
     return record
@@ -225,7 +239,13 @@ def read(name: str, problem: ProblemSpec) -> list[Any]:
     """Records of an undefended run, read by server and client."""
     card = registry.find("attack", name)
     threats = (Threat("server", "adaptive"), Threat("client", "adaptive"))
-    spec = GroupSpec(problem, MethodSpec("fedavg"), MethodSpec(name, card.parse(BRIEF.get(name, {}))), threats, 0)
+    spec = GroupSpec(
+        problem,
+        defense=MethodSpec("fedavg"),
+        attack=MethodSpec(name, card.parse(BRIEF.get(name, {}))),
+        threats=threats,
+        seed=0,
+    )
     records = run_groups([spec], 1)[0].records
     for record in records:
         assert record["status"] == "ok", record["reason"]
@@ -275,7 +295,9 @@ def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
 def test_an_attack_shows_the_classes_of_an_undefended_model(name: str) -> None:
     """To whoever has it in clear: the published form, as there is nothing to adapt to."""
     attack, threats = MethodSpec(name, registry.find("attack", name).parse({})), (Threat("client", "paper"),)
-    spec = GroupSpec(attacked("mlp", rounds=200, batch_size=32), MethodSpec("fedavg"), attack, threats, 0)
+    spec = GroupSpec(
+        attacked("mlp", rounds=200, batch_size=32), defense=MethodSpec("fedavg"), attack=attack, threats=threats, seed=0
+    )
     (record,) = run_groups([spec], 1)[0].records
     assert record["metrics"]["top1"] > record["metrics"]["prior_top1"] + 0.4
     assert record["scores"]["privacy"] < 0.6
@@ -286,7 +308,9 @@ def test_an_attack_takes_an_undefended_model(name: str) -> None:
     """From a client; the server holds its own."""
     card = registry.find("attack", name)
     attack, threats = MethodSpec(name, card.parse({})), (Threat("client", "adaptive"), Threat("server", "adaptive"))
-    spec = GroupSpec(attacked("mlp", rounds=40, batch_size=4), MethodSpec("fedavg"), attack, threats, 0)
+    spec = GroupSpec(
+        attacked("mlp", rounds=40, batch_size=4), defense=MethodSpec("fedavg"), attack=attack, threats=threats, seed=0
+    )
     client, server = run_groups([spec], 1)[0].records
     assert client["metrics"]["agreement"] > client["metrics"]["prior_agreement"] + 0.2
     assert client["scores"]["privacy"] < 0.5
@@ -309,7 +333,14 @@ def test_an_attack_tells_undefended_batches_with_a_property(name: str) -> None:
 
 def attacked(model: str = "lenet-dlg", model_options: Any = None, **schedule: Any) -> ProblemSpec:
     options = model_options or registry.find("model", model).parse({})
-    return ProblemSpec("digits", model, "iid", 2, options, schedule=Schedule(**{"rounds": 8, **schedule}))
+    return ProblemSpec(
+        "digits",
+        model=model,
+        partition="iid",
+        clients=2,
+        model_options=options,
+        schedule=Schedule(**{"rounds": 8, **schedule}),
+    )
 
 
 def outcome(
@@ -323,7 +354,10 @@ def outcome(
         MethodSpec("dlg", cards[1].parse(quick | (attack or {}))),
     )
     problem, threats = attacked(**(schedule or {})), (Threat("server", "adaptive"),)
-    groups = [GroupSpec(problem, m, methods[1], threats, 0) for m in (methods[0], MethodSpec("fedavg"))]
+    groups = [
+        GroupSpec(problem, defense=m, attack=methods[1], threats=threats, seed=0)
+        for m in (methods[0], MethodSpec("fedavg"))
+    ]
     return [
         (r["status"], r["reason"], r["metrics"], r["utility"], r["cost"]["bytes_up"], r["cost"]["bytes_down"])
         for r in run_groups(groups, 1)[0].records

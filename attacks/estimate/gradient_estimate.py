@@ -10,7 +10,7 @@ attack can follow.
 `Observation.estimate_of` says what an estimate is compared with. Some protocols leave a symmetry that only the server
 could resolve and on which no network's function depends. Then the truth is taken in the same canonical form: PBPFL's R
 is no part of the gradient at C(W_t), nor of the update C(W_t) − C(W_{t+1}). What its masking really hides, γ, is not
-corrected for, so that an error of γ̂ counts. In the paper's form nothing is corrected, because its attacker knows of no
+corrected for, so that an error of γ̂ counts. In the paper's form nothing is corrected, because its attacker uses no
 symmetry.
 """
 
@@ -37,7 +37,7 @@ class GradientEstimates(Inference):
         return Watch.spread("gradient-estimate", o.rounds, o.start, o.window, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[GradientEstimate] | NotApplicable:
-        found = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]
-        if len(found) < len(view.observations):
+        estimates = [GradientEstimate(o.estimate) for o in view.observations if o.estimate is not None]
+        if len(estimates) < len(view.observations):
             return NotApplicable("not every observation comes with an estimate")
-        return found
+        return estimates

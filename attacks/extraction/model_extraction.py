@@ -1,9 +1,9 @@
 """Model extraction: the party takes the model that it reads off the broadcast.
 
-A federation hands its model to every client in every round, so that taking it needs no queries. (Tramèr et al. 2016,
+A federation sends its model to every client in every round, so that stealing it needs no queries. (Tramèr et al. 2016,
 who coined the word, had nothing but predictions.) The protocol decides how much of the model a broadcast shows, and
-the view holds what the party makes of it (`fedarena.contracts.observation.Disclosure`). This attack adds nothing to
-that, such as training on its own data.
+the view holds the model that the party derives from it (`fedarena.contracts.observation.Disclosure`). This attack does
+nothing more, such as training on its own data.
 """
 
 from __future__ import annotations

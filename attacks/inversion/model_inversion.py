@@ -2,7 +2,7 @@
 
 For every class k the attack descends a cost of an image that starts without any person's features:
 
-    c(x) = 1 − f_k(x)              cost=confidence; f: what the model says of x, with cross-entropy softmax
+    c(x) = 1 − f_k(x)              cost=confidence; f: the model's answer to x, with cross-entropy softmax
          = −log f_k(x)             cost=loss, where the model is trained for cross-entropy
          = ½ ‖f(x) − e_k‖²         cost=loss, where it is trained for squared errors to one-hot labels e_k
 
@@ -18,8 +18,8 @@ drawn again at every step, by central differences:
 
 With m = D, the number of pixels, this is exact to O(h²). With fewer directions it is unbiased, since a random
 m-dimensional subspace holds on average the share m/D of any vector, and the rest of each step is noise. That noise
-stays in the answer as far as the model does not react to it. Moving square blocks of pixels as one makes D smaller,
-and the picture coarser.
+stays in the answer as far as the model does not react to it. If square blocks of pixels are moved together, D is
+smaller and the picture coarser.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from fedarena.problem.task import Task
 Measure = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(images [n, *input_shape], their classes [n]) → costs [n] and their gradients, shaped as the images."""
 
-ASKED = 2000
-"""Queries that are put together, at least those of one class."""
+QUERIES_AT_ONCE = 2000
+"""The number of queries in one batch, at least those of one class."""
 
 
 class ModelInversion(Inference):
@@ -57,10 +57,10 @@ class ModelInversion(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = options.start == "mean"
+        self.needs_population = options.start == "mean"
 
     def watch(self, schedule: Schedule) -> Watch:
-        """No round: the model in the end is all that it reads."""
+        """No round: the attack reads only the final model."""
         return Watch(0, -1, ())
 
     def fit(self, task: Task) -> None:
@@ -74,7 +74,7 @@ class ModelInversion(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> Portraits:
         assert view.model is not None, "the harness gives the model to an attack after inversion"
         model, cost = view.model, InversionCost(self.options.cost, view.loss)
-        measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._asked(model, cost, rng)
+        measure = in_clear(model, cost) if isinstance(model, WhiteBox) else self._from_queries(model, cost, rng)
         device = next(model.task.model.parameters()).device
         images, steps = self.descend(measure, self._start(view).to(device), cost.of(self.options.confidence), progress)
         return Portraits(images, steps, 0 if isinstance(model, WhiteBox) else model.queries)
@@ -91,14 +91,14 @@ class ModelInversion(Inference):
         """The best image of each class, and how many steps were taken for it.
 
         Args:
-            x: where they begin, [classes, *input_shape].
-            low: the cost at which a class is taken as found.
+            x: the starting images [classes, *input_shape].
+            low: the cost at which the search for a class stops.
         """
         o = self.options
         best, reached = x.clone(), torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
         steps, idle = (torch.zeros(len(x), dtype=torch.int64, device=x.device) for _ in range(2))
         x, active = x.clone(), torch.arange(len(x), device=x.device)
-        for i in range(o.iterations + 1):  # the last time measures only
+        for i in range(o.iterations + 1):  # the last pass only measures
             cost, gradient = measure(x[active], active)
             better = cost < reached[active]  # false where it is not a number
             reached[active[better]], best[active[better]] = cost[better], x[active[better]]
@@ -117,13 +117,13 @@ class ModelInversion(Inference):
         share = self.options.denoise
         return x if share == 0 else (1 - share) * x + share * smooth(x)
 
-    def _asked(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
+    def _from_queries(self, model: BlackBox, cost: InversionCost, rng: Rng) -> Measure:
         o, generator = self.options, rng.child("directions").torch()
 
         def measure(x: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
             u, share = directions(tuple(x.shape[1:]), o.directions, o.block, generator)
             u, gradients = u.to(x), []
-            together = max(1, ASKED // (2 * len(u)))
+            together = max(1, QUERIES_AT_ONCE // (2 * len(u)))
             for images, wanted in zip(x.split(together), classes.split(together), strict=True):
                 centres = images.flatten(1)[:, None]
                 ends = torch.cat([centres + o.difference * u, centres - o.difference * u], 1)  # [n, 2m, pixels]
@@ -138,7 +138,7 @@ class ModelInversion(Inference):
 
 @dataclass(frozen=True)
 class InversionCost:
-    """c, as a function of what the model says.
+    """c, as a function of the model's answers.
 
     Attributes:
         kind: the option `cost`. loss: what the model is trained for.
@@ -148,7 +148,7 @@ class InversionCost:
     loss: str
 
     def __call__(self, said: Tensor, classes: Tensor) -> Tensor:
-        """What the model says [n, classes] and the classes wanted [n] → [n]."""
+        """The model's answers [n, classes] and the target classes [n] → [n]."""
         own = said.gather(1, classes[:, None])[:, 0]
         if self.kind == "confidence":
             return 1 - own
@@ -179,7 +179,8 @@ def directions(shape: tuple[int, ...], count: int, block: int, generator: torch.
     """At most `count` random orthonormal directions [m, pixels], each constant on blocks, and m's share of all blocks.
 
     Args:
-        shape: of one image, [channels, height, width]; a block has one channel. Those at the border may be cut.
+        shape: the shape of an image [channels, height, width]. A block has one channel; blocks at the border may be
+            smaller.
     """
     channels, height, width = shape
     grid = (channels, -(-height // block), -(-width // block))

@@ -51,7 +51,7 @@ class LastLayerLabel(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Labels] | NotApplicable:
         weight, bias = f"{view.output_layer}.weight", f"{view.output_layer}.bias"
         needed = bias if self.options.evidence == "bias" else weight
-        found = []
+        guesses = []
         for seen in view.observations:
             source = showing(seen, needed)
             if source is None:
@@ -64,16 +64,15 @@ class LastLayerLabel(Inference):
             else:
                 s = source[weight].sum(1) + source.get(bias, 0.0)
                 unit = float(s.double().norm()) * (seen.images / (1 - 1 / len(s))) ** 0.5
-            found.append(Labels(name_classes(s, seen.images, unit)))
-        return found
+            guesses.append(Labels(name_classes(s, seen.images, unit)))
+        return guesses
 
 
 def showing(seen: Observation, name: str) -> Tensors | None:
-    """Where a parameter's gradient can be read: estimates of the gradient, else what was seen.
+    """The tensors from which a parameter's gradient can be read: the estimate of the gradient, else what was seen.
 
-    At the canonical form a row of the output layer is the plain one with its columns scaled by positive factors, the
-    same in every row, which leaves signs and the order of rows' sums as they are for features of one sample; a bias
-    has no factor.
+    In the canonical form, the columns of the output layer are scaled by positive factors. For features of one sample
+    this does not change the signs and the order of the rows' sums. A bias has no factor.
     """
     if seen.output_gradient is not None and name in seen.output_gradient:
         return seen.output_gradient
@@ -83,8 +82,8 @@ def showing(seen: Observation, name: str) -> Tensors | None:
 
 
 def moved(seen: Observation, bias: str, view: View) -> float:
-    """The unit of what was seen of the output bias: how far it moves when grey images change from no label, every
-    class being as likely, to one. 1 for a gradient."""
+    """The unit of the output bias as seen: how far it moves if the labels of grey images change from uniform to one
+    class. 1 for a gradient."""
     n, classes = seen.images, view.n_classes
     grey = torch.full((n, *view.input_shape), 0.5).to(seen.target[bias])
     first = F.one_hot(torch.zeros(n, dtype=torch.int64), classes).to(grey)
@@ -94,7 +93,7 @@ def moved(seen: Observation, bias: str, view: View) -> float:
 
 
 def name_classes(s: Tensor, n: int, unit: float) -> Tensor:
-    """The n classes that s [classes] shows, in the order in which they are named: [n] (int64)."""
+    """The n classes that s [classes] shows, in the order of the guesses: [n] (int64)."""
     remainder, named = -s.double().nan_to_num(0.0, 0.0, 0.0), []
     for _ in range(n):
         named.append(int(remainder.argmax()))

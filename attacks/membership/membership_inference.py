@@ -43,17 +43,17 @@ class MembershipInference(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = options.statistic == "lira"
+        self.needs_population = options.statistic == "lira"
 
     def watch(self, schedule: Schedule) -> Watch:
-        """No round: the model is all that it reads."""
+        """No round: the attack reads only the final model."""
         return Watch(0, -1, ())
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Scores] | NotApplicable:
-        asked = view.candidates
+        candidates = view.candidates
         assert view.model is not None
-        assert asked is not None, "the harness gives a model and candidates"
-        sure = sureness(view.model, asked)
+        assert candidates is not None, "the harness gives a model and candidates"
+        sure = sureness(view.model, candidates)
         if self.options.statistic == "loss":
             if view.threat.form == "adaptive":
                 return NotApplicable("a loss threshold trains no shadows, through the protocol or otherwise")
@@ -63,19 +63,19 @@ class MembershipInference(Inference):
         assert view.initial is not None, "and for shadows samples and the protocol"
         plain, count = view.threat.form == "paper", self.options.shadows
         trained = shadows(view.protocol, view.initial, view.population, count, plain, rng, progress)
-        out = [sureness(shadow, asked) for shadow in trained]
+        out = [sureness(shadow, candidates) for shadow in trained]
         if len(out) < 2:
             return NotApplicable(f"{len(out)} of {count} shadow models ended with finite parameters; two are needed")
         return [Scores(surprise(sure, torch.stack(out), self.options.variance == "example"))]
 
 
 @torch.no_grad()
-def sureness(model: Predictor, asked: Candidates) -> Tensor:
+def sureness(model: Predictor, candidates: Candidates) -> Tensor:
     """φ of every candidate, [m] (float64); see the module's docstring. p_y/(1 − p_y) is taken as p_y/Σ_{k≠y} p_k."""
-    out, criterion = model.confidences(asked.x), model.task.criterion
+    out, criterion = model.confidences(candidates.x), model.task.criterion
     if criterion.loss != "cross-entropy":
-        return -criterion.each(out, asked.y).clamp(min=TINY).log()
-    label = asked.y[:, None]
+        return -criterion.each(out, candidates.y).clamp(min=TINY).log()
+    label = candidates.y[:, None]
     own, others = out.gather(1, label).squeeze(1), out.scatter(1, label, 0.0).sum(1)
     return own.clamp(min=TINY).log() - others.clamp(min=TINY).log()
 

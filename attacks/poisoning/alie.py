@@ -2,7 +2,7 @@
 
     every colluder sends μ − z·σ, coordinate by coordinate
     s = ⌊n/2 + 1⌋ − m                          honest supporters needed for a majority
-    z = Φ⁻¹((n − m − s)/(n − m))               so far out that s honest uploads lie further
+    z = Φ⁻¹((n − m − s)/(n − m))               s honest uploads lie farther out
 
 μ and σ are mean and standard deviation of the honest uploads, n all clients, m the corrupted ones.
 """
@@ -28,7 +28,7 @@ class ALIE(Poisoning):
 
     @property
     def z(self) -> float | None:
-        """The one that is set, else the paper's."""
+        """The z that is set, else the paper's."""
         return self.options.z if self.options.z is not None else z_max(self.knowledge.clients, self.knowledge.corrupted)
 
     @property
@@ -39,7 +39,7 @@ class ALIE(Poisoning):
     def applies(self) -> NotApplicable | None:
         n, m, z = self.knowledge.clients, self.knowledge.corrupted, self.z
         if self.options.tune > 1:
-            z = 1.0  # whatever the formula says, one is chosen: the first run is spent on it, the others on a grid
+            z = 1.0  # tuning chooses z in any case: the first run takes the formula's, the others take a grid
         if z is None:
             return NotApplicable(
                 f"the paper's z is not defined for {m} corrupted of {n} clients, who need or have no supporters: "

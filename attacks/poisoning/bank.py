@@ -1,33 +1,33 @@
 """Banked reputation: help the model until the server trusts the senders, then strike.
 
-The attack is made for servers that remember who was right, such as the second stage of the two-stage protocol, which
-never takes a score away again. With v the direction and g what is sent (the server subtracts it):
+The attack is made for servers that remember scores of clients, such as the second stage of the two-stage protocol, in
+which scores never fade. With v the direction and g the upload (the server subtracts it):
 
     bank      v = ∇L on own samples                     better than any honest upload, which is noisy
     strike    labels    v = ∇L' on own samples with labels y + 1 mod classes
-              sideways  v = ∇L' without its component along ∇L: what a score against ∇L does not see (`tilt` adds a
-                        little of ∇L: what such a score rewards)
+              sideways  v = ∇L' without its component along ∇L, which a score against ∇L does not see (`tilt` adds a
+                        little of ∇L, which such a score rewards)
               ascent    v = −∇L
 
-    disguise  rank    g = rank map of v (see `gaussianize`): norm and distribution of honest noise, none
-                      of its randomness
+    disguise  rank    g = rank map of v (see `gaussianize`): norm and distribution of honest noise without its
+                      randomness
               noise   g = v·ℓ/‖v‖ + N(0, σ_u²I), ℓ the length of one sample's noiseless upload: what a batch whose
                       samples all agree would give, and the protocol's own noise
               plain   g = v·ℓ/‖v‖, ℓ the mean length of what the colluders would send by the protocol
 
-    cancel    where noise z is part of what is sent, −z is in the colluder's next round: for servers that average over
+    cancel    if noise z is part of an upload, −z is part of the colluder's next one: for servers that average over
               rounds
 
     decoys    during a strike so many colluders send 10·‖g‖·unit(z/√d + 4/√d·g/‖g‖), z ~ N(0, I): for rules such as DnC,
               which drop the uploads farthest along the direction of largest variance. That direction is now the
-              decoys', and by the second term the strikers lie four standard deviations of noise nearer to them than
-              honest uploads, so that it is these which are dropped
+              decoys'. By the second term the strikers lie four standard deviations of noise nearer to the decoys than
+              honest uploads do, so that honest uploads are dropped
 
-Rounds before turn·T bank. From then on it strikes until the end, or burn_rounds rounds of striking and bank_rounds
-rounds of banking take turns.
+It banks in the rounds before turn·T. From then on it strikes until the end, or burn_rounds rounds of striking and
+bank_rounds rounds of banking alternate.
 
-Wrong labels are the worse strike: the model comes to rest at less than chance, where the server's reference gradient is
-not even opposed to the uploads, while ascent drives it where honest gradients and their scores grow.
+Wrong labels do most harm: the model settles below chance, where the server's reference gradient does not oppose the
+uploads. Ascent drives the model to where honest gradients and their scores grow.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
 from fedarena.core.threat import NotApplicable
 
 FAR, LEAN = 10.0, 4.0
-"""Of decoys: their length in uploads, and how many standard deviations of noise nearer to them strikers lie."""
+"""The length of decoys in uploads, and how many standard deviations of noise strikers are nearer to them."""
 
 
 class Bank(Poisoning):
@@ -63,13 +63,13 @@ class Bank(Poisoning):
         super().__init__(options, knowledge)
         if self.options.tune and self.options.tune_rounds:
             raise UserError(
-                f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, for a run that is cut "
+                f"attack bank: option 'tune_rounds' is {self.options.tune_rounds}, allowed: 0, because a short run "
                 "may end before the strike"
             )
         if self.options.decoys >= knowledge.corrupted:
             raise UserError(
                 f"attack bank: option 'decoys' is {self.options.decoys}, allowed: fewer than option 'corrupted', which "
-                f"is {knowledge.corrupted}, or nobody strikes"
+                f"is {knowledge.corrupted}, or no client strikes"
             )
         if self.options.strike != "ascent":
             require_classes(knowledge, "bank", f"option 'strike' is {self.options.strike}")
@@ -78,12 +78,12 @@ class Bank(Poisoning):
         if self.disguise == "rank" and self.options.strength > 1:
             raise UserError(
                 f"attack bank: option 'strength' is {self.options.strength:g}, allowed with disguise=rank: 1 at most, "
-                "for it is a cosine"
+                "because it is a cosine"
             )
         if self.options.cancel and not self._draws_noise:
             raise UserError(
                 f"attack bank: option 'cancel' is true, allowed with disguise={disguise} and strength="
-                f"{self.options.strength:g}: false, for what is sent holds no noise (disguise=noise does, and "
+                f"{self.options.strength:g}: false, because the upload holds no noise (disguise=noise does, and "
                 "disguise=rank where strength is below 1)"
             )
 
@@ -132,7 +132,7 @@ class Bank(Poisoning):
         return shaped(sent, like), memory
 
     def _direction(self, view: RoundView, x: Tensor, y: Tensor) -> Tensor:
-        """v, of length 1. Omniscient attackers add the mean honest upload, as far as it is no noise."""
+        """v, of length 1. Omniscient attackers add the mean honest upload, as far as it is not noise."""
         sign = -1.0 if self.strikes(view.round) else 1.0
         if sign < 0 and self.options.strike != "ascent":
             v = self._gradient(view, x, (y + 1) % self.knowledge.task.n_classes)
@@ -150,10 +150,10 @@ class Bank(Poisoning):
         return _unit(v)
 
     def _gradient(self, view: RoundView, x: Tensor, y: Tensor) -> Tensor:
-        """∇L, of length 1, where the broadcast is the model in clear and clients send gradients.
+        """∇L, of length 1, if the broadcast is the model in clear and clients send gradients; else an honest upload.
 
-        That is what the second stage compares with; the mean of bounded per-sample gradients, which a client of a DP
-        protocol would send, scores less. Elsewhere what a client would send.
+        The second stage compares uploads with ∇L. The mean of bounded per-sample gradients, which a client of a DP
+        protocol would send, scores less.
         """
         task, down, init = self.knowledge.task, view.down, self.knowledge.init
         clear = {name: t.shape for name, t in down.items()} == {name: t.shape for name, t in init.items()}
@@ -164,7 +164,7 @@ class Bank(Poisoning):
     def _noise(
         self, like: Tensor, view: RoundView, memory: Tensors, generator: torch.Generator
     ) -> tuple[Tensor, Tensors]:
-        """N(0, I) [f_t, d]; with `cancel` minus that of a colluder's last round, where it is still `owed`."""
+        """Noise N(0, I) [f_t, d]. With `cancel`, a colluder with `owed` noise gets minus that of its last round."""
         z = torch.randn(view.size, len(like), generator=generator).to(like)
         if not self.options.cancel:
             return z, memory
@@ -176,7 +176,7 @@ class Bank(Poisoning):
         return z, {**memory, "owed": owed.index_copy(0, members, torch.where(pays, 0.0, z))}
 
     def _ranked(self, v: Tensor, z: Tensor | None, size: int, generator: torch.Generator) -> Tensor:
-        """The rank map of v, or of v among noise z [f_t, d]: [f_t, d]. One row for all unless something is drawn."""
+        """The rank map of v, or of v with noise z [f_t, d]: [f_t, d]. All rows are equal unless noise is drawn."""
         std, form, a = self.knowledge.defense.noise_std, self.options.form, self.options.strength
         if z is not None:
             v = a * gaussianize(v, 1.0, "quantiles", generator) + (1 - a * a) ** 0.5 * z
@@ -191,7 +191,7 @@ def _unit(v: Tensor) -> Tensor:
 
 
 def _behind(sent: Tensor, decoys: int, generator: torch.Generator) -> Tensor:
-    """Uploads [f_t, d] of which the first ones are decoys for the others."""
+    """Uploads [f_t, d], the first `decoys` of which are decoys for the others."""
     strike, d = sent[-1], sent.shape[1]
     z = torch.randn(decoys, d, generator=generator).to(sent) + LEAN * _unit(strike)
     far = FAR * strike.norm() * z / z.norm(dim=1, keepdim=True)

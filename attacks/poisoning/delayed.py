@@ -2,7 +2,7 @@
 = τ).
 
 Until that round an omniscient attacker sends copies of the uploads of random honest clients, as in the paper. An
-attacker that knows its own samples alone follows the protocol on them.
+attacker that knows only its own samples follows the protocol on them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gaussian uploads: N(0, s²) on every coordinate, fresh for each colluder and round.
 
-With s the noise of the defense itself the upload is an honest one without its signal (Xiang et al. 2023,
-Section 3.2); where there is no such noise it is the classical N(0, 200²) of Blanchard et al. 2017, Section 6.
+With s the noise of the defense itself, the upload is an honest one without its signal (Xiang et al. 2023,
+Section 3.2). If the defense adds no noise, it is the classical N(0, 200²) of Blanchard et al. 2017, Section 6.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Gaussian(Poisoning):
         return {"std": self.std} if self.options.std is None else {}
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        # An upload need not look like the broadcast; one of a single sample shows names and shapes.
+        # An upload may have other names and shapes than the broadcast; the upload of a single sample shows them.
         like = self.knowledge.defense.expected_upload(view.down, *self.knowledge.data.draw(1, rng.child("shape")))
         flat = flatten(like)
         noise = torch.randn(view.size, len(flat), generator=rng.child("noise").torch()).to(flat)

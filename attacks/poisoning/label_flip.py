@@ -2,7 +2,7 @@
 
     I → H − 1 − I,    H classes
 
-The upload is what the protocol makes of the flipped batch: its noise, momentum and norm are those of an honest one.
+The upload is that of the protocol for the flipped batch: its noise, momentum and norm are those of an honest one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LabelFlip(Poisoning):
         return Batch(batch.x, self.flip(batch.y, rng.child("labels")))
 
     def flip(self, y: Tensor, rng: Rng) -> Tensor:
-        """Classes of any shape → other classes: mirrored, or each of the others alike likely."""
+        """Classes of any shape → other classes: mirrored, or drawn uniformly from the others."""
         classes = self.knowledge.task.n_classes
         if self.options.labels == "reverse":
             return classes - 1 - y

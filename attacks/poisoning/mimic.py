@@ -37,7 +37,7 @@ class Mimic(Poisoning):
         if not view.honest_clients:
             return view.own, memory
         x = rows(view.honest)
-        # A protocol may change the length of its uploads from round to round: then what was learned says nothing.
+        # If a protocol changes the length of its uploads from round to round, earlier statistics have no meaning.
         if not memory or len(memory["mean"]) != x.shape[1]:
             memory = self._start(x, rng)
         clients = torch.tensor(view.honest_clients, device=x.device)
@@ -58,7 +58,7 @@ class Mimic(Poisoning):
         t, z = int(memory["rounds"]), memory["direction"]
         mean = (t * memory["mean"] + x.mean(0)) / (t + 1)
         centred = x - mean
-        # Of length 1 like z, so that the length of uploads does not decide how fast z turns.
+        # It has length 1 like z, so that the speed at which z turns does not depend on the length of uploads.
         z = normalize(t * z + normalize((centred @ z) @ centred, dim=0), dim=0)
         score = memory["score"].index_add(0, clients, x @ z)
         return {"rounds": torch.tensor(t + 1), "mean": mean, "direction": z, "score": score}

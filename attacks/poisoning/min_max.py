@@ -1,4 +1,4 @@
-"""Min-Max (Shejwalkar & Houmansadr, NDSS 2021): no farther from any honest upload than two of them from each other.
+"""Min-Max (Shejwalkar & Houmansadr, NDSS 2021): as near to all honest uploads as these are to each other.
 
 every colluder sends μ + γ p with the largest γ that has  max_i ‖sent − g_i‖ ≤ max_{i,j} ‖g_i − g_j‖
 """

@@ -42,7 +42,7 @@ class Optimized(Poisoning):
 
     @property
     def strengths(self) -> dict[str, float]:
-        """λ = M/√B − 1 where all take part; with fewer, craft reckons with those that do."""
+        """λ = M/√B − 1 if all clients take part; in rounds with fewer, `craft` uses the numbers of the round."""
         if self.options.against != "eq10" or self.options.lam is not None:
             return {}
         corrupted = self.knowledge.corrupted
@@ -80,8 +80,10 @@ class Optimized(Poisoning):
             factor = 1 / math.sqrt(len(known)) if lam is None else (1 + lam) / colluders
             return same(-factor * known.sum(0), view), memory
         if self.options.against == "krum":
-            found = fang.against_krum(known, all_rows(view), view.size, self.knowledge.task.assumed_corrupted_per_round)
-            return view.own if found is None else same(found, view), memory
+            upload = fang.against_krum(
+                known, all_rows(view), view.size, self.knowledge.task.assumed_corrupted_per_round
+            )
+            return view.own if upload is None else same(upload, view), memory
         if self.knowledge.knows == "own":
             sent = fang.against_trimmed_mean_partial(known, view.size, generator)
         else:

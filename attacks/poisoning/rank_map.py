@@ -1,11 +1,12 @@
 """Rank map: it gives another attack's uploads the values of the noise that honest clients add.
 
-    v_i = what the inner attack would send            (a direction; its length does not matter)
+    v_i = the upload of the inner attack              (a direction; its length does not matter)
     g_i = σ_u·Φ⁻¹((rank(v_i) − ½)/d)                  σ_u the noise on a coordinate of an honest upload
 
-Against servers that accept what looks like N(0, σ_u²I), such as the first stage of the two-stage protocol. Its paper
-(Xiang et al. 2023, Section 4.6, Guideline 1) reasons that finding a particular order of d such values costs O(d!); by
-the rearrangement inequality the best order is a sort. Unlike honest uploads, g_i holds no noise at all.
+It attacks servers that accept uploads that look like N(0, σ_u²I), such as the first stage of the two-stage protocol.
+The protocol's paper (Xiang et al. 2023, Section 4.6, Guideline 1) argues that a search for a particular order of d such
+values costs O(d!). By the rearrangement inequality one sort gives the best order. Unlike honest uploads, g_i holds no
+noise at all.
 """
 
 from __future__ import annotations

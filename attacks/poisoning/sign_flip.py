@@ -1,4 +1,4 @@
-"""Sign flipping: every colluder sends −k times the upload that the protocol asks for (Li et al. 2019, Section 5)."""
+"""Sign flipping: every colluder sends −k times the upload of the protocol (Li et al. 2019, Section 5)."""
 
 from __future__ import annotations
 

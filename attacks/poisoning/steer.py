@@ -2,10 +2,10 @@
 
     u_k = λ h z_kᵀ g*         h: σ, for central differences 2σ
 
-The server of such a protocol (`fedarena.contracts.shared_directions`), BAFFLE's for one, knows an upload only by its K
-numbers and steps along the z_k alone, which every client can draw from the broadcast. The attacker writes down the
-differences that an honest client would measure if its gradient were λ g*, without measuring any loss. It is not bound
-to forward passes: g* is computed by backpropagation on its own samples.
+The server of such a protocol (`fedarena.contracts.shared_directions`), such as BAFFLE, gets only K numbers as an upload
+and steps only along the z_k, which every client can draw from the broadcast. The attacker sends the differences that an
+honest client would measure if its gradient were λ g*, without measuring any loss. It may use more than forward passes:
+g* is computed by backpropagation on its own samples.
 """
 
 from __future__ import annotations

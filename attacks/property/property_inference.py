@@ -1,14 +1,14 @@
 """Property inference (Melis, Song, De Cristofaro & Shmatikov, IEEE S&P 2019, Algorithm 3), through any protocol.
 
 In each attacked round the attacker lets the client function run on batches of its own. In some batches all samples have
-the property, in the others all lack it. From the uploads a classifier learns to tell the two apart, and is then shown
-what the victim sent, or what the attacker could make of it:
+the property, in the others all lack it. From the uploads a classifier learns to distinguish the two kinds. It then
+classifies what the victim sent, or the attacker's estimate of it:
 
     forest         a random forest on the updates of all rounds; this is the paper's attack, and all of its paper form
     round-forest   a random forest in each round, on more batches
     ridge          a linear classifier in each round (`helpers/round_ridge.py`)
 
-The score of a round's classifier is divided by the standard deviation of its scores of own batches in that round.
+The score of a round's classifier is divided by the standard deviation of its scores for own batches in that round.
 
 In the adaptive form the attacker chooses between classifiers, and between features of an update
 (`helpers/update_features.py`), by trying them on batches of samples that it held back. In the paper form that would
@@ -43,7 +43,7 @@ from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.problem.schedule import Schedule
 
 FEWEST = 3
-"""Rounds without which no two can be attacked."""
+"""The fewest rounds of a schedule: two are attacked, and one follows them."""
 
 CHECKS = 4
 """Own batches of either kind on which classifiers are tried, in each round."""
@@ -52,14 +52,14 @@ FOREST, ROUND_FOREST, RIDGE = "forest", "round-forest", "ridge"
 BEST = "best"
 SLOPES = "slopes"
 TRIED = ("margins", SLOPES)
-"""Features among which features=best takes its choice; the paper form takes the first."""
+"""Features from which features=best chooses; the paper form takes the first."""
 
 
 class Classifier(NamedTuple):
-    """What tells batches apart.
+    """A classifier of batches.
 
     Attributes:
-        kind: a forest, a forest in each round, or a ridge. detail: the features it is shown; the ridge's strength.
+        kind: a forest, a forest in each round, or a ridge. detail: the features it gets, or the ridge's strength.
     """
 
     kind: str
@@ -71,8 +71,8 @@ class RoundScores:
     """Scores of one round.
 
     Attributes:
-        seen: of the victim's update. checks: of the attacker's own that were held back, [2·CHECKS]; none in the paper
-            form.
+        seen: the score of the victim's update. checks: the scores of held-back own batches [2·CHECKS]; none in the
+            paper form.
     """
 
     seen: float
@@ -80,11 +80,11 @@ class RoundScores:
 
     @classmethod
     def of(cls, scores: Tensor) -> RoundScores:
-        """Of the held-back ones and of the victim's, which comes last."""
+        """Split scores: first those of held-back batches, last that of the victim."""
         return cls(float(scores[-1]), scores[:-1])
 
     def standardised(self) -> RoundScores:
-        """In standard deviations from the mean of the held-back ones."""
+        """The scores in standard deviations from the mean of the held-back batches' scores."""
         mean, deviation = float(self.checks.mean()), float(self.checks.std()) or 1.0
         return RoundScores((self.seen - mean) / deviation, (self.checks - mean) / deviation)
 
@@ -97,11 +97,13 @@ class PropertyInference(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = True
+        self.needs_population = True
 
     def watch(self, schedule: Schedule) -> Watch:
-        """Every `stride`-th round from `start`; all between are written down, and one after the last, by whose
-        broadcast a client learns the update."""
+        """Attack every `stride`-th round from `start`. All rounds between are written down, and one after the last.
+
+        From the broadcast of that one a client learns the last update.
+        """
         o = self.options
         if schedule.rounds < FEWEST:
             raise UserError(
@@ -157,13 +159,13 @@ class PropertyInference(Inference):
     def _features(
         self, kinds: Sequence[str], lesson: Lesson, queries: Sequence[Tensors], noise: float, rng: Rng
     ) -> dict[str, RoundFeatures]:
-        """By kind of features."""
-        updates, found = noisy(lesson.updates, noise, rng), {}
+        """The features of a round's updates, by kind."""
+        updates, features = noisy(lesson.updates, noise, rng), {}
         for kind in kinds:
             read = reader(kind, lesson.updates)
             x = torch.stack([read(update) for update in updates])
-            found[kind] = RoundFeatures(x, lesson.has, torch.stack([read(update).float() for update in queries]))
-        return found
+            features[kind] = RoundFeatures(x, lesson.has, torch.stack([read(update).float() for update in queries]))
+        return features
 
     def _in_round(
         self,
@@ -175,17 +177,17 @@ class PropertyInference(Inference):
         rng: Rng,
     ) -> dict[Classifier, Tensor]:
         """Scores of `queries` by classifiers of this round."""
-        found: dict[Classifier, Tensor] = {}
+        scores_of: dict[Classifier, Tensor] = {}
         if RIDGE in wanted:
-            x, asked = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, queries))
-            scores = ridge_scores(x, lesson.has.to(x.device), asked, noise)
-            found |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
+            x, victims = (torch.stack([flatten(u).float() for u in some]) for some in (lesson.updates, queries))
+            scores = ridge_scores(x, lesson.has.to(x.device), victims, noise)
+            scores_of |= {Classifier(RIDGE, f"{w:g}"): some.cpu() for w, some in zip(STRENGTHS, scores, strict=True)}
         if ROUND_FOREST in wanted:
             for kind, shown in self._features(kinds, lesson, queries, noise, rng.child("noise", "many")).items():
                 if shown.x.shape[1]:
                     seen = forest_scores(shown.x, shown.has, shown.queries, rng.child("forest"))
-                    found[Classifier(ROUND_FOREST, kind)] = seen
-        return found
+                    scores_of[Classifier(ROUND_FOREST, kind)] = seen
+        return scores_of
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class RoundFeatures:
     """Features of one round's updates.
 
     Attributes:
-        x: of own batches [n, f]. has: which of them have the property. queries: of those to be scored, [m, f].
+        x: features of own batches [n, f]. has: which of them have the property. queries: those to be scored [m, f].
     """
 
     x: Tensor
@@ -205,7 +207,7 @@ NO_WEIGHTS = NotApplicable("what was seen has no weights, and features=code show
 
 
 def over_all(shown: Sequence[RoundFeatures], rng: Rng) -> list[RoundScores] | NotApplicable:
-    """One forest for all rounds."""
+    """The scores of one forest for all rounds."""
     widths = {s.x.shape[1] for s in shown}
     if widths == {0}:
         return NO_WEIGHTS
@@ -224,9 +226,9 @@ def answer(
     """The scores of the best classifier, or why there is none.
 
     Args:
-        scores: of classifiers that were trained within rounds.
-        over_rounds: of one forest for all rounds, by the kind of features.
-        adaptive: whether classifiers were tried on what was held back; else there is one.
+        scores: scores of classifiers that were trained within rounds.
+        over_rounds: scores of one forest for all rounds, by the kind of features.
+        adaptive: whether classifiers were tried on held-back batches; else there is only one.
     """
     forests = {Classifier(FOREST, kind): of for kind, of in over_rounds.items() if not isinstance(of, NotApplicable)}
     every = {**scores, **forests}
@@ -239,7 +241,7 @@ def answer(
 
 
 def choose(scores: Mapping[Classifier, Sequence[RoundScores]]) -> PropertyScores:
-    """The scores of the classifier that does best on what was held back."""
+    """The scores of the classifier that does best on held-back batches."""
     has = torch.arange(2 * CHECKS) < CHECKS
     auc = {
         c: membership_metrics([Scores(torch.cat([r.checks for r in rounds]))], [has.repeat(len(rounds))])["auc"]
@@ -255,12 +257,12 @@ def choose(scores: Mapping[Classifier, Sequence[RoundScores]]) -> PropertyScores
 
 
 def seen_scores(rounds: Sequence[RoundScores]) -> Tensor:
-    """Of what was seen, [observations]."""
+    """The scores of the victims' updates [observations]."""
     return torch.tensor([r.seen for r in rounds], dtype=torch.float64)
 
 
 def noisy(updates: Sequence[Tensors], std: float, rng: Rng) -> list[Tensors]:
-    """With noise as the protocol's."""
+    """The updates with noise like the protocol's."""
     if not std:
         return list(updates)
     generator = rng.torch()

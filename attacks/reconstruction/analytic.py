@@ -8,13 +8,13 @@ a protocol the ratio is affine in x, and A and c are found by playing the protoc
 What A x + c leaves open is filled in by the least norm, or with `prior=population` by the distribution of the
 attacker's own samples (`helpers/image_distribution.py`).
 
-Of a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
-agree with each other, and mixtures do not. Samples that no group of rows shows are taken from single rows, those first
-whose sample would leave [0, 1] the least: a best effort.
+In a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
+agree with each other, and mixtures do not. The other samples are taken from single rows, as a best effort: first from
+those whose sample would leave [0, 1] the least.
 
 Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
-upload is a(x)·((1 − β)∇f + β·g⁻), and since the length a(x) is unknown, the share of g⁻ is no constant to take away.
-The guess for these is grey. Where none can be read, the attack does not apply.
+upload is a(x)·((1 − β)∇f + β·g⁻). The length a(x) is unknown, so the share of g⁻ cannot be subtracted. The guess for
+these is grey. If no observation can be read, the attack does not apply.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Analytic(Inference):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_population = options.prior == "population"
+        self.needs_population = options.prior == "population"
 
     def watch(self, schedule: Schedule) -> Watch:
         o = self.options
@@ -57,30 +57,30 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        law: ImageDistribution = LeastNorm()
+        distribution: ImageDistribution = LeastNorm()
         if view.population is not None:
-            law = GaussianImages.of(view.population.x.flatten(1))
+            distribution = GaussianImages.of(view.population.x.flatten(1))
         read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
-            found = reconstruct(view, seen, law, rng.child("analytic", i))
-            read.append(found)
-            told = found if isinstance(found, str) else f"match {found.match:.1e}"
-            progress((i + 1) / len(view.observations), f"round {seen.round}: {told}")
-        reasons = [found for found in read if isinstance(found, str)]
+            result = reconstruct(view, seen, distribution, rng.child("analytic", i))
+            read.append(result)
+            status = result if isinstance(result, str) else f"match {result.match:.1e}"
+            progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
+        reasons = [result for result in read if isinstance(result, str)]
         if len(reasons) == len(read):
             return NotApplicable("; ".join(dict.fromkeys(reasons)))
         pairs = zip(view.observations, read, strict=True)
-        return [grey(view, seen) if isinstance(found, str) else found for seen, found in pairs]
+        return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
 
 
 def grey(view: View, seen: Observation) -> Reconstruction:
-    """The guess at what is behind an observation that cannot be read."""
+    """The guess for an observation that cannot be read."""
     like = next(iter(seen.target.values()))
     images = torch.full((seen.images, *view.input_shape), 0.5).to(like)
     return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
-def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng) -> Reconstruction | str:
+def reconstruct(view: View, seen: Observation, distribution: ImageDistribution, rng: Rng) -> Reconstruction | str:
     """The samples behind one observation, or why they cannot be read."""
     layer = first_layer(seen.target)
     if isinstance(layer, str):
@@ -94,18 +94,18 @@ def reconstruct(view: View, seen: Observation, law: ImageDistribution, rng: Rng)
     if not bool(rows[:, -1].any()):
         return "the first layer's gradient is 0"
     groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
-    found = [law(*_seen(group, of)) for group in groups]
-    singles = sorted((law(*_seen(row[None], of)) for row in rest), key=outside)
-    found += singles
-    blind = max(0, seen.images - len(found))  # where all rows are used up
-    found += [torch.full_like(probe, 0.5).to(rows)] * blind
-    x = torch.stack(found[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
+    samples = [distribution(*_seen(group, of)) for group in groups]
+    singles = sorted((distribution(*_seen(row[None], of)) for row in rest), key=outside)
+    samples += singles
+    blind = max(0, seen.images - len(samples))  # where all rows are used up
+    samples += [torch.full_like(probe, 0.5).to(rows)] * blind
+    x = torch.stack(samples[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
     return replace(matched_labels(view, seen, x), blind=blind)
 
 
 def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:
-    found, variance = strongest(rows)
-    return found, of, variance
+    strongest_row, variance = strongest(rows)
+    return strongest_row, of, variance
 
 
 def outside(x: Tensor) -> float:
@@ -114,9 +114,9 @@ def outside(x: Tensor) -> float:
 
 
 def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
-    """Gives labels to samples: those that the output layer shows, in the order that would have been seen most alike.
+    """Give samples the labels that the output layer shows, in the order that reproduces what was seen best.
 
-    Where none are shown all are class 0, of numbers ½.
+    If it shows none, all classes are 0, and all numbers are ½.
     """
     n, distance, spent = seen.images, relative_squares(seen.target), 0
     labels = output_labels(view, seen, x[None]) if shown(view, seen) else torch.zeros(n, dtype=torch.int64).to(x.device)

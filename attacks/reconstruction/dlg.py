@@ -1,13 +1,13 @@
 """DLG, Deep Leakage from Gradients (Zhu, Liu & Han, NeurIPS 2019, Algorithm 1), through any protocol.
 
-For each observation, find the batch that would have been observed alike:
+For each observation, find the batch that would have given the same observation:
 
     min over x' [n, *shape], ℓ [n, classes]   Σ_l ‖simulate(x', softmax ℓ)_l − target_l‖² / Σ_l ‖target_l‖²
                                               + tv·(mean|x'_{i+1,j} − x'_{i,j}| + mean|x'_{i,j+1} − x'_{i,j}|)
 
 from several random starts at once (`torch.func.vmap`), and keep the start that ends lowest. With `labels=inferred`
-(iDLG, Zhao et al. 2020) or `labels=given` the labels are fixed, one-hot, and only the images are optimised. What it
-shares with other attacks: `helpers/matching.py` and `helpers/least_squares.py`.
+(iDLG, Zhao et al. 2020) or `labels=given` the labels are fixed, one-hot, and only the images are optimised. The code
+shared with other attacks is in `helpers/matching.py` and `helpers/least_squares.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DLG(LeastSquares):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_labels = options.labels == "given"
+        self.needs_labels = options.labels == "given"
 
     def reason(self, view: View, seen: Observation) -> str:
         if self.options.labels != "inferred":
@@ -44,5 +44,5 @@ class DLG(LeastSquares):
         if self.options.labels == "optimized":
             return None
         fixed = seen.labels if self.options.labels == "given" else infer_labels(seen, images, view.n_classes, view.loss)
-        assert fixed is not None, "the harness gives the labels to an attack that knows_labels"
+        assert fixed is not None, "the harness gives the labels to an attack that needs_labels"
         return fixed

@@ -12,9 +12,9 @@ until 7/8 of the iterations, and the exact one after that.
 Two things stand between a small distance and the image, and each has an option:
 
     kinks    A network of ReLUs and max pooling has a gradient that jumps in the image. With `kinks` they are rounded
-             off, less and less (`helpers/nonsmooth.py`). The network as it is decides which start is kept.
+             off, less and less (`helpers/nonsmooth.py`). The original network decides which start is best.
     polish   A smooth network's gradient reacts to some directions in the image a thousand times less than to others,
-             which steps along signs never settle. `polish` goes on by L-BFGS with
+             and steps along signs never settle in these. `polish` continues by L-BFGS with
 
     ½·‖s/‖s‖ − target/‖target‖‖² + τ/1000·(mean|dx'| + mean|dy'|),
 
@@ -43,16 +43,16 @@ from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Task
 
 ROUGHLY = 7 / 8
-"""Share of the iterations that go to the simulator that is easier to descend."""
+"""Share of the iterations for the simulator that is easier to minimise."""
 
 SHARPER = 0.01
-"""What is left in the end of the width within which kinks are rounded off."""
+"""The share of the width that is left at the end, within which kinks are rounded off."""
 
 FAINT = 1e-3
-"""What is left of τ for L-BFGS: by then the observation says almost everything, and a prior only pulls."""
+"""The share of τ for L-BFGS: by then the observation determines almost everything, and a prior would only distort."""
 
 TOGETHER = 2_000_000
-"""Numbers of simulated uploads that are held at once, 8 MB: on a CPU more starts together gain nothing."""
+"""The most numbers of simulated uploads that are held at once, 8 MB: on a CPU more starts together gain nothing."""
 
 
 class InvertingGradients(Matching):
@@ -63,11 +63,13 @@ class InvertingGradients(Matching):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.knows_labels = options.labels == "given"
+        self.needs_labels = options.labels == "given"
 
     def fit(self, task: Task) -> None:
-        """Anything fits: rows of a table go without total variation, whose weight may not be set there. Colours are
-        three. What is to be rounded off must be there."""
+        """Refuse `tv` for rows of a table, `colours` without three channels, and `kinks` without anything to round off.
+
+        Raises UserError. Without these options any model fits.
+        """
         o, shape = self.options, task.input_shape
         if o.colours and (len(shape) != 3 or shape[0] != 3):
             raise UserError(
@@ -91,7 +93,7 @@ class InvertingGradients(Matching):
 
     def labels(self, view: View, seen: Observation, images: Tensor) -> Tensor | None:
         if self.options.labels == "given":
-            assert seen.labels is not None, "the harness gives the labels to an attack that knows_labels"
+            assert seen.labels is not None, "the harness gives the labels to an attack that needs_labels"
             return seen.labels
         if self.options.labels == "optimized" or not shown(view, seen):
             return None
@@ -114,7 +116,7 @@ class InvertingGradients(Matching):
                 return points
 
             evaluate = replace(objective, colours=o.colours).evaluate
-            found = adam(
+            minima = adam(
                 self.rounded(evaluate, first) if o.kinks else evaluate,
                 project(start.clone()),
                 o.iterations,
@@ -127,32 +129,32 @@ class InvertingGradients(Matching):
                 decay=cosine if o.decay == "cosine" else steps,
                 changing=o.kinks > 0,
             )
-            spent, start, first = spent + found.evaluations, found.points, last + 1
+            spent, start, first = spent + minima.evaluations, minima.points, last + 1
         if o.kinks:
-            found = replace(found, values=evaluate(found.points)[0])
-            spent += len(found.points)
+            minima = replace(minima, values=evaluate(minima.points)[0])
+            spent += len(minima.points)
         if o.polish:
             last_one = replace(objectives[-1], colours=o.colours, measure=between_directions)
             last_one = replace(last_one, tv=FAINT * last_one.tv, corner=CORNER)
-            found = minimise(last_one.evaluate, found.points, o.polish, HISTORY)
-            spent += found.evaluations
-        return replace(lowest(found), evaluations=spent)
+            minima = minimise(last_one.evaluate, minima.points, o.polish, HISTORY)
+            spent += minima.evaluations
+        return replace(lowest(minima), evaluations=spent)
 
     def rounded(self, evaluate: Evaluate, first: int) -> Evaluate:
-        """The same with kinks rounded off within a width that falls, iteration by iteration, by a constant factor."""
+        """`evaluate` with kinks rounded off within a width that falls by a constant factor in every iteration."""
         o, i = self.options, first
 
         def rounder(points: Tensor) -> tuple[Tensor, Tensor]:
             nonlocal i
             width, i = o.kinks * SHARPER ** (i / o.iterations), i + 1
             with Rounded(width) as rounding:
-                found = evaluate(points)
-            if not rounding.met:  # the model has some, and the protocol's simulator goes without the model
+                costs = evaluate(points)
+            if not rounding.met:  # the model has kinks, but the protocol's simulator does not use the model
                 raise UserError(
                     f"attack {self.name}: option 'kinks' is {o.kinks:g}, allowed: 0 where uploads are simulated "
                     "without ReLU and max pooling"
                 )
-            return found
+            return costs
 
         return rounder
 
@@ -160,8 +162,8 @@ class InvertingGradients(Matching):
 def one_less_cosine(target: Tensors) -> Distance:
     """1 − ⟨a, target⟩/(‖a‖·‖target‖) over all tensors of the target as one vector; 1 where either is 0.
 
-    The target is brought to length one beforehand, and ‖a‖ stands alone: a product of squares has no digits left in
-    single precision where gradients have lengths of 1e-10, as behind saturated units.
+    The target is scaled to length one beforehand, and ‖a‖ is computed alone: a product of squares would underflow in
+    single precision if gradients have lengths of 1e-10, as behind saturated units.
     """
     size = _length(target)
     unit = {name: t / size for name, t in target.items()}
@@ -174,7 +176,7 @@ def one_less_cosine(target: Tensors) -> Distance:
 
 
 def between_directions(target: Tensors) -> Distance:
-    """½·‖a/‖a‖ − target/‖target‖‖², which is `one_less_cosine` to all digits; ½ where one of them is 0."""
+    """½·‖a/‖a‖ − target/‖target‖‖², which equals `one_less_cosine` without cancellation; ½ if one of them is 0."""
     size = _length(target)
 
     def distance(a: Tensors) -> Tensor:

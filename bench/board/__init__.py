@@ -1,1 +1,1 @@
-"""The leaderboard: what records say of every defense, as data (`board`), scores (`standing`), tables and pages."""
+"""The leaderboard: what records say of every defense, as data (`board`), scores (`ranking`), tables and pages."""

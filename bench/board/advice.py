@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from fedarena.board.board import Board, BoardCell
-from fedarena.board.lead import lead_text
+from fedarena.board.differences import comparison_with_best
 from fedarena.board.notes import curious_parties, has_several_problems, threats_text, unmeasured_threats
 from fedarena.board.phrases import attacker, join_and, join_or, shortened
 from fedarena.board.ranking import RankingRow, rank_defenses
@@ -29,7 +29,7 @@ def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[Ran
     ranked = [row for row in rows if row.rank is not None]
     if ranked:
         sentences = [choice(board, threats, ranked), *weaknesses(threats, ranked)]
-        sentences += [runner_up(board, threats, ranked), lead_text(ranked), _without_rank(rows)]
+        sentences += [runner_up(board, threats, ranked), comparison_with_best(ranked), _without_rank(rows)]
     else:
         sentences = [_no_recommendation(board, threats, rows)]
     sentences += [_unfinished(board, threats), _unbeaten(board, threats), _nothing_known(board, threats)]
@@ -83,14 +83,14 @@ def _unbeaten(board: Board, threats: ThreatFilter) -> str:
             attempts.setdefault(c.attempt, []).append(c)
     defenses = {c.defense for c in board.cells if threats.counts(c) and not c.found_by}
     unbeaten = []
-    for (problem, attack, party, knows), cells in attempts.items():
+    for (problem, attack, party, knowledge), cells in attempts.items():
         left = _left_by_defense(cells)
         best = max(left, key=lambda name: left[name])
         if left[best] < WITHSTOOD:
             where = f" on {problem}" if has_several_problems(board) else ""
             most = f"best: {best}, {left[best]:.2f}" if left[best] >= 0.005 else "all are left with 0.00"
             most += f"; {len(left)} of {len(defenses)} defenses met it" if set(left) < defenses else ""
-            unbeaten.append((left[best], f"{attack} by {attacker(party, knows)}{where} ({most})"))
+            unbeaten.append((left[best], f"{attack} by {attacker(party, knowledge)}{where} ({most})"))
     if not unbeaten:
         return ""
     texts = [text for _, text in sorted(unbeaten)]

@@ -87,7 +87,7 @@ def _description(record: Record) -> str:
 
 
 def _corrupted(number: int, expected: int) -> str:
-    """How many clients are corrupted, and how many the rule expects: one that expects none may be the plain mean."""
+    """How many clients are corrupted, and how many the rule expects. A rule that expects none may be the plain mean."""
     if not number:
         return f"nobody corrupted, {expected} expected to be" if expected else "nobody corrupted or expected to be"
     text = f"{number} of them corrupted where they poison"
@@ -95,7 +95,7 @@ def _corrupted(number: int, expected: int) -> str:
 
 
 def _provenance(records: Sequence[Record]) -> dict[str, str]:
-    """What made the records: versions, commit and machine, each value once."""
+    """What produced the records: versions, commit and machine, each value once."""
     values: dict[str, list[str]] = defaultdict(list)
     for r in records:
         for name in ("fedarena", "commit", "python", "machine", "system"):

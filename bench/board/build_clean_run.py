@@ -58,7 +58,7 @@ def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
 def _utility(accuracy: BySeed, statuses: Mapping[int, str], reference: BySeed) -> BySeed:
     """Accuracy over FedAvg's by seed, clipped to [0, 1]; 0 where the model diverged or FedAvg has no accuracy.
 
-    The answers of a diverged model are worthless, even if as many of them are right as of guesses.
+    The answers of a diverged model are worthless, even if some are right by chance.
     """
 
     def ratio(seed: int) -> float:

@@ -1,7 +1,7 @@
-"""Whether a published board's scores are those that its own metrics give.
+"""Checks whether a published board's scores follow from its own metrics.
 
 A published board is a file that anyone may edit. A score without its metrics, or one that does not follow from them,
-is no result, whichever of the two was changed. `fedarena.board.doubtful_record` asks the same of records.
+is no result, whichever of the two was changed. `fedarena.board.doubtful_record` checks records in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.contracts.baseline import BASELINE
 
 CLOSE = 1e-4
-"""Boards keep six decimals; a score divides what is rounded by what a federation learned, which is 0.05 and more."""
+"""The tolerance of the check. Boards keep six decimals, and a score divides rounded numbers by at least 0.05."""
 
 
 def contradictions(board: Board) -> Iterator[str]:
@@ -43,7 +43,7 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
 
 def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str:
     for seed, score in sorted(c.scores.items()):
-        # Without its clean run the share that poisoning leaves is unknown.
+        # Without its clean run, the share that poisoning leaves is unknown.
         if c.axis == "integrity" and (run is None or seed not in run.accuracy):
             continue
         try:

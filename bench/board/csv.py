@@ -1,4 +1,4 @@
-"""A board as CSV: one row for each clean run and each cell, with everything that the board knows of it."""
+"""A board as CSV: one row for each clean run and each cell, with everything that the board holds about it."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """The name of a plug-in or the text of an error must not become a formula in somebody's spreadsheet."""
+    """The name of a plug-in or the text of an error must not become a formula in a reader's spreadsheet."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,4 +1,4 @@
-"""Whether a record's scores are those that its own metrics give."""
+"""Checks whether a record's scores follow from its own metrics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CLOSE = 1e-6
 
 
 def doubt(record: Record) -> str:
-    """Why a record's scores are not those that its own metrics give; empty where they are.
+    """Why a record's scores do not follow from its own metrics; empty where they do.
 
-    They are not where somebody edited the scores or the metrics, or removed one of them.
+    They disagree if the scores or the metrics were edited, or one of them was removed.
     """
     stored, status = record["scores"], record["status"]
     if status not in ("ok", "diverged") or record["attack"] == "none":

@@ -75,7 +75,7 @@ class Leaderboard:
         advice: which defense to take.
         notes: what a reader must know about the numbers.
         how: how the scores are computed.
-        provenance: what made the records; empty where unknown.
+        provenance: what produced the records; empty where unknown.
     """
 
     title: str

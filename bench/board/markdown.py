@@ -11,7 +11,7 @@ from fedarena.core.text.markdown import escape, items, table
 def page(leaderboard: Leaderboard, commands: Sequence[str] = ()) -> str:
     """The whole leaderboard: heading, advice, ranking, notes, how the scores are computed, commands."""
     about = f"Threats: {escape(leaderboard.threats)}. {escape(leaderboard.summary)}. Seeds: {leaderboard.seeds}."
-    made = f"Made from records of {escape(leaderboard.provenance)}." if leaderboard.provenance else ""
+    source = f"Made from records of {escape(leaderboard.provenance)}." if leaderboard.provenance else ""
     lines = [
         f"# {escape(leaderboard.title)}",
         "",
@@ -29,7 +29,7 @@ def page(leaderboard: Leaderboard, commands: Sequence[str] = ()) -> str:
         "",
         *(f"{sentence}\n" for sentence in leaderboard.how),
         *_section("## Commands", [f"`{command}`" for command in commands]),
-        made,
+        source,
     ]
     return "\n".join(lines).rstrip() + "\n"
 

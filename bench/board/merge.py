@@ -1,8 +1,9 @@
 """Adds cells that others measured to a board: a stronger attack on a listed defense lowers its score.
 
-A worst case over attacks holds until somebody finds a worse one. Whoever does runs a suite on the board's own problems,
-with an attack from a plug-in or with a listed attack that is used better. The cells of that suite join the board, and
-the lowest score counts. They join only where the problem is exactly the board's (FedAvg must have reached the same
+A worst case over attacks holds until a stronger attack is found. To contribute one, run a suite on the board's own
+problems, with an attack from a plug-in or with better options of a listed attack. The cells of that suite join the
+board, and the lowest score counts. They join only where the problem is exactly the board's (FedAvg must have reached
+the same
 accuracy on every seed that both have), and only with every seed of the board, since success on one lucky seed is no
 weakness.
 """
@@ -87,11 +88,11 @@ def _with_cells(merged: Board, other: Board, cells: Sequence[BoardCell], left_ou
 def _with_same_defense(board: Board, cells: Sequence[BoardCell]) -> tuple[list[BoardCell], str]:
     """Cells whose defense has the same options as on the board, and a note on the others."""
     known = {(c.problem, c.defense, c.defense_settings) for c in board.cells if c.defense_settings}
-    kept = [c for c in cells if (c.problem, c.defense, c.defense_settings) in known]
-    left_out = dict.fromkeys(c.defense for c in cells if c not in kept)
+    same = [c for c in cells if (c.problem, c.defense, c.defense_settings) in known]
+    left_out = dict.fromkeys(c.defense for c in cells if c not in same)
     if not left_out:
-        return kept, ""
-    return kept, f"; left out are cells of {', '.join(left_out)}, which has other options there than on the board"
+        return same, ""
+    return same, f"; left out are cells of {', '.join(left_out)}, which has other options there than on the board"
 
 
 def _measurement(board: Board, c: BoardCell) -> Measurement:
@@ -102,18 +103,18 @@ def _measurement(board: Board, c: BoardCell) -> Measurement:
 def _on_all_seeds(board: Board, cells: Sequence[BoardCell]) -> tuple[list[BoardCell], str]:
     """Cells that were measured on every seed of the board, restricted to these seeds, and a note on the others."""
     wanted = set(board.seeds)
-    kept, left_out = [], []
+    complete, left_out = [], []
     for c in cells:
         measured = {seed for seed, status in c.statuses.items() if status != "missing"}
         if wanted <= measured:
-            kept.append(_restricted(c, wanted))
+            complete.append(_restricted(c, wanted))
         else:
             left_out.append((c.attack, sorted(wanted - measured)))
     if not left_out:
-        return kept, ""
+        return complete, ""
     examples = "; ".join(f"{attack} lacks seeds {', '.join(map(str, seeds))}" for attack, seeds in left_out[:3])
     are = "is left out, since it was" if len(left_out) == 1 else "are left out, since they were"
-    return kept, f"; {plural(len(left_out), 'cell')} {are} not measured on every seed of the board ({examples})"
+    return complete, f"; {plural(len(left_out), 'cell')} {are} not measured on every seed of the board ({examples})"
 
 
 def _restricted(c: BoardCell, seeds: set[int]) -> BoardCell:

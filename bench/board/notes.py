@@ -43,7 +43,7 @@ def seeds_text(board: Board) -> str:
 
 
 def provenance_text(board: Board) -> str:
-    """What made the records, and when."""
+    """What produced the records, and when."""
     titles = {"newest": "newest record"}
     return ", ".join(f"{titles.get(name, name)} {value}" for name, value in board.provenance.items() if value)
 
@@ -107,11 +107,11 @@ def warning_lines(board: Board, threats: ThreatFilter | None = None) -> list[str
 
 def _problems_by_warning(board: Board, threats: ThreatFilter, defense: str) -> dict[str, list[str]]:
     """A defense's warnings, with the problems where each applies; [] where it applies to all of its runs."""
-    found = warnings_of(board, threats, defense)
+    warnings = warnings_of(board, threats, defense)
     runs = {r.problem for r in board.clean_runs if r.defense == defense and threats.has_problem(r.problem)}
     by_warning = {}
-    for warning in dict.fromkeys(warning for _, warning in found):
-        problems = list(dict.fromkeys(problem for problem, one in found if one == warning))
+    for warning in dict.fromkeys(warning for _, warning in warnings):
+        problems = list(dict.fromkeys(problem for problem, one in warnings if one == warning))
         by_warning[warning] = [] if runs <= set(problems) else problems
     return by_warning
 
@@ -120,9 +120,9 @@ def unmeasured_threats(board: Board, threats: ThreatFilter) -> list[str]:
     """Threats of the filter that no attack on the board poses."""
     cells = [c for c in board.cells if threats.counts(c)]
     parties = {c.party for c in cells if c.axis == "privacy"}
-    knows = {c.knows for c in cells if c.axis == "integrity"}
+    levels = {c.knows for c in cells if c.axis == "integrity"}
     return [f"a curious {p}" for p in EVERYONE if p in threats.parties and p not in parties] + [
-        f"corrupted clients ({k})" for k in KNOWLEDGE if k in threats.knows and k not in knows
+        f"corrupted clients ({k})" for k in KNOWLEDGE if k in threats.knows and k not in levels
     ]
 
 

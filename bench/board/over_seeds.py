@@ -25,7 +25,7 @@ def curve(points: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
 
 
 def status_of(trial: PlannedTrial, records: Sequence[Record]) -> str:
-    """The status of one seed, of which these records are shown."""
+    """The status of one seed, given the records of it that are shown."""
     if trial.refused:
         return "n/a"
     return str(records[0]["status"]) if records else "missing"

@@ -27,9 +27,9 @@ def shortened(words: Sequence[str]) -> list[str]:
     return [*words[:LISTED], f"{rest} more"] if rest > 0 else list(words)
 
 
-def attacker(party: str, knows: str) -> str:
+def attacker(party: str, knowledge: str) -> str:
     """ "the server" or "corrupted clients (own)"."""
-    return f"corrupted clients ({knows})" if knows else f"the {party}"
+    return f"corrupted clients ({knowledge})" if knowledge else f"the {party}"
 
 
 def attack_text(c: BoardCell, several_problems: bool) -> str:

@@ -15,8 +15,8 @@ seeds that all three scores have. Ties are broken by cost.
 
 A defense is ranked only if it has all three scores and has met every attack and threat that the filter admits: a worst
 case over fewer attacks is no worst case. n/a counts as met (the attack had nothing to start from); failed and missing
-do not. Of a cell whose seeds disagree one failed seed is enough to count as not met, or failures would be averaged
-away. Where every attack is n/a the worst case is 1 and belongs to no cell.
+do not. If the seeds of a cell disagree, one failed seed is enough to count as not met; otherwise failures would be
+averaged away. Where every attack is n/a the worst case is 1 and belongs to no cell.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def worst(cells: Sequence[BoardCell]) -> Score:
 def utility_problems(board: Board) -> list[str]:
     """Names of problems whose accuracy counts as utility.
 
-    Of the problems for utility those with a cell that counts, since every ranked defense was tried there; all problems
-    for utility on a board where no cell counts.
+    Only problems with a cell that counts are taken, since every ranked defense was tried there. On a board where no
+    cell counts, all problems for utility are taken.
     """
     names = [p.name for p in board.problems if p.utility]
     counting = {c.problem for c in board.cells if c.counts}
@@ -246,7 +246,7 @@ def _unranked(
         return f"no {' and no '.join(lacking)} score"
     if overall.value is None:
         return f"no seed that has {', '.join(scores)} all together"
-    # An attack that somebody contributed against one defense lowers that one's score; others need not meet it.
+    # A contributed attack against one defense lowers the score of that defense; others need not meet it.
     required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
     unmet = required - {c.attempt for c in cells if _met(c)}
     return f"{len(unmet)} of {len(required)} attacks and threats not met" if unmet else ""

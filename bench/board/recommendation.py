@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.board import Board
-from fedarena.board.lead import difference
+from fedarena.board.differences import difference
 from fedarena.board.notes import has_several_problems, threats_text
 from fedarena.board.phrases import attack_text, difference_text, join_and
 from fedarena.board.ranking import RankingRow
@@ -43,7 +43,7 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) ->
 
 
 def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
-    """The first words of a recommendation, which say where the best defense is no good one."""
+    """The first words of a recommendation. They say so if even the best defense is not good."""
     best = ranked[0].defense
     if best == BASELINE:
         instead = f"take {BASELINE}, or a defense that is not on this board"

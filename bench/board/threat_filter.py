@@ -1,4 +1,4 @@
-"""The threats and problems that a reader asks about."""
+"""The threats and problems that a reader chooses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ThreatFilter:
             return False
         if cell.axis != "integrity":
             return cell.party in self.parties
-        # An attacker who knows every honest upload can do whatever one can do who knows less.
+        # An attacker who knows every honest upload can do everything that a less informed one can do.
         return cell.knows in self.knows or (cell.knows == "own" and "omniscient" in self.knows)
 
     def has_problem(self, name: str) -> bool:
@@ -49,7 +49,7 @@ class ThreatFilter:
 
     @property
     def attacked_axes(self) -> tuple[str, ...]:
-        """The axes on which attacks are asked about, which are all but utility."""
+        """The axes that have attacks: all but utility."""
         return self.axes[1:]
 
     @property
@@ -96,8 +96,8 @@ def threats_on(board: Board, problems: Sequence[str] = ()) -> ThreatFilter:
     axes = {c.axis for c in board.cells if threats.counts(c)}
     if not axes:
         return threats
-    parties, knows = EVERYONE if "privacy" in axes else (), KNOWLEDGE if "integrity" in axes else ()
-    return replace(threats, parties=parties, knows=knows)
+    parties, knowledge = EVERYONE if "privacy" in axes else (), KNOWLEDGE if "integrity" in axes else ()
+    return replace(threats, parties=parties, knows=knowledge)
 
 
 def within(board: Board, threats: ThreatFilter) -> Board:

@@ -17,7 +17,7 @@ from fedarena.core.errors import UserError, WorkerDied
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other bad input, and takes no abbreviated options."""
+    """A parser that reports an error in one line, like all other bad input, and takes no abbreviated options."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **kwargs})

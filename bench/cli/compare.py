@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "compare",
         help="whether scores got worse by more than their noise: the gate for CI",
         description="Compare a board with an earlier one, cell by cell, over the seeds that both have. Exit code 0:"
-        " passed; 1: something was found; 2: bad input.",
+        " passed; 1: there are findings; 2: bad input.",
         epilog="Findings are: a score that changed by more than its noise and by an effect that matters, up or down; a"
         " cell or a seed that is missing or measured nothing; another experiment; other guarantees; more bytes.",
     )
@@ -58,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; 0 passed, 1 something was found. Raises UserError."""
+    """Compare; 0 passed, 1 there are findings. Raises UserError."""
     rules = read_rules(args)
     from fedarena.board.gate.compare import compare
     from fedarena.board.gate.junit import junit
@@ -132,7 +132,7 @@ def show(c: Comparison) -> None:
 
     from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
 
-    # A pipe has no width to fit: rows stay whole there.
+    # A pipe has no width to fit, so rows are not broken there.
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240)
     console.print(Text(verdict(c), style="bold red" if c.findings else "bold green"))
     console.print(Text(f"{c.new} compared with {c.base}"))

@@ -29,7 +29,7 @@ def add_parser(subparsers: Subparsers) -> None:
     fetch.add_argument("--timeout", metavar="S", default="600", help="seconds for the whole download (default: 600)")
     verify = actions.add_parser("verify", help="read data sets and recompute their checksums; exit 1 on damage")
     verify.add_argument("name", nargs="?", metavar="NAME", help="a data set (default: all that are present)")
-    for action in (fetch, verify):  # left out after the action, an option keeps its value from before it
+    for action in (fetch, verify):  # an option that is not given after the action keeps its value from before it
         _common(action, data_dir=argparse.SUPPRESS, json=argparse.SUPPRESS)
 
 
@@ -65,7 +65,7 @@ def run_show(data_dir: Path | None, as_json: bool) -> int:
 
 
 def run_verify(name: str | None, data_dir: Path | None, as_json: bool) -> int:
-    """Read one data set or all that are present. Raises UserError for one that is asked for and absent."""
+    """Read one data set or all that are present. Raises UserError if the data set that is named is absent."""
     from fedarena.datasets.survey import verify
 
     if name is not None:
@@ -73,7 +73,7 @@ def run_verify(name: str | None, data_dir: Path | None, as_json: bool) -> int:
     names = [name] if name else registry.registries()["dataset"].names()
     rows = [verify(n, data_dir) for n in names]
     if name is not None and rows[0].state == "absent":
-        registry.find("dataset", name).load()(data_dir)  # says which file to put where
+        registry.find("dataset", name).load()(data_dir)  # the message says which file to put where
     code = 0 if all(row.healthy for row in rows) else 1
     if as_json:
         _print_json({"datasets": [row.as_dict() for row in rows]})
@@ -150,7 +150,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
             f"{place} ({row.state})" if row.problem and row.path else place,
         )
         table.add_row(*(Text(cell) for cell in cells))
-    # A pipe has no width to fit: rows stay whole there.
+    # A pipe has no width to fit, so rows are not broken there.
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240).print(table)
     for row in rows:
         if row.problem:

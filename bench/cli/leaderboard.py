@@ -1,4 +1,4 @@
-"""`bench leaderboard`: which defense stands where, as a table, markdown, JSON, CSV or a web page."""
+"""`bench leaderboard`: the ranking of defenses as a table, markdown, JSON, CSV or a web page."""
 
 from __future__ import annotations
 

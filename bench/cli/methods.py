@@ -1,4 +1,4 @@
-"""`bench list` and `bench show`: what there is, where it comes from, how to set it and how to cite it.
+"""`bench list` and `bench show`: the methods that exist, their sources, options and citations.
 
 Both read cards only, so they import neither torch nor scikit-learn (unless a plug-in's card does).
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("defense", "attack", "model", "partition", "training")
 NAMED = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_data", "assumed_corrupted")
-"""What of a problem has a flag of its own."""
+"""The settings of a problem that have a flag of their own."""
 SHORTHANDS = ("rounds", "batch_size", "local_epochs", "participation", "client_memory")
 """Options of the schedule that have a flag of their own."""
 
@@ -71,7 +71,7 @@ def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[
     """`--set` and the schedule's shorthands, as text by group. Raises UserError.
 
     Args:
-        parts: the methods in play, each a group of its own by name.
+        parts: the methods that take part, each of which is a group by its name.
     """
     groups = (*GROUPS, *(card.name for card in parts))
     settings: dict[str, dict[str, str]] = {group: {} for group in groups}
@@ -98,8 +98,8 @@ def read_problem(
     """The problem that the arguments name. Raises UserError.
 
     Args:
-        methods: whose usual problem takes the place of the defaults, later ones before earlier ones; the data set's
-            comes before all of them.
+        methods: the methods whose usual problem replaces the defaults; later ones take precedence, and the data set
+            above all.
     """
     named = {name: str(given) for name in NAMED if (given := getattr(args, name)) is not None}
     return usual_problem(named, settings, methods)
@@ -113,7 +113,7 @@ def read_words(text: str | None) -> tuple[str, ...] | None:
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
-    """Distinct integers from 0 to the largest that is one everywhere, comma-separated. Raises UserError."""
+    """Distinct comma-separated integers from 0 to the largest seed that all libraries take. Raises UserError."""
     seeds = tuple(read_integer("seeds", part.strip(), 0) for part in text.split(",") if part.strip())
     if not seeds or len(set(seeds)) != len(seeds):
         raise UserError(f"option 'seeds' is '{text}', allowed: distinct integers such as 0,1,2")
@@ -133,7 +133,7 @@ def data_dir(args: argparse.Namespace) -> Path | None:
 
 
 def read_machine(args: argparse.Namespace) -> Machine:
-    """--data-dir and --device. Raises UserError for a folder that is none, a device that this machine has not."""
+    """--data-dir and --device. Raises UserError for a path that is no folder, or a device that this machine lacks."""
     from fedarena.reproduce.machine import Machine
 
     if args.device != "cpu":

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     folder = where if where.is_dir() else where.parent
     out = Path(args.out) if args.out is not None else Path("reports") / (board.suite or folder.resolve().name)
     if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
-        # A published board has no pictures beside it: its report would lose them.
+        # A published board has no pictures beside it, so the new report would lose them.
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
     done = write_report(board, folder, out, _commands(args.suite, read_plan(folder)))
     if args.json:

@@ -99,8 +99,8 @@ def _run_table(args: argparse.Namespace) -> int:
         "parts": [],
         "environment": environment(),
     }
-    kept = {} if args.fresh else _kept(order)
-    done, failed = _measure_rest(order, kept, result, args.quiet)
+    present = {} if args.fresh else _present_parts(order)
+    done, failed = _measure_rest(order, present, result, args.quiet)
     if failed and not done:
         raise UserError(_failures(failed, len(order.keys)))
     if args.markdown:
@@ -109,8 +109,8 @@ def _run_table(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2, allow_nan=False))
     else:
         show(result, order.table.measured, order.path, order.table.compact)
-        if kept:
-            print(_kept_text(kept, len(order.keys)))
+        if present:
+            print(_present_text(present, len(order.keys)))
     if order.table.draw is not None:
         picture = order.path.with_suffix(".png")
         order.table.draw(result["rows"], picture)
@@ -128,8 +128,8 @@ class _Order:
 
     Attributes:
         name, table: the table.
-        keys: its parts that are wanted, in the order in which they are shown.
-        out: the folder in which parts are kept.
+        keys: the wanted parts of the table, in the order in which they are shown.
+        out: the folder that holds the parts.
         path: the file with the result.
     """
 
@@ -169,7 +169,7 @@ def _read_order(args: argparse.Namespace) -> _Order:
 
 
 def _suffix(only: str | None) -> str:
-    """Of the result's file: a file of its own for each choice, so that one part does not overwrite another."""
+    """The suffix of the result's file. Each choice has its own file, so that one part does not overwrite another."""
     return f"-{re.sub(r'[^A-Za-z0-9.]+', '-', only).strip('-')}" if only else ""
 
 
@@ -192,18 +192,18 @@ def _write_markdown(args: argparse.Namespace, order: _Order, result: Mapping[str
 
 
 def _measure_rest(
-    order: _Order, kept: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
+    order: _Order, present: Mapping[PartKey, MeasuredPart], result: dict[str, Any], quiet: bool
 ) -> tuple[dict[PartKey, MeasuredPart], dict[PartKey, str]]:
-    """Measure the parts that are not there; write the result after each, so that nothing that is done is lost.
+    """Measure the missing parts, and write the result after each one, so that no finished part is lost.
 
     Returns:
-        All parts that are done, and the reason of each that went wrong.
+        All parts that are done, and the reason for each that failed.
     """
     from fedarena.cli.output.reproduce import progress_line
     from fedarena.reproduce.page.measuring import measure
     from fedarena.reproduce.page.parts import MeasuredPart, save
 
-    done = dict(kept)
+    done = dict(present)
     failed: dict[PartKey, str] = {}
     missing = [key for key in order.keys if key not in done]
     _write(order, result, done)
@@ -220,7 +220,7 @@ def _measure_rest(
 
 
 def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
-    """Which parts have no result, by the reason."""
+    """A message on the parts that have no result, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for key, reason in failed.items():
         reasons.setdefault(reason, []).append(key.piece)
@@ -228,8 +228,8 @@ def _failures(failed: Mapping[PartKey, str], wanted: int) -> str:
     return f"{len(failed)} of {plural(wanted, 'part')} could not be measured: " + "; ".join(lines)
 
 
-def _kept(order: _Order) -> dict[PartKey, MeasuredPart]:
-    """Those of the wanted parts that are there and hold, or whose run is there for another table."""
+def _present_parts(order: _Order) -> dict[PartKey, MeasuredPart]:
+    """The wanted parts that are there and valid, or whose run was measured for another table."""
     from fedarena.reproduce.page.gather import holding
     from fedarena.reproduce.page.shared import elsewhere
 
@@ -238,14 +238,14 @@ def _kept(order: _Order) -> dict[PartKey, MeasuredPart]:
     return own | elsewhere(missing, lambda table: holding(order.out, table)[0])
 
 
-def _kept_text(kept: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
-    shared = sum(bool(part.run_of) for part in kept.values())
+def _present_text(present: Mapping[PartKey, MeasuredPart], wanted: int) -> str:
+    shared = sum(bool(part.run_of) for part in present.values())
     other = f" ({plural(shared, 'run')} of other tables)" if shared else ""
-    return f"{len(kept)} of {wanted} parts were there already{other}; --fresh measures them again"
+    return f"{len(present)} of {wanted} parts were there already{other}; --fresh measures them again"
 
 
 def _write(order: _Order, result: dict[str, Any], done: Mapping[PartKey, MeasuredPart]) -> None:
-    """Put what is done into the result, in the order in which it was asked for, and write it."""
+    """Put the finished parts into the result, in the order in which they are wanted, and write it."""
     from fedarena.core.files import write_atomically
 
     parts = [done[key] for key in order.keys if key in done]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run_all(args: argparse.Namespace) -> int:
-    """Carry out the command; the exit code is 1 if something that was measured went wrong."""
+    """Carry out the command; the exit code is 1 if the measurement of a part failed."""
     from fedarena.cli.output.reproduce import show_all
     from fedarena.core.files import prepare_folder
     from fedarena.reproduce.page.gather import gather
@@ -38,7 +38,7 @@ def run_all(args: argparse.Namespace) -> int:
         prepare_folder(order.out)
         try:
             failed = measure_missing(order, gathered, _wanted(gathered, args.fresh))
-        finally:  # interrupted, too: what was done is on the page
+        finally:  # also after an interrupt: the page has what was done
             gathered = gather(order.out, order.report, order.seeds, order.only, failed)
             page = publish(gathered, order.report, order.only)
     if args.json:
@@ -50,13 +50,13 @@ def run_all(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Order:
-    """What is gathered, and how what is missing is measured.
+    """What is gathered, and how missing parts are measured.
 
     Attributes:
         out: the folder with the parts.
         report: the folder with the page.
-        seeds, only: what is gathered, as of `fedarena.reproduce.page.gather.gather`.
-        minutes: how long it may take; None: as long as it takes.
+        seeds, only: what is gathered; see `fedarena.reproduce.page.gather.gather`.
+        minutes: how long it may take; None: there is no limit.
     """
 
     out: Path
@@ -96,7 +96,7 @@ def _read_order(args: argparse.Namespace) -> Order:
 
 
 def _wanted(gathered: Gathered, fresh: bool) -> list[PartKey]:
-    """The parts to measure: those that are missing, and with `fresh` those that are there, too."""
+    """The parts to measure: the missing ones, and with `fresh` also those that are there."""
     from fedarena.reproduce.page.shared import once
 
     if not fresh:
@@ -118,9 +118,9 @@ def read_minutes(text: str | None) -> float | None:
 
 
 def measure_missing(order: Order, gathered: Gathered, wanted: Sequence[PartKey]) -> dict[PartKey, str]:
-    """Measure parts, the cheapest first, and keep each as soon as it is done; give the reasons of failures.
+    """Measure parts, the cheapest first, save each one as soon as it is done, and return the reasons of failures.
 
-    Parts that are expected to take longer than all of the time are left alone: they would only be given up.
+    Parts that are expected to exceed the whole time are skipped, since they would only be given up.
     """
     from fedarena.cli.output.reproduce import progress_line
     from fedarena.reproduce.page.measuring import measure
@@ -141,7 +141,7 @@ def measure_missing(order: Order, gathered: Gathered, wanted: Sequence[PartKey])
 
 
 def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
-    """Keep what is known of a part; give what went wrong with it, or None."""
+    """Save the outcome of a part. Returns the reason of its failure, or None."""
     from fedarena.reproduce.page.parts import save, save_guess
 
     if isinstance(outcome, str):
@@ -151,13 +151,13 @@ def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
     elif outcome is not None:
         try:
             save(out, outcome)
-        except ValueError as error:  # NaN, which is no result
+        except ValueError as error:  # the rows hold NaN, which is no result
             return str(error)
     return None
 
 
 def publish(gathered: Gathered, folder: Path, only: str) -> Path:
-    """Write the page, its picture and the parts that they are made of; give the path of the page.
+    """Write the page, its picture and the parts that both are based on; return the path of the page.
 
     Raises:
         UserError: a folder that cannot be written.
@@ -178,7 +178,7 @@ def publish(gathered: Gathered, folder: Path, only: str) -> Path:
 
 
 def as_json(gathered: Gathered) -> dict[str, Any]:
-    """What the page says, for machines."""
+    """The content of the page as plain data."""
     from fedarena.reproduce.page.order import expected
 
     missing = [

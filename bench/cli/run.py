@@ -59,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command. 1 when a trial failed, else 0."""
+    """Carry out the command; 1 if a trial failed, else 0."""
     pairing, groups = plan(args)
     folder = Path(args.out)
     from fedarena import goals
@@ -111,9 +111,9 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
 
 
 def name_of(group: GroupSpec) -> str:
-    """What a progress bar calls a run."""
-    knows = [t.knows for t in group.threats if t.knows]
-    under = f" under {group.attack.label} ({knows[0]})" if group.attack and knows else ""
+    """The name of a run in its progress bar."""
+    levels = [t.knows for t in group.threats if t.knows]
+    under = f" under {group.attack.label} ({levels[0]})" if group.attack and levels else ""
     return f"{group.defense.label}{under}, seed {group.seed}"
 
 

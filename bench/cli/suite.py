@@ -121,8 +121,8 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
     from fedarena.runs.suite.trials import trials_of
 
     trials = [t for t in trials_of(suite, plan.seeds, data_dir(args)) if t.name in open_ones]
-    with progress(args.quiet, "looking what attacks can start from") as tell:
-        return expected(trials, lambda share, text: tell(round(100 * share), 100, text, None))
+    with progress(args.quiet, "checking which attacks can start") as report_progress:
+        return expected(trials, lambda share, text: report_progress(round(100 * share), 100, text, None))
 
 
 def run_run(args: argparse.Namespace) -> int:
@@ -143,8 +143,8 @@ def run_run(args: argparse.Namespace) -> int:
 
         suite, folder, plan = _read(args, lambda: open_executor().warm())
         require_trials(plan)
-        with progress(args.quiet, "trials") as tell:
-            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, tell, _warn)
+        with progress(args.quiet, "trials") as report_progress:
+            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, report_progress, _warn)
     return _close(args, suite, plan, folder, outcome)
 
 
@@ -154,7 +154,7 @@ def _warn(note: str) -> None:
 
 def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, outcome: Outcome) -> int:
     store = outcome.store
-    store.refresh()  # what others have finished meanwhile
+    store.refresh()  # other processes may have finished trials meanwhile
     records = [r for t in plan.trials if not t.refused for r in store.trial(t.key)]
     counts = Counter(r["status"] for r in records)
     if args.json:
@@ -171,7 +171,7 @@ def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None)
     """Suite, folder and plan.
 
     Args:
-        before: called if the plan must be made, which takes seconds.
+        before: called first if the plan must be made, which takes seconds.
     """
     from fedarena.cli.output.suite_progress import progress
     from fedarena.runs.suite.run import plan_of
@@ -182,10 +182,10 @@ def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None)
     folder = Path(args.out) if args.out else Path("runs") / suite.name
     if folder.exists() and not folder.is_dir():
         raise UserError(f"option 'out' is {folder}, which is not a folder")
-    with progress(args.quiet, "looking what can be run") as tell:
+    with progress(args.quiet, "checking what can be run") as report_progress:
 
         def looked(share: float, text: str) -> None:
-            tell(round(100 * share), 100, text, None)
+            report_progress(round(100 * share), 100, text, None)
 
         plan = plan_of(suite, seeds, folder, data_dir(args), before, looked)
     return suite, folder, plan

@@ -1,6 +1,6 @@
-"""The defense that is none: what every other one is compared with."""
+"""The baseline: the federation without a defense, with which every defense is compared."""
 
 from __future__ import annotations
 
 BASELINE = "fedavg"
-"""Its name. It stands here alone, so that no other file of the harness names a method."""
+"""The registry name of the baseline. No other file of the harness names a method."""

@@ -31,7 +31,7 @@ class State:
         params: W_t, the model that the server would deploy.
         round: t.
         optimizer: the server optimiser's memory, by parameter.
-        extra: whatever else a protocol or its aggregation rule keeps.
+        extra: further tensors that a protocol or its aggregation rule keeps.
         auxiliary: the server's own samples, for protocols and rules that declare them.
         verdict: how the server treated each upload of the last round, [participants] by name. `used` is the weight of
             an upload in the aggregate; further names are a protocol's own.
@@ -57,12 +57,12 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Whose uploads the server got in a round.
+    """The clients whose uploads the server got in a round.
 
     Attributes:
         clients: their numbers, in the order of the uploads.
-        weights: N_c of each [participants]. With secure aggregation the server got one upload of all of them together,
-            and this is Σ N_c [1].
+        weights: N_c of each [participants]. With secure aggregation the server gets one upload for all of them
+            together, and this is Σ N_c [1].
     """
 
     clients: tuple[int, ...]

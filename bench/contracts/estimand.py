@@ -1,4 +1,4 @@
-"""What an estimate of a party estimates, and how its true value is computed."""
+"""The quantity that a party estimates, and how its true value is computed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fedarena.core.tensors import Tensors
 class Estimand(ABC):
     """The quantity that `Observation.estimate` estimates, in the plain model's parameters.
 
-    A protocol whose parties can only estimate something else derives its own. Subclasses are frozen dataclasses that
-    hold public facts alone, because attacks see them.
+    If the parties of a protocol can only estimate another quantity, the protocol defines a subclass. Subclasses are
+    frozen dataclasses that hold public facts alone, because attacks see them.
     """
 
     name: ClassVar[str]

@@ -1,8 +1,8 @@
 """What a party has of the model in the end: its parameters, or its predictions.
 
-`WhiteBox` is the network itself. `BlackBox` answers queries with confidences, counts them, and lets no gradient
-through. Its parameters are in the object, as the harness has to carry it from process to process; an attack that would
-look there cheats, and no view can keep Python from it.
+`WhiteBox` is the network itself. `BlackBox` answers queries with confidences, counts them, and gives no gradient. The
+object holds its parameters, because the harness passes it between processes. Python cannot hide them: an attack that
+reads them cheats.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ class WhiteBox:
         return self.task.outputs(self.params, x)
 
     def confidences(self, x: Tensor) -> Tensor:
-        """What the model says to who asks it, [n, outputs]: with cross-entropy softmax, else its outputs; float64."""
+        """The model's answers [n, outputs] in float64: softmax if trained for cross-entropy, else its outputs."""
         return confidences(self.task, self.outputs(x))
 
 
 @dataclass(frozen=True)
 class BlackBox:
-    """A model that can only be asked.
+    """A model that can only be queried.
 
     Attributes:
-        task: the public facts. Whoever asks may know the architecture, but not the parameters.
+        task: the public facts. An attacker may know the architecture, but not the parameters.
     """
 
     task: Task
     _params: Tensors
-    _asked: list[int] = field(default_factory=lambda: [0])
+    _count: list[int] = field(default_factory=lambda: [0])
 
     @torch.no_grad()
     def confidences(self, x: Tensor) -> Tensor:
-        """As the white box's, a thousand samples at a time; each counts as one query."""
-        self._asked[0] += len(x)
+        """The same as of a white box, computed for a thousand samples at a time. Each sample counts as one query."""
+        self._count[0] += len(x)
         return confidences(self.task, torch.cat([self.task.outputs(self._params, part) for part in x.split(1000)]))
 
     @property
     def queries(self) -> int:
-        """How many samples were asked about so far."""
-        return self._asked[0]
+        """The number of samples queried so far."""
+        return self._count[0]
 
 
 Predictor = WhiteBox | BlackBox

@@ -15,11 +15,11 @@ GoalName = Literal[
     "training-membership",
     "estimate",
 ]
-"""What an attack is after; `fedarena.goals` has a file of that name.
+"""The goal of an attack; `fedarena.goals` has a file of that name.
 
-It is the samples behind an upload, whether a sample was among them, their classes, or the server's model in training;
-whether samples behind an upload share a property, what a class looks like to the model, whether a sample was in the
-training set, or the gradient itself.
+In this order, the attack infers the samples behind an upload, whether a sample was among them, their classes, the
+server's model in training, whether samples behind an upload share a property, what a class looks like to the model,
+whether a sample was in the training set, or the gradient itself.
 """
 
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)

@@ -50,8 +50,10 @@ class Watch:
 
     @classmethod
     def opening(cls, rounds: int, schedule: Schedule) -> Watch:
-        """The first `rounds` rounds are attacked, and one more is written down, by whose broadcast a client learns
-        the last one's update; a schedule that is shorter leaves fewer."""
+        """Attack the first `rounds` rounds, or fewer in a shorter schedule, and write down one round more.
+
+        From the broadcast of that round a client learns the update of the last attacked round.
+        """
         last = min(rounds, schedule.rounds - 1)
         return cls(0, last, tuple(range(max(1, last))))
 
@@ -83,7 +85,7 @@ class Reconstruction:
         labels: [n] (int64); where the labels are numbers [n], in [0, 1].
         match: the attacker's own distance, by which it chose among restarts (not a score).
         evaluations: gradient evaluations spent.
-        blind: how many of the images are guesses for want of anything read.
+        blind: how many of the images are mere guesses, because nothing could be read for them.
     """
 
     images: Tensor
@@ -95,7 +97,7 @@ class Reconstruction:
 
 @dataclass(frozen=True)
 class Scores:
-    """How likely each candidate of one observation is to be behind it.
+    """For each candidate, how likely it is to be among the samples behind one observation.
 
     Attributes:
         values: [m], in the order of the candidates; higher: more likely. Only their order counts, within and across
@@ -145,7 +147,7 @@ class Portraits:
     Attributes:
         images: [classes, *input_shape], in the order of the classes; the harness clips them to the valid range.
         steps: how many steps were taken for each class, [classes] (int64).
-        queries: predictions that were asked of the model, of one sample each; 0: it was in clear.
+        queries: the number of samples queried; 0: the model was in clear.
     """
 
     images: Tensor
@@ -159,10 +161,10 @@ class PropertyScores:
 
     Attributes:
         values: [observations], in order; higher: more likely. Only their order counts.
-        own_auc: the AUC that the attacker reaches on batches of its own which its classifier was not trained on; None:
-            it did not try.
-        by_round: whether it classifies within each round; else by one classifier for all rounds.
-        by_slopes: whether by how large each layer's inputs were; else by more of an update.
+        own_auc: the AUC that the attacker reaches on own batches on which its classifier was not trained; None: it did
+            not try.
+        by_round: whether there is a classifier for each round; else there is one for all rounds.
+        by_slopes: whether the classifier sees only how large each layer's inputs were; else it sees more of an update.
     """
 
     values: Tensor
@@ -175,9 +177,9 @@ Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 
 Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits | PropertyScores
-"""What an attack returns after its goal: `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`, one per
-observation, or `Extraction`, one per disclosure; in order. Of a whole model, `Portraits`; of all observations at
-once, `PropertyScores`."""
+"""What an attack returns; its goal decides which. `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`: one per
+observation, in order. `Extraction`: one per disclosure, in order. `Portraits`: one for the whole model.
+`PropertyScores`: one for all observations together."""
 
 
 class Inference(ABC):
@@ -195,13 +197,13 @@ class Inference(ABC):
     """
 
     goal: ClassVar[GoalName] = "reconstruction"
-    """What it is after, by which the harness furnishes its view and judges what it returns."""
+    """The goal. It decides what the harness puts into the view and how it judges the answer."""
 
-    knows_labels: bool = False
-    """Whether the attack is told the victims' labels; shown wherever its results are."""
+    needs_labels: bool = False
+    """Whether the attack gets the victims' labels. This is shown beside its results."""
 
-    knows_population: bool = False
-    """Whether it has samples of its own, `View.population`; shown wherever its results are."""
+    needs_population: bool = False
+    """Whether the attack gets samples of its own, `View.population`. This is shown beside its results."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -211,13 +213,12 @@ class Inference(ABC):
         return Watch(0, 0, (0,))
 
     def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
-        """Refuse options that this model or its inputs leave no room for, before anything is trained. Raises
-        UserError."""
+        """Refuse options that do not fit this model or its inputs, before anything is trained. Raises UserError."""
 
     def unreadable(self, seen: Observation) -> str:
-        """Why nothing can be made of what was seen, whatever its numbers; empty where something can.
+        """Why an observation of this kind cannot be attacked, whatever its numbers are; empty if it can.
 
-        `bench explain` asks it of the first round; `run` returns `NotApplicable` for the same.
+        `bench explain` calls this for the first round. `run` returns `NotApplicable` for the same reason.
         """
         return ""
 

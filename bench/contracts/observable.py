@@ -1,4 +1,4 @@
-"""What the parties of a protocol observe of it: the side of a defense that attackers look at."""
+"""What the parties of a protocol observe: the side of a defense that attackers see."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Observable(ABC):
         """What a party learns of the server's model in the given rounds; by default from each of them alone.
 
         Args:
-            seen: the rounds that it saw. There may be others than `rounds`, for protocols whose broadcasts give away
-                more together.
+            seen: the rounds that it saw. They may include others than `rounds`, because the broadcasts of some
+                protocols show more together.
 
         Returns:
             One for each of `rounds` that the party saw, or why one of them is missing.

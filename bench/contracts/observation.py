@@ -1,4 +1,4 @@
-"""What a party makes of what it saw: observations of others' samples, and disclosures of the server's model."""
+"""What a party derives from the rounds it saw: observations of others' samples, disclosures of the server's model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing seen that depends on private samples.
+    """One value that a party saw or estimated, and that depends on private samples.
 
     Attributes:
         round: the round it belongs to.
@@ -40,16 +40,16 @@ class Observation:
         images: how many samples that is.
         target: the value seen, or estimated.
         simulate: what a candidate batch would have given in place of `target`.
-        rough: `simulate` to first order, where that is easier to descend. A search may begin with it, and must end with
+        rough: `simulate` to first order, if that is easier to minimise. A search may begin with it, and must end with
             `simulate`.
         output_bias: name in `target` of the output layer's bias gradient, if it is among them; at
             batch 1 it equals softmax − label, from which labels are inferred.
         estimate: the party's estimate, in the plain model's parameters, of those parameters that the
             wire hides (all of them where nothing is hidden).
         estimate_of: the quantity that `estimate` estimates.
-        output_gradient: the plain gradient of the output layer's parameters, where the party knows it besides.
+        output_gradient: the plain gradient of the output layer's parameters, if the party knows it as well.
         labels: the true labels [images], only where the attack declares that it gets them.
-        candidates: the samples to be told apart, only where the attack's goal is membership inference.
+        candidates: the candidate samples, only if the attack's goal is membership inference.
         noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
             `simulate` leaves out.
     """
@@ -88,7 +88,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Reading:
-    """The observations that one way to read what a party saw gives."""
+    """The observations that one estimator derives from what a party saw."""
 
     name: str
     observations: tuple[Observation, ...]

@@ -116,7 +116,7 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     tunes_begin: ClassVar[bool] = False
     """Whether `tunes` contain the time at which it begins."""
     only_length: ClassVar[tuple[str, ...]] = ()
-    """Those of `tunes` that change only the length of an upload."""
+    """The options among `tunes` that change only the length of an upload."""
 
     def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
         self.options = options
@@ -136,7 +136,7 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
 
     @property
     def strengths(self) -> dict[str, float]:
-        """By option, the strength that the attack's own formula gives where the option is none."""
+        """By option, the strength that the attack's own formula gives if the option is none."""
         return {}
 
     @property

@@ -1,4 +1,4 @@
-"""All readings of a defense: its own, and what its secure sum leaves in clear."""
+"""All readings of a defense: its own, and one of what its secure sum leaves in clear."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fedarena.core.threat import NotApplicable, Threat
 def all_readings(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """`Defense.readings`, and in the adaptive form what masks leave in clear that repeat within a message.
+    """`Defense.readings`. In the adaptive form also what is in clear if masks repeat within a message.
 
-    A protocol with a reading of that name has its own way to read such masks (`fedarena.contracts.shared_mask`).
+    A protocol that has a reading of that name reads such masks in its own way (`fedarena.contracts.shared_mask`).
     """
     readings = defense.readings(threat, seen, victims)
     if isinstance(readings, NotApplicable) or defense.secure is None or defense.secure.repeat == 1:

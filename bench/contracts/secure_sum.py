@@ -18,7 +18,7 @@ class TooFewSurvivors(UserError):
     """The round fails, because too many clients dropped out for the sum to be unmasked.
 
     Attributes:
-        bytes_up, bytes_down: what crossed until then, all participants together, without the broadcast.
+        bytes_up, bytes_down: bytes sent until then by all participants together, without the broadcast.
     """
 
     bytes_up: float = 0.0
@@ -57,7 +57,7 @@ class SecureSum(ABC):
     """
 
     besides: ClassVar[str] = "keys and shares"
-    """What it sends besides the broadcast and the masked upload."""
+    """A text that names what is sent besides the broadcast and the masked upload."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -86,7 +86,7 @@ class SecureSum(ABC):
         return math.inf
 
     def require_room(self, vectors: Tensor) -> None:
-        """Raise UserError for vectors, as `__call__` takes them, of which rounding would leave nothing."""
+        """Raise UserError for vectors, as `__call__` takes them, that rounding would turn into zeros."""
         return
 
     @abstractmethod
@@ -98,7 +98,7 @@ class SecureSum(ABC):
         """
 
 
-def require_company(method: str, n: int) -> None:
+def require_two(method: str, n: int) -> None:
     """Raise UserError for fewer than two participants, whose sum would be the vector itself."""
     if n < 2:
         raise UserError(

@@ -1,4 +1,4 @@
-"""What a protocol declares whose clients report loss differences along directions that all of them share."""
+"""The contract of protocols whose clients report loss differences along directions that all of them share."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SharedDirections(ABC):
 
         u_k = h z_kᵀ g,   h the length of `spacing`.
 
-    Whoever knows the z_k can therefore write the upload that any other gradient would have given. A defense derives
-    from this class besides `fedarena.contracts.defense.Defense`.
+    A party that knows the z_k can therefore write the upload that any other gradient would have given. A defense
+    derives from this class besides `fedarena.contracts.defense.Defense`.
     """
 
     @abstractmethod

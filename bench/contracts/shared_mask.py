@@ -2,9 +2,9 @@
 
     m = v + (ε, …, ε)        m_j − m_1 = v_j − v_1,   j = 2 … parts
 
-of every single client, exactly but for rounding, without any secret. A message is a client's upload times its share
-N_c/N, laid out in the order of its tensors. Of BAFFLE's K numbers under one mask (one reading of the paper's ε_c) these
-are K − 1 differences of loss differences.
+The differences are those of a single client. They need no secret and are exact up to rounding. A message is a client's
+upload times its share N_c/N, laid out in the order of its tensors. If BAFFLE's K numbers have one mask (one reading of
+the paper's ε_c), these are K − 1 differences of loss differences.
 
 Where a protocol reads an upload through its own client step, the differences are read through the same step.
 """
@@ -52,19 +52,19 @@ def apart(up: Tensors, names: Sequence[str], parts: int) -> Tensors:
 def readings(
     defense: Defense, secure: SecureSum, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading]:
-    """The protocol's own readings of one client's message as if it were in clear, cut down to what no mask covers.
+    """The protocol's own readings of one client's message as if it were in clear, reduced to what no mask covers.
 
-    Those that are no multiple of the upload, such as a gradient that is estimated from it, are left out.
+    Observations that are no multiple of the upload, such as a gradient estimated from it, are left out.
     """
-    found = defense.secured(None).readings(threat, {t: _opened(defense, now) for t, now in seen.items()}, victims)
-    if isinstance(found, NotApplicable):
+    unmasked = defense.secured(None).readings(threat, {t: _opened(defense, now) for t, now in seen.items()}, victims)
+    if isinstance(unmasked, NotApplicable):
         return []
     like = {t: now.mean for t, now in seen.items() if now.mean is not None}
     cut = []
-    for reading in found:
-        kept = [o for o in reading.observations if set(o.target) == set(like.get(o.round, ()))]
-        if kept:
-            observations = tuple(_apart(o, tuple(like[o.round]), secure.repeat) for o in kept)
+    for reading in unmasked:
+        uploads = [o for o in reading.observations if set(o.target) == set(like.get(o.round, ()))]
+        if uploads:
+            observations = tuple(_apart(o, tuple(like[o.round]), secure.repeat) for o in uploads)
             cut.append(replace(reading, name=NAME, observations=observations))
     return cut[:1]
 

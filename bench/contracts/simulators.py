@@ -1,4 +1,4 @@
-"""Pieces from which defenses build their readings: simulators, and who is whose victim."""
+"""Functions from which defenses build their readings: simulators, and the choice of victims."""
 
 from __future__ import annotations
 
@@ -124,10 +124,10 @@ def upload_of(seen: Seen, client: int) -> Tensors:
 
 
 def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors]:
-    """What a party that reads uploads attacks: one client's, or with secure aggregation the mean of a cohort's.
+    """The upload that a party attacks if it reads uploads: one client's, or the mean of a secure sum.
 
     Returns:
-        Whose it is, and the upload.
+        The clients that the upload belongs to, and the upload.
     """
     if seen.mean is not None:
         return seen.averaged, seen.mean
@@ -136,12 +136,12 @@ def uploads_seen(seen: Seen, threat: Threat) -> tuple[tuple[int, ...], Tensors]:
 
 
 def others_of(seen: Seen, threat: Threat) -> tuple[int, ...]:
-    """Those whose uploads were averaged, other than the malicious client."""
+    """The clients whose uploads were averaged, without the malicious client."""
     return tuple(c for c in seen.averaged or seen.participants if c != threat.client)
 
 
 def why_no_difference(task: Task) -> str:
-    """Why a client learns of no other's upload: that takes two consecutive broadcasts, and somebody else between."""
+    """Why a client learns no other client's upload: it needs two consecutive broadcasts and another upload between."""
     if len(task.sizes) == 1:
         return "the malicious client is the only one: there is no other client's upload to be learned"
     return "the malicious client was not sampled in two consecutive rounds in which another client's upload counted"
@@ -154,9 +154,9 @@ def own_share(sizes: Sequence[int], seen: Seen, threat: Threat) -> float:
 
 
 def without_own(total: Tensors, own: Tensors, sizes: Sequence[int], seen: Seen, threat: Threat) -> Tensors:
-    """The others' weighted mean upload, from everybody's and one's own: (N·total − N_a·own)/(N − N_a).
+    """The others' weighted mean upload, from the mean of all and one's own: (N·total − N_a·own)/(N − N_a).
 
-    DBCL's Eq. (1), for unequal weights. N sums over those whose uploads were averaged.
+    This is DBCL's Eq. (1) for unequal weights. N sums over the clients whose uploads were averaged.
     """
     if not own_share(sizes, seen, threat):
         return total
@@ -171,7 +171,7 @@ def client_rounds(
     victims: Sequence[int],
     hidden: str = "the clients' mean upload",
 ) -> list[int] | NotApplicable:
-    """Those of `victims` in which the server's step shows the client what the others sent.
+    """The rounds of `victims` in which the server's step shows the client what the others sent.
 
     The step W_t − W_{t+1} must be a multiple of the mean upload, the client must have seen both broadcasts, and
     another client's upload must be in the mean.
@@ -181,7 +181,7 @@ def client_rounds(
         threat: the client.
         seen: the rounds that it saw.
         victims: the rounds that are attacked.
-        hidden: what Adam's steps do not show, for the reason.
+        hidden: what Adam's steps do not show; a part of the returned reason.
 
     Returns:
         At least one round, or why there is none.
@@ -196,6 +196,6 @@ def client_rounds(
 def consecutive_rounds(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> list[int] | NotApplicable:
-    """Those of `victims` in which another client's upload counted, and whose broadcast and next one the client saw."""
+    """The rounds of `victims` in which another client's upload counted, and of which the client saw both broadcasts."""
     rounds = [t for t in victims if t in seen and t + 1 in seen and others_of(seen[t], threat)]
     return rounds or NotApplicable(why_no_difference(defense.task))

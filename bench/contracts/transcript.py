@@ -56,9 +56,9 @@ class Seen:
         ups: every upload, stacked in the order of `participants`. It is None too where uploads are masked.
         params, secret: the server's own.
         own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
-        averaged: the clients whose uploads make up the server's step; () is all `participants`. Where a rule picked one
-            upload, a client can tell whether it was its own. Of another client's number the defenses use only how many
-            samples it holds, which is public.
+        averaged: the clients whose uploads make up the server's step; () is all `participants`. If a rule picked one
+            upload, a client can see whether it was its own. If it was another client's, defenses use only how many
+            samples that client holds, which is public.
         mean: with secure aggregation, the mean of the uploads of `averaged`. The server and an eavesdropper can compute
             it, since they read all messages.
         wire: with secure aggregation, each message, in the order of `participants`.

@@ -1,8 +1,8 @@
 """Views: all that an attack ever gets.
 
-The harness cuts the transcript by what the party can see (`fedarena.core.threat.VISIBILITY`), the defense turns what
-is left into observations in its own terms, and the result is handed over in serialised form, so that
-an attack holds copies of the view's fields and no reference into the run.
+The harness filters the transcript by what the party can see (`fedarena.core.threat.VISIBILITY`), and the defense turns
+the rest into observations. The result is handed over in serialised form, so that an attack holds copies of the view's
+fields and no reference into the run.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ class View:
 
     Attributes:
         threat: the party and the form.
-        reading: how the defense's paper, or its adversary, turns what was seen into observations.
+        reading: the name of the estimator that turned what was seen into observations.
         input_shape: shape of one input.
         n_classes: number of classes; 0: the labels are numbers in [0, 1].
         observations: what was seen of others' samples.
         own: the party's own batches by round (party `client`).
         output_layer: the name of the plain model's output layer, which is public; its parameters are
             `<name>.weight` [classes, features] and `<name>.bias` [classes].
-        disclosures: what broadcasts tell of the server's model, only where the attack's goal is extraction.
+        disclosures: what broadcasts show of the server's model, only if the attack's goal is extraction.
         loss: what the model is trained for, one of `fedarena.problem.loss.LOSSES`.
-        population: samples of the attacker's own, only where the attack declares that it has some.
-        model: what the party has of the model in the end, only where the attack's goal is after it.
-        candidates: samples to be told apart, where they belong to no single observation.
-        protocol: the protocol with its public facts, which whoever knows it can play; likewise.
-        initial: the public distribution of the initial parameters, for whoever plays the protocol; likewise.
+        population: samples of the attacker's own, only if the attack declares that it needs them.
+        model: what the party has of the final model, only for goals that attack the final model.
+        candidates: candidate samples that belong to no single observation, for the same goals.
+        protocol: the protocol with its public facts, which an attacker can simulate, for the same goals.
+        initial: the public distribution of the initial parameters for such a simulation, for the same goals.
     """
 
     threat: Threat
@@ -88,7 +88,7 @@ class View:
 
 
 def seal(view: View) -> View:
-    """A deep copy through serialisation: no reference into the run survives it, and nothing beside what is shown."""
+    """A deep copy through serialisation. It holds no reference into the run and nothing but the view's fields."""
     written = io.BytesIO()
     _Compact(written).dump(view)
     copy: View = pickle.loads(written.getvalue())
@@ -96,7 +96,7 @@ def seal(view: View) -> View:
 
 
 class _Compact(pickle.Pickler):
-    """Writes of each tensor its own numbers. A slice is pickled with all that it was cut from: others' uploads."""
+    """Writes each tensor's own numbers. A plain pickle of a slice would hold the whole tensor: others' uploads."""
 
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, Tensor):

@@ -40,17 +40,17 @@ class Card:
         departures: where this implementation differs from its paper, and why.
         check: one number of the paper, and the test or command that compares it with ours.
         facts: any further lines (who sees what, shapes, licences), as (label, text).
-        form: of attacks: `adaptive` when it has read the defense's paper, `paper` otherwise; `both` for those
-            that are run in either form.
-        usual: the problem that it is run on when nothing else is given, as (flag or schedule option, value). Attacks,
-            protocols that need a certain problem, and data sets declare it; a later one of these replaces an earlier.
-        aliases: other names in use, lower case with hyphens. Who asks for one of them is shown the name.
+        form: of attacks: `adaptive` if the attack is adapted to the defense, `paper` if it is not, `both` if it has
+            both forms.
+        usual: the default problem of the method, as (flag or schedule option, value). Attacks, protocols that need a
+            certain problem, and data sets declare one. A later one of these replaces an earlier one.
+        aliases: other names in use, lower case with hyphens. The error for an alias names the method.
         guarantees: of defenses, how the numbers of `Defense.guarantees` are printed, as (name, text before the value).
         verdicts: of defenses, how the protocol's own values of uploads are printed (`State.verdict`), as (name, text).
             Each value is 1 for an upload that the text applies to and 0 for another.
 
     Raises:
-        ValueError, TypeError: a card that does not keep to this; `bench list` shows its plug-in as broken.
+        ValueError, TypeError: a field is not as described here; `bench list` shows the card's plug-in as broken.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Card:
 
 
 def import_target(target: str, owner: str) -> Any:
-    """Import "module:attribute". Raises UserError, in one line, whatever goes wrong in there."""
+    """Import "module:attribute". Raises UserError with a message of one line for any error of the import."""
     module, _, attribute = target.partition(":")
     try:
         return getattr(import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""What somebody may have meant who asked for a name that is not known."""
+"""Suggestions for names that are not known."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 
 def did_you_mean(name: str, known: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
-    """'; did you mean ...?' with the closest matches, or the whole list when nothing is close.
+    """Return '; did you mean ...?' with the closest matches, or the whole list if nothing is close.
 
     Args:
-        aliases: other names → the known ones; one that is asked for by the letter is the only match.
+        aliases: other names → the known ones. An alias that matches exactly is the only suggestion.
     """
     names = sorted(set(known))
     if aliases and name.lower() in aliases:

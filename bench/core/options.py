@@ -49,9 +49,10 @@ def option(
     Where an option would do nothing, nothing but its default is allowed.
 
     Args:
-        acts_with: another option and the values of it with which alone this one does something.
-        idle_with: another option and the values of it with which this one does nothing; one of the two at most.
-        party, form: of an attack that reads: the party as which, and the form in which alone it does something.
+        acts_with: another option and its values; only with these values has this option an effect.
+        idle_with: another option and its values; with these values this option has no effect. At most one of
+            `acts_with` and `idle_with` is given.
+        party, form: for inference attacks: the only party, and the only form, for which the option has an effect.
     """
     given = [Needs(*needs[:1], needs[1:], acts) for needs, acts in ((acts_with, True), (idle_with, False)) if needs]
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
@@ -60,12 +61,12 @@ def option(
 
 @dataclass(frozen=True)
 class Needs:
-    """What another option has to be for one to do something.
+    """The condition on another option under which an option has an effect.
 
     Attributes:
-        other: its name.
-        values: those of it with which this one acts, or is idle.
-        acts: which of the two.
+        other: the name of the other option.
+        values: values of the other option.
+        acts: whether the option has an effect with these values; else it has one with all others.
     """
 
     other: str
@@ -73,7 +74,7 @@ class Needs:
     acts: bool
 
     def met(self, value: Any) -> bool:
-        """Whether the option acts beside this value of the other."""
+        """Whether the option has an effect beside this value of the other option."""
         return (value in self.values) == self.acts
 
     def __str__(self) -> str:
@@ -85,14 +86,13 @@ class Needs:
 
 
 def check_declaration(options: type[Any]) -> None:
-    """Hold an options class to what command line and records rely on.
+    """Check that an options class is as command line and records need it.
 
     Raises:
-        TypeError: not a frozen dataclass, a field not made with `option`, a type that text cannot give, or a
-            default of another type (records would tell 1 from 1.0).
+        TypeError: not a frozen dataclass, a field not made with `option`, a type that cannot be given as text, or a
+            default of another type (in records, 1 and 1.0 differ).
         UserError: a default outside its own range.
-        ValueError: an option that acts with another one that there is not, or with a value that that one cannot have,
-            or for a party or in a form that there is not.
+        ValueError: a condition that names an unknown option, a value of the wrong type, an unknown party or form.
     """
     if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
@@ -140,8 +140,8 @@ def describe_options(options: type[Any]) -> list[OptionInfo]:
         hint, meta = hints[f.name], f.metadata
         where = [f"with {needs}" for needs in meta["needs"]]
         where += [f"{how} {meta[what]}" for what, how in HOW.items() if meta[what] is not None]
-        told = "".join(f" (acts {one} alone)" for one in where)
-        return OptionInfo(f.name, type_name(hint), f.default, allowed(hint, meta), meta["help"] + told)
+        conditions = "".join(f" (acts {one} alone)" for one in where)
+        return OptionInfo(f.name, type_name(hint), f.default, allowed(hint, meta), meta["help"] + conditions)
 
     return [info(f) for f in dataclasses.fields(options)]
 
@@ -166,18 +166,17 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
         except ValueError:
             may = allowed(hints[key], fields[key].metadata)
             raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: {may}") from None
-    made = options(**values)
-    check_options(made, owner)
-    return made
+    parsed = options(**values)
+    check_options(parsed, owner)
+    return parsed
 
 
-def check_options(made: Any, owner: str) -> None:
-    """Hold an options object to its declared ranges, and to options that do something as some party in some form.
-    Raises UserError."""
-    hints = typing.get_type_hints(type(made))
-    check_acting(made, owner, EVERYONE, FORMS)
-    for f in dataclasses.fields(made):
-        value, meta = getattr(made, f.name), f.metadata
+def check_options(chosen: Any, owner: str) -> None:
+    """Check the declared ranges, and that each option has an effect for some party in some form. Raises UserError."""
+    hints = typing.get_type_hints(type(chosen))
+    check_acting(chosen, owner, EVERYONE, FORMS)
+    for f in dataclasses.fields(chosen):
+        value, meta = getattr(chosen, f.name), f.metadata
         if value is None:
             continue
         for item in value if isinstance(value, tuple) else (value,):
@@ -187,46 +186,46 @@ def check_options(made: Any, owner: str) -> None:
 
 
 HOW = {"party": "for party", "form": "in form"}
-"""How one says as whom, and in which form, an option acts."""
+"""The words for the party or the form for which an option has an effect."""
 
 
-def check_acting(made: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
-    """Hold options to doing something when an attack is run as these parties and in these forms.
+def check_acting(chosen: Any, owner: str, parties: Collection[Party], forms: Collection[Form]) -> None:
+    """Check that each given option has an effect if an attack is run as these parties and in these forms.
 
-    An option that acts for one party or in one form alone stands at its default elsewhere, whatever was said, and what
-    others need of it is asked of that. Raises UserError.
+    For other parties and forms, an option that acts for one of them alone has its default. The conditions of other
+    options are checked with that default, too. Raises UserError.
     """
-    fields = {f.name: f for f in dataclasses.fields(made)}
+    fields = {f.name: f for f in dataclasses.fields(chosen)}
     run = {"party": frozenset[str](parties), "form": frozenset[str](forms)}
     for f in fields.values():
-        if (value := getattr(made, f.name)) == f.default:
+        if (value := getattr(chosen, f.name)) == f.default:
             continue
         said, least = to_text(value), to_text(f.default)
         acts = _where(f, run)
         for what, how in HOW.items():
             if not acts[what]:
-                asked = ", ".join(parties if what == "party" else forms)
+                run_with = ", ".join(parties if what == "party" else forms)
                 raise UserError(
-                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {asked}: {least}, for it acts {how} "
-                    f"{f.metadata[what]} alone"
+                    f"{owner}: option '{f.name}' is {said}, allowed with {what} {run_with}: {least}, because it acts "
+                    f"{how} {f.metadata[what]} alone"
                 )
         for needs in f.metadata["needs"]:
             other = fields[needs.other]
-            there = _values(other, getattr(made, other.name), acts)
+            there = _values(other, getattr(chosen, other.name), acts)
             if not any(needs.met(one) for one in there):
                 raise UserError(
                     f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={to_text(there[0])}: {least}, "
-                    f"for it does nothing there; it acts with {needs}"
+                    f"because it does nothing there; it acts with {needs}"
                 )
 
 
 def _where(f: dataclasses.Field[Any], run: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """As which of the parties and in which of the forms of a run an option acts."""
-    return {what: asked if f.metadata[what] is None else asked & {f.metadata[what]} for what, asked in run.items()}
+    """The parties and the forms of a run for which an option has an effect."""
+    return {what: values if f.metadata[what] is None else values & {f.metadata[what]} for what, values in run.items()}
 
 
 def _values(f: dataclasses.Field[Any], value: Any, run: Mapping[str, frozenset[str]]) -> list[Any]:
-    """What an option stands at in a run: what was said, where it acts, and its default where it does not."""
+    """The values of an option in a run: the given one where it has an effect, and its default where it has none."""
     acts = _where(f, run)
     return [value] * all(acts.values()) + [f.default] * (acts != run)
 

@@ -26,8 +26,8 @@ def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
     each once however many views it has. Not counted are tensors that existed before, and scratch space that a kernel
     frees before it returns. Works through autograd and `torch.func`. Costs tens of microseconds an operation.
     """
-    # Garbage in reference cycles dies whenever the collector happens to run: it is kept during the call. What is left
-    # of before weighs nothing, and collecting it would take longer than many a small training.
+    # The collector could free reference cycles at any time, so it is off during the call. Older garbage is not
+    # counted, and collecting it would take longer than a small training.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -54,10 +54,10 @@ class _Tracker(TorchDispatchMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         for given in tree_iter((args, kwargs)):
-            self._see(given, made=False)
+            self._see(given, new=False)
         out = func(*args, **kwargs)
-        for made in tree_iter(out):
-            self._see(made, made=True)
+        for result in tree_iter(out):
+            self._see(result, new=True)
         self.peak = max(self.peak, self._live)
         return out
 
@@ -67,15 +67,15 @@ class _Tracker(TorchDispatchMode):
             watch.detach()
         self._known.clear()
 
-    def _see(self, value: Any, made: bool) -> None:
-        """Take note of a tensor's storage; one that is first seen as an argument existed before and weighs nothing."""
+    def _see(self, value: Any, new: bool) -> None:
+        """Record a tensor's storage. A storage that is first seen as an argument existed before and counts 0 bytes."""
         if not isinstance(value, Tensor) or value.layout is not torch.strided:
             return
         storage = value.untyped_storage()
         key = storage._cdata
         if key in self._known:
             return
-        size = storage.nbytes() if made else 0
+        size = storage.nbytes() if new else 0
         self._live += size
         self._known[key] = weakref.finalize(storage, self._forget, key, size)
 

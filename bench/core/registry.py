@@ -76,19 +76,19 @@ class Registry:
         return self._entries[name]
 
     def aliases(self) -> dict[str, str]:
-        """What else the field calls methods → their names. Cards that cannot be read have none."""
-        found: dict[str, str] = {}
+        """Aliases of methods → their names. Cards that cannot be read have none."""
+        by_alias: dict[str, str] = {}
         for name in self.names():
             with suppress(UserError):
-                found |= dict.fromkeys(self.card(name).aliases, name)
-        return found
+                by_alias |= dict.fromkeys(self.card(name).aliases, name)
+        return by_alias
 
     def card(self, name: str) -> Card:
         """The card of a method. Raises UserError."""
         return self.entry(name).card(self.kind)
 
     def claims(self, name: str) -> list[Entry]:
-        """Everybody who claims a name; more than one means that nobody can use it."""
+        """All claims on a name. If there is more than one, the name cannot be used."""
         return self._collisions.get(name) or [e for e in self._entries.values() if e.name == name]
 
 
@@ -97,8 +97,8 @@ Plugins = Callable[[str], Iterable[Entry]]
 
 def installed_plugins(group: str) -> list[Entry]:
     """The entry points of one group in this environment."""
-    found = entry_points(group=group)
-    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in found]
+    points = entry_points(group=group)
+    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in points]
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
@@ -123,7 +123,7 @@ def find(kind: Kind, name: str) -> Card:
 
 
 def find_part(name: str) -> Card:
-    """The card of what may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
+    """The card of a part that may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
     known = {n: kind for kind in PARTS for n in registries()[kind].names()}
     if name not in known:
         raise UserError(f"unknown aggregator {name!r}{did_you_mean(name, known)}")
@@ -131,7 +131,7 @@ def find_part(name: str) -> Card:
 
 
 def find_any(name: str) -> list[Card]:
-    """All cards of that name, whatever their kind. Raises UserError when there is none."""
+    """All cards of that name, of any kind. Raises UserError when there is none."""
     cards = [r.card(name) for r in registries().values() if name in r.names()]
     if not cards:
         known = [n for r in registries().values() for n in r.names()]
@@ -145,7 +145,7 @@ def all_aliases() -> dict[str, str]:
 
 
 PARTS: tuple[Kind, ...] = ("aggregator", "secure")
-"""What may follow a protocol in a defense's name."""
+"""Kinds of parts that may follow a protocol in a defense's name."""
 
 _PACKAGES: Mapping[Kind, str] = {
     "defense": "defenses",

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import torch
 
 LARGEST_SEED = 2**53 - 1
-"""Of those that a person may give. Streams are hashed from any integer, but boards name seeds in JSON, where a reader
-(a browser, say) takes larger ones for their neighbours, and a board would not be read again."""
+"""The largest seed that a user may give. Boards store seeds as JSON numbers, and a reader with double precision, such
+as a browser, would round larger ones."""
 
 
 @dataclass(frozen=True)

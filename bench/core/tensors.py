@@ -1,4 +1,4 @@
-"""Named tensors (model parameters and whatever crosses a wire), their device, and their way between processes."""
+"""Named tensors (model parameters and messages), their device, and their transfer between processes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def shaped(flat: Tensor, like: Mapping[str, Tensor]) -> Tensors:
 
 
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-"""Read when the first product is computed; without it cuBLAS adds up in an order of its own each time."""
+"""An environment variable that cuBLAS reads at the first product. Without it the order of sums varies."""
 
 
 def find_device(name: str) -> torch.device:
@@ -97,8 +97,8 @@ def find_device(name: str) -> torch.device:
 def _repeatable() -> None:
     """Products in the precision of their type and sums in a fixed order, in this process from now on.
 
-    Convolutions would else round their inputs to 10 bits (TF32), which a mask that is to cancel, or a gradient that is
-    to be matched, does not survive. An operator that has no fixed order warns.
+    Otherwise convolutions would round their inputs to 10 bits (TF32). Masks would then no longer cancel, and gradients
+    could not be matched. An operator that has no fixed order warns.
     """
     os.environ.setdefault(WORKSPACE, ":4096:8")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -108,15 +108,15 @@ def _repeatable() -> None:
 
 
 def reduce_tensor(tensor: Tensor) -> Any:
-    """What `pickle` needs to make the tensor again from a numpy array, with the same values and the same strides.
+    """What `pickle` needs to rebuild the tensor from a numpy array, with the same values and the same strides.
 
-    torch by itself writes each tensor as a file of its own, which takes a tenth of a millisecond on either side, and
-    views of a federation hold thousands of small ones. A part of a larger tensor comes back alone, and what is in
+    torch itself writes each tensor as a file, which takes a tenth of a millisecond on either side, and views of a
+    federation hold thousands of small tensors. A slice comes back without the rest of its tensor, and a tensor in
     shared memory is no longer shared.
     """
     plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.dtype in NUMPY_TYPES
     seen_otherwise = tensor.requires_grad or tensor.is_conj() or tensor.is_neg()
-    # Other strides, be it of an axis of length one, may choose other kernels, whose sums differ in the last bit.
+    # Other strides, even of an axis of length one, may select other kernels, whose sums differ in the last bit.
     if plain and not seen_otherwise and tensor.stride() == _usual_strides(tensor.shape):
         return torch.from_numpy, (tensor.numpy(),)
     return tensor.__reduce_ex__(4)
@@ -138,4 +138,4 @@ NUMPY_TYPES = (
 """Types that numpy has too."""
 
 REDUCERS = {Tensor: reduce_tensor}
-"""As joblib's worker processes take them."""
+"""The form in which joblib's worker processes take reducers."""

@@ -29,7 +29,7 @@ FORM_MEANING: dict[Form, str] = {
 
 @dataclass(frozen=True)
 class Visibility:
-    """What a party sees of a round. The harness cuts the transcript by this and by nothing else.
+    """What a party sees of a round. The harness filters the transcript by this alone.
 
     Attributes:
         down: the broadcast.

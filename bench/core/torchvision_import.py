@@ -1,4 +1,4 @@
-"""torchvision, importable whatever torch it is installed with.
+"""Import torchvision beside any build of torch.
 
 torchvision's wheel carries compiled operators. Where they cannot be loaded (a wheel built for CUDA next
 to a CPU-only torch), its Python part still works, except that on import it attaches shapes to the
@@ -48,7 +48,7 @@ def import_torchvision() -> ModuleType:
 
 
 def _load_compiled() -> None:
-    """Load torchvision's own operators, if they fit this torch, as its import would do a moment later."""
+    """Load torchvision's own operators if they fit this torch; its import would do the same."""
     import torch
 
     spec = find_spec("torchvision")  # finds the package without importing it

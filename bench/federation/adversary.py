@@ -1,4 +1,4 @@
-"""The corrupted clients at work: what they are given, and what the server gets from them.
+"""The corrupted clients in the rounds: what they are given, and what the server gets from them.
 
 The harness enforces the limits of the threat here. A corrupted client gets copies of what its knowledge allows. What it
 sends must have the shape of an upload, and an upload with a value that is not finite counts as zeros.
@@ -58,7 +58,7 @@ class Adversary:
     memory: Tensors = field(default_factory=dict)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
-        """What a client trains on."""
+        """The batch that a client trains on."""
         if client not in self.corrupted:
             return batch
         return self.attack.batch(Batch(batch.x.clone(), batch.y.clone()), t, self.rng.child("batch", t, client))
@@ -81,7 +81,7 @@ class Adversary:
             computed: the protocol's uploads, stacked over the clients for which `computes` is true.
 
         Raises:
-            ValueError: the attack sends what is no upload.
+            ValueError: what the attack sends has not the shape of an upload.
         """
         places = self._places(clients)
         if not places.corrupted or not self.attack.sends:
@@ -137,9 +137,9 @@ class _Places:
 
 
 def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
-    """Why an attack cannot start, if so; `tuned`: it has already chosen what its options leave open."""
+    """Why an attack cannot start; None if it can. `tuned`: whether it has already chosen its open options."""
     if attack.knowledge.knows == "omniscient" and attack.knowledge.defense.secure is not None:
-        return NotApplicable("secure aggregation hides the honest uploads from everybody: nobody knows all of them")
+        return NotApplicable("secure aggregation hides the honest uploads: no party sees all of them")
     if (reason := attack.applies()) is not None:
         return reason
     rounds = attack.knowledge.task.schedule.rounds

@@ -79,7 +79,7 @@ def parse(cards: tuple[Card, ...], shared: Mapping[str, str], own: Mapping[str, 
 
 
 def _alone(given: Mapping[str, str], fields: Mapping[str, set[str]]) -> str:
-    """How to set for one part what was given to all that have it, where these are several."""
+    """A hint how to set an option for one part, if several parts have it; else empty."""
     ways = [
         f"{name} goes to {' and '.join(having)}, {having[0]}.{name} to {having[0]} alone"
         for name in given
@@ -142,7 +142,7 @@ def auxiliary(spec: MethodSpec) -> Auxiliary | None:
 
 
 def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
-    """What becomes of the uploads: a rule, or a secure sum. Raises UserError for both."""
+    """How uploads are combined: by a rule, or by a secure sum. Raises UserError if both are named."""
     parts = [(part, registry.find_part(part.name)) for part in spec.rest]
     secure = [(part, card) for part, card in parts if card.kind == "secure"]
     if not secure:
@@ -164,7 +164,7 @@ def attack_classes(spec: MethodSpec) -> list[Any]:
 
 
 def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
-    """The class of the attack itself, the last part. Raises UserError for a chain that cannot be."""
+    """The class of the attack itself, the last part. Raises UserError for a chain that is not allowed."""
     parts, (*around, last) = (spec, *spec.rest), attack_classes(spec)
     for part, method in zip(parts, around, strict=False):
         if not issubclass(method, Around):
@@ -182,17 +182,17 @@ def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
 
 
 def _refuse_idle_tuning(part: MethodSpec, method: type[Poisoning], around: Mapping[str, type[Around]]) -> None:
-    """Raise UserError where all that an attack tunes is the length of uploads, and a wrapper fixes that."""
+    """Raise UserError if an attack tunes only the length of uploads, and a wrapper fixes that length."""
     fixing = [name for name, wrapper in around.items() if not wrapper.keeps_length]
     if getattr(part.options, "tune", 0) and fixing and method.tunes and set(method.tunes) <= set(method.only_length):
         raise UserError(
-            f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, for "
+            f"option 'tune' is {part.options.tune}, allowed for {part.name} inside {fixing[0]}: 0, because "
             f"{', '.join(method.tunes)} only changes the length of uploads, which {fixing[0]} fixes"
         )
 
 
 def knowledge_levels(spec: MethodSpec) -> tuple[Knowledge, ...]:
-    """What a poisoning attack can be run with: its own; `omniscient` too where a wrapper makes use of it."""
+    """The knowledge levels of a poisoning attack: its own, and `omniscient` if a wrapper makes use of it."""
     *around, last = attack_classes(spec)
     levels: tuple[Knowledge, ...] = last.knowledge_levels
     more = any("omniscient" in wrapper.knowledge_levels for wrapper in around)
@@ -200,7 +200,7 @@ def knowledge_levels(spec: MethodSpec) -> tuple[Knowledge, ...]:
 
 
 def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
-    """The attack, if it has a trigger that can be tried on a model that it has not poisoned."""
+    """The attack if it has a trigger, which can be tried on a model that it has not poisoned; else None."""
     return spec if spec is not None and attack_classes(spec)[-1].trigger is not Poisoning.trigger else None
 
 

@@ -1,4 +1,4 @@
-"""A finished run with the truth about it, from which views are cut."""
+"""A finished run with the truth about it, from which views are made."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FinishedRun:
         return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
 
     def _samples(self, t: int, client: int) -> tuple[Tensor, Tensor]:
-        """What one client worked on in a round: its whole batch, or of local epochs the first."""
+        """The samples of one client in a round: its whole batch, or those of the first local epoch."""
         r, task = self.round(t), self.problem.task
         x, y = r.batches[r.participants.index(client)].images()
         n = len(y) if task.schedule.fedsgd else images_behind(task, client)
@@ -59,12 +59,12 @@ class FinishedRun:
         """The view of a reading.
 
         Args:
-            attack: gets what it declares that it knows, and no more.
-            truths: the samples behind each observation; an attack that `knows_labels` gets their labels.
-            candidates: for membership inference, the samples to be told apart, for each observation.
+            attack: gets what it declares that it needs, and no more.
+            truths: the samples behind each observation; an attack that `needs_labels` gets their labels.
+            candidates: for membership inference, the candidate samples of each observation.
         """
         task, observations = self.problem.task, reading.observations
-        if attack.knows_labels:
+        if attack.needs_labels:
             observations = tuple(replace(o, labels=y) for o, (_, y) in zip(observations, truths, strict=True))
         if candidates:
             observations = tuple(replace(o, candidates=c) for o, c in zip(observations, candidates, strict=True))
@@ -81,14 +81,14 @@ class FinishedRun:
             own=own,
             output_layer=task.layers[-1][0],
             loss=task.schedule.loss,
-            population=population(self.problem, self.spec.seed) if attack.knows_population else None,
+            population=population(self.problem, self.spec.seed) if attack.needs_population else None,
         )
 
     def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:
         """The true value of what an observation's `estimate` estimates, by the names of the estimate.
 
         Args:
-            played: a round to be taken in place of the observation's own.
+            played: a round that is used in place of the observation's own.
         """
         r = played or self.round(observation.round)
         truth = observation.estimate_of.truth(r.params, r.after, partial(self._gradient, observation, r.params))
@@ -108,7 +108,7 @@ class FinishedRun:
         return weighted_mean(stack(gradients), sizes)
 
     def warnings(self) -> list[str]:
-        """What must stand beside every number of the run."""
+        """Texts that must be shown beside every number of the run."""
         failed, rounds = self.run.failed, self.problem.task.schedule.rounds
         warnings = [*self.problem.warnings, *self.run.warnings]
         if failed:

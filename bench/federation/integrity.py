@@ -1,4 +1,4 @@
-"""Metrics of a poisoned run: what became of the model, and whose uploads the server used."""
+"""Metrics of a poisoned run: the quality of the model, and whose uploads the server used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 
 ABOVE_CHANCE = 0.05
-"""What a clean run's accuracy must be above chance to count as learned."""
+"""A clean run counts as learned if its accuracy exceeds chance by at least this."""
 
 
 @torch.no_grad()
@@ -37,13 +37,13 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
     """
     right = total = 0
     for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
-        found = attack.trigger(x.float() / problem.scale)
-        if found is None:
+        with_trigger = attack.trigger(x.float() / problem.scale)
+        if with_trigger is None:
             return {}
-        triggered, target = found
+        triggered, target = with_trigger
         others = y != target
-        found_classes = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
-        right += int((found_classes == target).sum())
+        predicted = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
+        right += int((predicted == target).sum())
         total += int(others.sum())
     return {"attack_success_rate": right / total}
 
@@ -66,9 +66,9 @@ def means_over_rounds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]
 
 
 def by_round(rounds: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """Each of `shares` as a curve, rounded to four digits; None where a round has none that is finite."""
-    found = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
-    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in found.items()}
+    """Each of `shares` as a curve, rounded to four digits; None for a round without a finite value."""
+    curves = {name: [r.get(name, math.nan) for r in rounds] for name in _names(rounds)}
+    return {name: [round(v, 4) if math.isfinite(v) else None for v in values] for name, values in curves.items()}
 
 
 def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
@@ -78,34 +78,35 @@ def _names(rounds: Sequence[Mapping[str, float]]) -> list[str]:
 def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
     bad = [i for i, c in enumerate(verdict.clients) if c in corrupted]
     good = [i for i, c in enumerate(verdict.clients) if c not in corrupted]
-    found: dict[str, float] = {}
+    treatment: dict[str, float] = {}
     for name, values in verdict.values.items():
         if name == "used":
             total = sum(values)
             if total > 0:
-                found["corrupted_weight"] = sum(values[i] for i in bad) / total
+                treatment["corrupted_weight"] = sum(values[i] for i in bad) / total
             name, values = "rejected", tuple(float(v == 0) for v in values)
         for who, members in (("honest", good), ("corrupted", bad)):
             if members:
-                found[f"{who}_{name}"] = fmean(values[i] for i in members)
-    return found
+                treatment[f"{who}_{name}"] = fmean(values[i] for i in members)
+    return treatment
 
 
 def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
-    """What the attack did to accuracy, against the same federation with nobody corrupted.
+    """The damage to accuracy, compared with the same federation without corrupted clients.
 
     Args:
-        begins: the first round in which the attack may do harm, from 0. What happens before it is none of its doing.
+        begins: the first round, counted from 0, in which the attack may do harm. Earlier rounds do not count.
 
     Returns:
         accuracy_drop: clean − attacked, after the last round.
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest: the attacked model's least accuracy at the evaluations that count: from the one on at which the clean
-            run has learned, since an untrained model is no damage, and before it those at which the attacked model has
-            fallen below 95 % of what it had when the attack began, or of its best if it had learned; none before the
-            attack begins.
-        rounds_to_recover: rounds from the first evaluation (of those) below 95 % of the clean accuracy of that round
-            to the one from which it stays above; absent when it ends below, 0 when it never fell below.
+        lowest: the attacked model's least accuracy at the evaluations that count. These begin with the one at which
+            the clean run has learned, because the low accuracy of an untrained model is no damage. Earlier ones count
+            if the attacked model has fallen below 95 % of its accuracy when the attack began, or of its best if it had
+            learned. No evaluation before the attack begins counts.
+        rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
+            that round to the one from which it stays above. It is absent if the run ends below, and 0 if it never fell
+            below.
     """
     looks = _together(attacked, clean)
     last = len(looks) - 1
@@ -116,33 +117,33 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
     best = [-math.inf, *accumulate((a for _, a, _ in looks), max)]  # until then
     had = [max(before, b if b >= enough else -math.inf) for b in best]
     counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had[i]]
-    found = {
+    metrics = {
         "accuracy_drop": looks[-1][2] - looks[-1][1],
         "largest_drop": max(c - a for _, a, c in looks[begun:]),
         "lowest": min(looks[i][1] for i in counts),
     }
     below = [i for i in counts if looks[i][1] < RECOVERED * looks[i][2]]
     if not below:
-        found["rounds_to_recover"] = 0.0
+        metrics["rounds_to_recover"] = 0.0
     elif below[-1] < last:
-        found["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
-    return found
+        metrics["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
+    return metrics
 
 
 def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
-    """(round, attacked, clean accuracy) of every round after which either model was looked at.
+    """(round, attacked accuracy, clean accuracy) of every round after which either model was evaluated.
 
-    The attacked one is looked at out of turn where its attack culminates; the clean one is then as it was last seen. A
-    run that was driven out of the floating-point numbers ends there, and stays as bad as it is.
+    The attacked model has an extra evaluation where its attack culminates; for the clean model, the last value before
+    is used. A run that diverged ends there, and its last value is used from then on.
     """
     bad: dict[int, float] = {a[0]: a[1] for a in attacked}
     good: dict[int, float] = {c[0]: c[1] for c in clean}
-    found: list[tuple[int, float, float]] = []
+    evaluations: list[tuple[int, float, float]] = []
     seen, last = float(clean[0][1]), float(attacked[-1][1])
     for t in sorted(bad.keys() | good.keys()):
         seen = good.get(t, seen)
-        found.append((t, bad.get(t, last), seen))
-    return found
+        evaluations.append((t, bad.get(t, last), seen))
+    return evaluations
 
 
 def learned(clean: float, chance: float) -> bool:
@@ -153,17 +154,17 @@ def learned(clean: float, chance: float) -> bool:
 def score(
     metrics: Mapping[str, float], clean: float, chance: float, base_success: float, plain: float | None
 ) -> dict[str, float]:
-    """integrity in [0, 1]: what is left of what the clean run had learned; for backdoors what the trigger missed.
+    """integrity in [0, 1]: the share that is left of the clean run's gain over chance; for backdoors see below.
 
         accuracy part = (accuracy under attack − chance) / (clean accuracy − chance), clipped to [0, 1]
         backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
         integrity     = the smaller of the two
 
-    Where the clean run has not `learned` it is 0 if FedAvg's has: nothing is left of what there was to learn, and a
-    defense must not look better for the seeds on which it fails. Empty where FedAvg has not, or is not known.
+    If the clean run has not `learned` and FedAvg's has, integrity is 0: a defense must not look better on seeds on
+    which it fails to learn. If FedAvg's has not learned either, or is not known, the result is empty.
 
     Args:
-        plain: FedAvg's accuracy with nobody corrupted.
+        plain: FedAvg's accuracy without corrupted clients.
     """
     if not learned(clean, chance):
         return {"integrity": 0.0} if plain is not None and learned(plain, chance) else {}

@@ -26,24 +26,24 @@ Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""
 
 
-def client_peak(defense: Defense, down: Tensors, batch: Batch, kept: Tensors, noise: Tensors) -> int:
+def client_peak(defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> int:
     """The memory that one client's round takes, as `--client-memory` limits it and as every run prints it, in bytes.
 
-        peak = what comes down + what the client keeps + its batch + all tensors of its step
+        peak = broadcast + the client's memory + its batch + all tensors of its step
 
     The step is counted in both forms that a defense has of it, `client_low_memory` and `clients` with this one client.
     The smaller count is taken: which form is thriftier depends on the model, and a device would run that one. The
     scratch of kernels is not counted.
 
     Args:
-        down: the broadcast. kept: the client's memory of earlier rounds. noise: its randomness of this one.
+        down: the broadcast. memory: the client's memory of earlier rounds. noise: its randomness of this one.
     """
     forms = (
-        partial(defense.client_low_memory, down, batch, kept, noise),
-        partial(defense.clients, down, [batch], [kept], [noise]),
+        partial(defense.client_low_memory, down, batch, memory, noise),
+        partial(defense.clients, down, [batch], [memory], [noise]),
     )
     step = min(peak_bytes(form)[1] for form in forms)
-    return step + nbytes(down) + nbytes(kept) + nbytes(vars(batch))
+    return step + nbytes(down) + nbytes(memory) + nbytes(vars(batch))
 
 
 @dataclass
@@ -62,13 +62,13 @@ class PeakMemory:
     bytes: int = 0
     _measured: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
 
-    def measure(self, defense: Defense, down: Tensors, batch: Batch, kept: Tensors, noise: Tensors) -> None:
+    def measure(self, defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> None:
         """Measure a client's step, given as for `client_peak`. Raises UserError where it takes more than the limit."""
-        names = (frozenset(down), frozenset(kept))
+        names = (frozenset(down), frozenset(memory))
         if names in self._measured:
             return
         self._measured.add(names)
-        needed = client_peak(defense, down, batch, kept, noise)
+        needed = client_peak(defense, down, batch, memory, noise)
         if self.limit is not None and needed > self.limit * 1e6:
             raise UserError(
                 f"option 'client-memory' is {self.limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with "
@@ -79,7 +79,7 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class Federation:
-    """The participants of a run, and what they keep between rounds.
+    """The participants of a run, and their memories.
 
     Attributes:
         defense, problem: the protocol and what it trains.
@@ -101,7 +101,7 @@ class Federation:
 
 @dataclass(frozen=True)
 class ClientWork:
-    """What the participants of a round work with, in the same order: batches, and randomness of their own."""
+    """The inputs of a round's participants, in the same order: batches, and their own randomness."""
 
     clients: tuple[int, ...]
     batches: list[Batch]
@@ -123,7 +123,7 @@ class Uploads:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the server made of each upload of a round: values by name, in the order of `clients`."""
+    """How the server treated each upload of a round: values by name, in the order of `clients`."""
 
     clients: tuple[int, ...]
     values: dict[str, tuple[float, ...]]
@@ -131,17 +131,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What one round gave.
+    """The result of one round.
 
     Attributes:
         state: the server after the round.
         participants: how many clients took part.
-        bytes_up, bytes_down: what crossed, all participants together.
+        bytes_up, bytes_down: bytes sent by and to all participants together.
         seconds: time of the round, without drawing batches and measuring memory.
         failed: whether too few clients were left for a secure sum.
         diagnostics: what `Defense.warnings` reads of the round; {} where it failed.
-        verdict: what the server made of single uploads, if it saw them.
-        transcript: the round written down, if that was wanted.
+        verdict: how the server treated single uploads, if it saw them.
+        transcript: the round in full, if it was to be written down.
     """
 
     state: State
@@ -191,8 +191,8 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = defense.broadcast(state, rng.child("broadcast", t))
-    kept = federation.memories.get(work.clients[0], {})
-    federation.peak.measure(defense, sent.down, work.batches[0], kept, work.noises[0])
+    memory = federation.memories.get(work.clients[0], {})
+    federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:
@@ -261,7 +261,7 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
 def _received(
     federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int
 ) -> tuple[Summed | None, Tensors, Cohort]:
-    """What the server receives of the uploads, and from whom; with secure aggregation their sum first.
+    """The secure sum, if there is one, the uploads that the server receives, and their senders.
 
     Raises TooFewSurvivors and TooLarge, as `fedarena.contracts.secure_sum.SecureSum` does.
     """

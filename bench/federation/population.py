@@ -1,7 +1,7 @@
-"""Samples of an attacker's own: half of the held-out data, of which no client trained on any.
+"""Samples of an attacker's own: half of the held-out data, on which no client trained.
 
-The other half is for the non-members that membership inference must tell from members, so that an attacker never owns
-one of them. The halves depend on the seed alone.
+The other half provides the non-members of membership inference, so that the attacker owns none of them. The halves
+depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def halves(problem: Problem, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def drawn(pool: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """n of the indices in `pool`, drawn without replacement, with it where there are fewer."""
+    """Draw n of the indices in `pool` without replacement, or with replacement if there are fewer than n."""
     if n <= len(pool):
         return pool[torch.randperm(len(pool), generator=generator)[:n].to(pool.device)]
     return pool[torch.randint(len(pool), (n,), generator=generator).to(pool.device)]

@@ -34,19 +34,18 @@ class Run:
         release: the model that clients get in the end.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
-        bytes_up, bytes_down: mean bytes per client and round, counted from the tensors that crossed; of a round that
-            failed what had crossed by then.
-        seconds: time of the training, evaluation left out: CPU time of the process on a CPU (wall time on a busy
-            machine says little), wall time on a GPU. It is the number of rounds times the median of what they
-            took: a sum would make the first federation of a process look slow, in whose first round libraries start
-            what they start late, and whichever one Python collects garbage in.
-        peak_bytes: of one client (`fedarena.federation.one_round`), in the round in which it is most.
-        diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large to be
-            summed securely, if any.
+        bytes_up, bytes_down: mean bytes per client and round, counted from the tensors on the wire. A failed round
+            counts what was sent until it failed.
+        seconds: time of the training without evaluation: CPU time of the process on a CPU (wall time on a busy machine
+            means little), wall time on a GPU. It is the number of rounds times their median time. A sum would also
+            count one-time costs, such as the late start of libraries in the first round and garbage collection.
+        peak_bytes: peak memory of one client (`fedarena.federation.one_round`), the maximum over rounds.
+        diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large for a
+            secure sum; None for a run that did not diverge.
         why: the reason in a sentence, where it diverged.
         verdicts: how the server treated the participants' uploads, for each round.
-        failed: rounds that gave nothing, because too few clients were left for a secure sum.
-        warnings: texts of the defense that must stand beside every number of the run.
+        failed: the number of rounds without a result, because too few clients were left for a secure sum.
+        warnings: texts of the defense that must be shown beside every number of the run.
     """
 
     params: Tensors
@@ -71,7 +70,7 @@ class Run:
 
 @dataclass
 class Totals:
-    """What adds up over the rounds of a run.
+    """Sums and lists over the rounds of a run.
 
     Attributes:
         transcripts, verdicts, diagnostics: of the rounds that have them, in order.
@@ -139,7 +138,7 @@ def run(
         try:
             result = play(federation, state, t, write=t in watch)
         except TooLarge as error:
-            if t == 0:  # no run has diverged before its first step: the bound is too small
+            if t == 0:  # before the first step no run can have diverged, so the bound is too small
                 raise
             diverged_at, why = t, f"in round {t} an upload was beyond what can be summed: {error}"
             break
@@ -181,7 +180,7 @@ def _finished(
 ) -> Run:
     defense, participants = federation.defense, max(1, totals.participants)
     warnings = defense.warnings(totals.diagnostics)
-    if diverged_at is not None:  # its numbers are those of fewer rounds than another run's
+    if diverged_at is not None:
         rounds = federation.problem.task.schedule.rounds
         text = f"the run stopped in round {diverged_at}: its numbers are those of {state.round} of {rounds} rounds"
         warnings = (*warnings, text)

@@ -43,10 +43,10 @@ def sum_up(
 ) -> Summed:
     """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
 
-    A corrupted client sends what it likes, but nothing that no encoding stands for: its values end at the limit.
+    A corrupted client sends any values that the encoding can represent: larger values are cut to the limit.
 
     Raises:
-        UserError: uploads with integers in them (a client's own seed), whose sum means nothing; too few survivors.
+        UserError: uploads with integers in them (a client's own seed), whose sum has no meaning; too few survivors.
     """
     counts = [name for name, t in ups.items() if not t.is_floating_point()]
     if counts:
@@ -56,14 +56,14 @@ def sum_up(
     for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
         vectors[i].clamp_(-secure.limit, secure.limit)
     exchange = secure(vectors, rng)
-    kept = list(exchange.survivors)
+    survivors = list(exchange.survivors)
     n, wire = len(cohort.clients), exchange.wire
     sent = int((wire != 0).any(1).sum())  # a client that dropped out before it sent anything left zeros
     return Summed(
         wire=wire,
-        mean=shaped((exchange.total / share[kept].sum()).to(vectors), row(ups, 0)),
-        clients=tuple(cohort.clients[i] for i in kept),
-        weight=cohort.weights[kept].sum(),
+        mean=shaped((exchange.total / share[survivors].sum()).to(vectors), row(ups, 0)),
+        clients=tuple(cohort.clients[i] for i in survivors),
+        weight=cohort.weights[survivors].sum(),
         bytes_up=sent * wire.shape[1] * wire.element_size() + n * exchange.extra_up,
         bytes_down=n * exchange.extra_down,
     )

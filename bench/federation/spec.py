@@ -1,4 +1,4 @@
-"""What is to be run, as plain data: training runs, and the trials that read them or take part in them."""
+"""Specifications as plain data: training runs, and the trials that read them or take part in them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class MethodSpec:
 
     Attributes:
         name, options: a protocol; or an attack, the outermost one.
-        rest: the further parts, outermost first: a protocol's aggregation rule with its wrappers, or what an
-            attack is wrapped around (`fedarena.federation.compose`).
+        rest: the further parts, outermost first: a protocol's aggregation rule with its wrappers, or the attacks that
+            an attack wraps (`fedarena.federation.compose`).
     """
 
     name: str
@@ -28,7 +28,7 @@ class MethodSpec:
 
     @property
     def label(self) -> str:
-        """How it is called in tables and records; FedAvg with a rule by the rule alone."""
+        """The name in tables and records. FedAvg with a rule has the name of the rule alone."""
         names = [self.name, *(part.name for part in self.rest)]
         return "+".join(names[1:] if names[0] == BASELINE and len(names) > 1 else names)
 
@@ -38,11 +38,11 @@ class GroupSpec:
     """One training run and the cells that read it.
 
     Attributes:
-        problem, defense: what trains.
-        attack: an inference attack, which reads the run as every threat; a poisoning attack, which takes part in
-            it as the one threat given; None: a run without an attack.
-        threats: whom to attack as.
-        seed: everything random follows from it.
+        problem, defense: the problem and the protocol of the training.
+        attack: an inference attack, which reads the run under every threat; a poisoning attack, which takes part in
+            it under the one threat given; None: a run without an attack.
+        threats: the threats under which the attack is run.
+        seed: all randomness follows from it.
         device: cpu or cuda.
         data_dir: where data files are looked for (not part of a record's key; their checksum is).
         probe: for a run without an attack, the backdoor whose trigger is tried on its model for comparison.
@@ -60,13 +60,13 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class Training:
-    """A training run, as far as its result follows from it. Groups that have the same one share it.
+    """All that the result of a training run depends on. Groups with equal trainings share one run.
 
     Attributes:
         problem, defense, seed, device, data_dir: as in `GroupSpec`.
-        under: the attack that takes part in it, or that says what clients work on; None where all do as always.
-        knows: what corrupted clients know; empty where no client is corrupted.
-        probe: the backdoor that the finished model is tried with, of references only.
+        under: the attack that takes part in the training, or that prescribes batches; None: neither.
+        knows: what corrupted clients know; empty if no client is corrupted.
+        probe: the backdoor that is tried on the finished model, for reference runs only.
     """
 
     problem: ProblemSpec

@@ -35,16 +35,17 @@ def tune(
 ) -> tuple[MethodSpec, dict[str, Any]]:
     """Choose the strength that does most harm in simulation.
 
-    Each part with an option `tune` spends at most so many runs of `tune_rounds` rounds each, the attack before its
-    wrappers, so that a strength is chosen before the time at which it is used. The very first run is on what the
-    options give, which wins ties, the others on the candidates of `Poisoning.tunes`, spread over it from both ends.
-    Harm is the fall of accuracy, for backdoors the success rate, on held-out samples of the pool.
+    The option `tune` of a part is the most simulated runs that it may spend, each of `tune_rounds` rounds. The attack
+    is tuned before its wrappers, so that its strength is chosen before the time at which it is used. The first run
+    takes the given options, which win ties. The others take candidates of `Poisoning.tunes`, spread evenly, both ends
+    included. Harm is 1 − accuracy, for backdoors the success rate, on held-out samples of the pool.
 
     Returns:
-        The attack; {} when nothing was to be tuned, else options, tried [[values, harm], …] and chosen.
+        The attack with its chosen strength, and a report: {} if nothing was tuned, else the names of the options, the
+        values tried with their harm [[values, harm], …], and the values chosen.
     """
     parts = [method, *method.rest]
-    grids = [made.tunes for made in compose.attack_classes(method)]
+    grids = [part.tunes for part in compose.attack_classes(method)]
     tuned = [i for i in reversed(range(len(parts))) if getattr(parts[i].options, "tune", 0) and grids[i]]
     names = [name for i in tuned for name in grids[i]]
     tried: dict[tuple[int, tuple[float | None, ...]], float] = {}
@@ -56,7 +57,7 @@ def tune(
         for k, values in enumerate(chosen):
             one = _with(parts, i, replace(options, **dict(zip(grid, values, strict=True))))
             everything = tuple(value for j in tuned for value in _values([one, *one.rest][j].options, grids[j]))
-            run = options.tune_rounds, everything  # what another part tried counts, if for as many rounds
+            run = options.tune_rounds, everything  # an equal run of another part is not repeated
             if run not in tried:
                 tried[run] = harm(one, knowledge, problem, rng.child("run"))
             harms.append(tried[run])
@@ -66,8 +67,8 @@ def tune(
         parts = [method, *method.rest]
     if not tuned:
         return method, {}
-    found = [value for i in tuned for value in _values(parts[i].options, grids[i])]
-    return method, {"options": names, "tried": [[list(v), h] for (_, v), h in tried.items()], "chosen": found}
+    strengths = [value for i in tuned for value in _values(parts[i].options, grids[i])]
+    return method, {"options": names, "tried": [[list(v), h] for (_, v), h in tried.items()], "chosen": strengths}
 
 
 def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...]]:
@@ -88,11 +89,11 @@ def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng
 
 
 def simulated(knowledge: AttackerKnowledge, rounds: int, rng: Rng) -> Problem:
-    """A federation of the real one's numbers on the attacker's own samples.
+    """A federation of the same size as the real one on the attacker's own samples.
 
-    Clients draw as many samples as the real ones hold, with replacement. The schedule is the real one's, cut
-    after `rounds` (0: not cut). The protocol still plans for all of it, so that its noise is the real one's; what an
-    attack times by shares of the schedule is timed by the cut one.
+    Clients draw as many samples as the real ones hold, with replacement. The schedule is the real one's, cut after
+    `rounds` (0: not cut). The protocol still plans for the full schedule, so that its noise is the real one's. An
+    attack that acts after a share of the schedule takes its share of the cut one.
     """
     task, data, generator = knowledge.task, knowledge.data, rng.torch()
     order = torch.randperm(len(data.y), generator=generator)

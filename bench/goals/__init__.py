@@ -1,7 +1,7 @@
 """Goals: what attacks are after, one a file.
 
-An inference attack names its goal (`Inference.goal`), which stands in the file of that name. A poisoning attack names
-none: it is after `fedarena.goals.integrity`.
+An inference attack names its goal (`Inference.goal`), which is in the file of that name. A poisoning attack names none:
+its goal is `fedarena.goals.integrity`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find(name: GoalName) -> InferenceGoal:
 
 @cache
 def of_attack(attack: MethodSpec) -> Goal:
-    """What an attack is after. Raises UserError for a chain that cannot be."""
+    """The goal of an attack. Raises UserError for a chain of attacks that is impossible."""
     from fedarena.contracts.poisoning import Poisoning
     from fedarena.federation import compose
 
@@ -39,10 +39,10 @@ def of_attack(attack: MethodSpec) -> Goal:
 
 
 def recorded(name: str) -> Goal:
-    """The goal that a record of an attack names; that of a poisoned run names none.
+    """The goal that the record of an attack names. The record of a poisoned run names none.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no goal of that name.
     """
     from fedarena.contracts.goal_names import GOAL_NAMES
 
@@ -58,5 +58,5 @@ def _load(name: str) -> Any:
 
 
 def of_record(record: Record) -> Goal | None:
-    """What the attack of a record is after; None where nobody attacks."""
+    """The goal of a record's attack; None for a run without an attack."""
     return None if record["attack"] == "none" else recorded(record["goal"])

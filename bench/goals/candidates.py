@@ -24,22 +24,22 @@ class Question:
     """The candidates of one observation, and the answer.
 
     Attributes:
-        candidates: m = 2k samples, shuffled; what the attack gets.
-        members: [m] (bool), which of them were behind the observation; what the judge keeps.
+        candidates: m = 2k samples, shuffled; the attack gets them.
+        members: [m] (bool), which of them were behind the observation; only the judge gets this.
     """
 
     candidates: Candidates
     members: Tensor
 
 
-def ask(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
-    """The question has k members and k outsiders, shuffled.
+def draw_question(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
+    """Draw a question with k members and k outsiders, shuffled.
 
     k is the number of samples behind the observation. Where fewer held-out samples are usable, k is their number, and
     both halves are drawn at random.
 
     Args:
-        clients: whose samples are behind the observation.
+        clients: the clients whose samples are behind the observation.
         truth: these samples, [n, *input_shape] and labels [n].
     """
     x, y = truth

@@ -1,4 +1,4 @@
-"""What an inference attack is set, and what the judge keeps of it."""
+"""The task of an inference attack, and what the judge keeps for judging it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fedarena.core.threat import Threat
 
 @dataclass(frozen=True)
 class PartyTranscript:
-    """A threat and what it saw, for which challenges are to be made.
+    """A threat and what it saw: the material of its challenges.
 
     Attributes:
         threat: the party and its form.
-        seen: the rounds that it saw, by number.
+        seen: what it saw of each round, by the round's number.
         victims: the rounds that the attack is after.
     """
 
@@ -28,15 +28,16 @@ class PartyTranscript:
 
 @dataclass(frozen=True)
 class Challenge:
-    """One attack's task, and what the judge keeps of it.
+    """One attack's task, and what the judge keeps for judging it.
 
     Attributes:
-        reading: which way of looking it comes from, or which model is attacked.
+        reading: the name of the reading that it comes from, or of the model that is attacked.
         view: all that the attack gets.
-        answers: what its answer is held against; the attack never gets it. Its type is the goal's own.
+        answers: the truth that the attack's answer is compared with; the attack never gets it. Its type depends on the
+            goal.
         metrics: what is known before the attack runs, such as how good a guess without it is.
-        readings: how many readings a party attacks in this form. The one that leaks most is shown, which the judge
-            picks and nobody could know before; an interval that is to stand beside it has to hold for all of them.
+        readings: how many readings a party attacks in this form. The judge shows the one that leaks most, which no
+            attacker could know in advance. An interval beside it must therefore hold for all of them.
     """
 
     reading: str

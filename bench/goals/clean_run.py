@@ -1,4 +1,4 @@
-"""A run in which no client is corrupted: trained already, judged here."""
+"""Judges a run in which no client is corrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedarena.records.schema import Record, Status
 
 
 def clean_record(finished: FinishedRun) -> Record:
-    """Its record; with a probe, how often its trigger works on the model."""
+    """The record of the run; with a probe, also how often the probe's trigger works on the model."""
     spec, run = finished.spec, finished.run
     status: Status = "ok" if run.diverged_at is None else "diverged"
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))

@@ -42,12 +42,12 @@ NOTHING = {"cosine": 0.0, "relative_l2": 1.0}
 
 @dataclass(frozen=True)
 class Truths:
-    """What estimates are held against, by observation.
+    """What estimates are compared with, by observation.
 
     Attributes:
-        rounds: the rounds they belong to.
+        rounds: the rounds of the observations.
         values: the true gradients or updates, by the names of the estimates.
-        controls: cosine and relative L2 error of a guess that reads nothing of the others; see `control`.
+        controls: cosine and relative L2 error of a guess that uses nothing of the other clients; see `control`.
     """
 
     rounds: tuple[int, ...]
@@ -85,18 +85,18 @@ class EstimatesText(GoalText):
             return []
         sentences = [
             f"Medians over rounds: {span(rounds)} a cell and seed. A guess of zero has cosine 0 and relative L2 1; a "
-            "client may take its own samples for the others', which stands beside its cells as `own upload`."
+            "client may take its own samples for the others', which its cells show as `own upload`."
         ]
         if values(records, "canonical"):
             sentences.append(
-                "In canonical form (incoming weights of length 1 for every hidden unit) is what comes from those who "
-                "do not know the factors by which a protocol scales units: no function depends on these, and estimate "
-                "and truth are held against each other without them."
+                "Estimates by parties that do not know the factors by which a protocol scales units are in canonical "
+                "form (incoming weights of length 1 for every hidden unit): no function depends on these factors, and "
+                "estimate and truth are compared without them."
             )
         if min(values(records, "share")) < 1:
             sentences.append(
                 "Where a share of the parameters is named, the estimate is of those alone: the others cross the wire "
-                "in clear, or no estimate is made of them."
+                "in clear, or are not estimated."
             )
         return sentences
 
@@ -118,7 +118,8 @@ class EstimatesText(GoalText):
 
 
 class Estimates(InferenceGoal):
-    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, held against what it estimates."""
+    """Answers are a `fedarena.contracts.inference.GradientEstimate` per observation, compared with what it
+    estimates."""
 
     text: ClassVar[GoalText] = EstimatesText()
 
@@ -132,7 +133,7 @@ class Estimates(InferenceGoal):
             return readings
         with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]
         if not with_estimate:
-            return NotApplicable("what was seen is matched as it is: no estimate of the gradient is made of it")
+            return NotApplicable("what was seen is matched as it is: the gradient is not estimated from it")
         return [self._challenge(finished, transcript.threat, reading, attack) for reading in with_estimate]
 
     def _challenge(self, finished: FinishedRun, threat: Threat, reading: Reading, attack: Inference) -> Challenge:
@@ -147,7 +148,7 @@ class Estimates(InferenceGoal):
         return Challenge(reading.name, finished.view(threat, attack, reading), answers, known)
 
     def judge(self, answer: list[GradientEstimate], challenge: Challenge) -> dict[str, float]:
-        """Medians over rounds."""
+        """The medians over rounds."""
         errors = _each(answer, challenge.answers)
         return {name: median(one[name] for one in errors) for name in NOTHING}
 
@@ -170,19 +171,20 @@ class Estimates(InferenceGoal):
 
 
 def control(finished: FinishedRun, threat: Threat, observation: Observation, truth: Tensors) -> dict[str, float]:
-    """How good the guess of a client is that takes its own samples for those of all clients.
+    """How good a client's guess is if it takes its own samples for those of all clients.
 
-    It stands beside an estimate because any cosine is high where clients are alike.
+    This control accompanies an estimate because any cosine is high where clients are alike.
 
-    Of a gradient it is the plain one of the client's own samples, of an update the step that the server would take if
-    the client's upload were the only one. Server and eavesdropper have nothing of their own and guess zero.
+    For a gradient, the guess is the plain gradient of the client's own samples. For an update, it is the step that the
+    server would take if the client's upload were the only one. Server and eavesdropper have no samples of their own and
+    guess zero.
     """
     r, client = finished.round(observation.round), threat.client
     if not threat.visibility.own or client not in r.participants:
         return NOTHING
     if observation.estimate_of == GRADIENT:
         return estimate_metrics(finished.estimated(replace(observation, clients=(client,))), truth)
-    at, state = r.participants.index(client), State(r.params, r.index)
+    at, state = r.participants.index(client), State(r.params, round=r.index)
     up = {name: t[at : at + 1] for name, t in r.ups.items()}
     cohort = Cohort((client,), weights(finished.problem.task.sizes, (client,)).to(finished.problem.device))
     step = finished.defense.direction(
@@ -211,7 +213,7 @@ def _on(tensors: Tensors, device: torch.device) -> Tensors:
 
 
 def _short(value: float) -> str:
-    """Errors range over many decades."""
+    """A number in few characters: errors range over many decades."""
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 

@@ -42,7 +42,7 @@ def _panel(party: str, name: str, series: Mapping[str, Series]) -> Panel:
     if name == "cosine" and any(control[1]):
         lines.append(Line(OWN, *control))
     title = MEASURES[name]
-    return Panel(f"{party}: {title}", lines, "round", title, log=name == "relative_l2")
+    return Panel(f"{party}: {title}", lines=lines, x="round", y=title, log=name == "relative_l2")
 
 
 def _points(series: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:

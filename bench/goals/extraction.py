@@ -1,8 +1,8 @@
 """Extraction: the server's model, from what is sent in training.
 
-Agreement says little by itself: of a server whose model names one class for all inputs, untrained or broken, any
-constant prediction agrees with all. So what leaks is what is above the best constant prediction, whose agreement stands
-beside every other one, and where that is all of it, nothing leaks.
+Agreement says little by itself: if the server's model is untrained or broken and names one class for all inputs, a
+constant prediction agrees with it everywhere. The leak is therefore measured above the best constant prediction, whose
+agreement is shown beside every other one. Where the best constant prediction agrees everywhere, nothing leaks.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ class ModelExtractionText(GoalText):
         ]
         if max(priors) == 1:
             sentences.append(
-                "Where it agrees by all 100 %, the server's model says the same of every input: agreement tells "
-                "nothing there, and none is counted as a leak."
+                "Where it agrees by all 100 %, the server's model says the same of every input: agreement says "
+                "nothing there, and none of it counts as a leak."
             )
         return sentences
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
-        """Of the last round played, which unlike the first may build on others."""
+        """What the attack is given of the last round played, which unlike the first may build on others."""
         disclosures = defense.disclosures(transcript.threat, transcript.seen, sorted(transcript.seen)[-1:])
         if isinstance(disclosures, NotApplicable):
             return disclosures
@@ -87,7 +87,7 @@ class ModelExtractionText(GoalText):
 
 
 class ModelExtraction(InferenceGoal):
-    """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, held against the server's model of that
+    """Answers are a `fedarena.contracts.inference.Extraction` per disclosure, compared with the server's model of that
     round."""
 
     text: ClassVar[GoalText] = ModelExtractionText()
@@ -113,20 +113,23 @@ class ModelExtraction(InferenceGoal):
         return extraction_metrics(answer, challenge.answers)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """(agreement − prior)/(1 − prior), the prior being that of the best constant prediction; 0 where that is 1."""
+        """(agreement − prior)/(1 − prior), where the prior is the best constant prediction's; 0 where the prior is
+        1."""
         return above(metrics["agreement"], metrics["prior_agreement"])
 
 
 def last_seen(seen: Iterable[int], rounds: Iterable[int]) -> tuple[int, ...]:
-    """For each of `rounds` the last one by then that the party saw, as a client that was not sampled then did not see
-    it: each once, and none where it saw none yet."""
+    """For each of `rounds`, the last round up to it that the party saw: a client does not see rounds in which it is not
+    sampled.
+
+    Each round is given once. A round before the first one that the party saw gives none."""
     seen = sorted(seen)
     positions = (bisect_right(seen, t) for t in rounds)
     return tuple(dict.fromkeys(seen[i - 1] for i in positions if i))
 
 
 def _beside(c: Cell) -> str:
-    """The constant prediction's agreement: each defense's server has a model of its own, and so a prior of its own."""
+    """The constant prediction's agreement. Each defense's server has its own model, and so its own prior."""
     prior = c.value("prior_agreement")
     if prior is None:
         return ""

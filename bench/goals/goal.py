@@ -1,7 +1,7 @@
-"""What a goal is: as whom an attack is played, against which runs it is measured, how it is scored and tabulated.
+"""The contract of a goal: its threats, the runs that it is measured against, its scores and its table.
 
-There are two kinds. An attack that reads a finished run has an `InferenceGoal` (`fedarena.goals.inference_goal`), one
-that takes part in the run has `Integrity` (`fedarena.goals.integrity`).
+There are two kinds. An attack that reads a finished run has an `InferenceGoal` (`fedarena.goals.inference_goal`). An
+attack that takes part in the run has the goal `Integrity` (`fedarena.goals.integrity`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class Choices:
-    """As whom an attack can be played, or is wanted to be; () stands for what does not apply, or for all.
+    """The threats that an attack can pose, or that are wanted; () stands for what does not apply, or for all.
 
     Attributes:
         parties: where a curious party sits.
@@ -49,13 +49,13 @@ class Choices:
 
 @dataclass(frozen=True)
 class PartyFacts:
-    """A row of `bench explain`: a party in one form, or with one knowledge, and what it has.
+    """A row of `bench explain`: a party in one form, or with one level of knowledge, and what it has.
 
     Attributes:
         party: who it is.
         form: its form, or what it knows.
         sees: what it sees of the training.
-        given: what the attack is given of that, or why it cannot start.
+        given: which part of it the attack is given, or why the attack cannot start.
     """
 
     party: str
@@ -65,50 +65,49 @@ class PartyFacts:
 
 
 class Goal(ABC):
-    """What an attack is after. It has no state: everything is in what it is handed."""
+    """What an attack is after. A goal has no state: its methods depend on their arguments alone."""
 
     axis: ClassVar[Axis]
-    """The score that its trials have."""
+    """The score that trials with this goal have."""
 
     of_data: ClassVar[bool] = True
-    """Whether its trials count in the score. Where privacy is scored, what leaks has to tell of the clients' data: the
-    server's model, which most protocols give away by design, and a gradient, which is only a step on the way, stand
-    beside."""
+    """Whether its trials count in the score. The privacy score is about the clients' data. The server's model, which
+    most protocols give away by design, and a gradient, which is only an intermediate step, do not count."""
 
     idle_options: ClassVar[Mapping[str, str]] = {}
-    """Options of a pairing that do nothing with such an attack, and why. Giving one of them is an error."""
+    """Options of a pairing that have no effect on such an attack → the reason. Giving one of them is an error."""
 
     # -- what is played --------------------------------------------------------------------------------
 
     @abstractmethod
     def choices(self, attack: MethodSpec) -> Choices:
-        """As whom the attack can be played."""
+        """The threats that the attack can pose."""
 
     @abstractmethod
     def threats(self, attack: MethodSpec, wanted: Choices) -> tuple[Threat, ...]:
-        """Every threat that is wanted and can be played, in the order of what is wanted."""
+        """Every threat that is wanted and possible, in the order in which they are wanted."""
 
     def undefended(self, threats: tuple[Threat, ...]) -> tuple[Threat, ...]:
-        """The threats as which the run without a defense is attacked, to be compared with these."""
+        """The threats that the run without a defense is attacked with, for comparison with these."""
         return threats
 
     def undefended_choices(self, wanted: Choices) -> Choices:
-        """What is wanted of the run without a defense where a suite wants this."""
+        """The choices for the run without a defense where a suite makes these choices."""
         return wanted
 
     @abstractmethod
     def check_options(self, attack: MethodSpec, owner: str, threats: Sequence[Threat]) -> None:
         """Refuse options of the attack that act on none of the threats. Raises UserError that begins with `owner`."""
 
-    def require_attackers(self, spec: ProblemSpec, attack: MethodSpec) -> None:  # noqa: B027  (most need nobody)
-        """Raise UserError for a problem in which nobody could attack."""
+    def require_attackers(self, spec: ProblemSpec, attack: MethodSpec) -> None:  # noqa: B027  (most need none)
+        """Raise UserError for a problem in which no client could attack."""
 
     @abstractmethod
     def require_runnable(self, spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
         """Raise UserError for an attack that refuses the problem or the protocol.
 
         Args:
-            problem, protocol: built from `spec` and made for it.
+            problem: built from `spec`. protocol: made for the problem.
         """
 
     @abstractmethod
@@ -131,7 +130,7 @@ class Goal(ABC):
 
     @abstractmethod
     def references(self, spec: GroupSpec) -> tuple[Training, Training]:
-        """What a group is measured against: its own defense's run that nobody poisons, and FedAvg's."""
+        """The runs that a group is measured against: its own defense's clean run, and FedAvg's."""
 
     def play(
         self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
@@ -139,18 +138,18 @@ class Goal(ABC):
         """Train and judge a group whose attack takes part in the training; None where it reads a finished run."""
         return None
 
-    # -- how it is scored and told ---------------------------------------------------------------------
+    # -- how it is scored and shown --------------------------------------------------------------------
 
     @abstractmethod
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
-        """The scores in [0, 1] of a trial that gave a result. Raises KeyError for a metric that is not there."""
+        """The scores in [0, 1] of a trial that gave a result. Raises KeyError for a missing metric."""
 
-    def add_reference(self, record: Record, own: Record) -> None:  # noqa: B027  (inference needs nothing of it)
-        """Fill in what follows from the same defense's run that nobody poisons."""
+    def add_reference(self, record: Record, own: Record) -> None:  # noqa: B027  (inference needs no clean run)
+        """Fill in the fields that follow from the same defense's clean run."""
 
     @abstractmethod
     def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:
-        """Why the attack could not start after the rounds of a short run without it; empty where it could."""
+        """Why the attack could not start after a short run without it; empty where it could."""
 
     @abstractmethod
     def explain(self, problem: Problem, protocol: Defense, run: Run, attack: MethodSpec) -> list[PartyFacts]:
@@ -166,10 +165,10 @@ class Goal(ABC):
 
 
 def wanted_of(possible: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is wanted and possible, in the order of what is wanted; all that is possible where nothing is wanted."""
+    """What is both wanted and possible, in the order wanted. If nothing is wanted, everything that is possible."""
     return tuple(one for one in wanted or possible if one in possible)
 
 
 def without_attack(spec: GroupSpec, probe: MethodSpec | None = None) -> GroupSpec:
-    """The same group with nobody corrupted."""
+    """The same group without corrupted clients."""
     return replace(spec, attack=None, threats=(), probe=probe)

@@ -1,4 +1,4 @@
-"""Goals of attacks that read a finished run: how such an attack is furnished, judged, scored and pictured."""
+"""Goals of attacks that read a finished run: how such an attack is challenged, judged, scored and drawn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 Draw = Callable[[int, int], Batch | None]
-"""(round, client) → the batch that the client works on; None: it draws as usual."""
+"""(round, client) → the batch that the client works on; None: the client draws as usual."""
 
 NEITHER = "reads and poisons nothing: leave it out"
 
@@ -49,20 +49,19 @@ class InferenceGoal(Goal):
     """What an attack that reads a finished run is after."""
 
     text: ClassVar[GoalText]
-    """Its words."""
+    """The words of the goal."""
 
     axis: ClassVar[Axis] = "privacy"
     idle_options: ClassVar[Mapping[str, str]] = {"knows": NEITHER, "corrupted": NEITHER}
 
     parties: ClassVar[tuple[Party, ...]] = PARTIES
-    """Who can have it."""
+    """The parties that can have this goal."""
 
     undefended_form: ClassVar[Form] = "adaptive"
-    """The form in which the run without a defense is attacked, for comparison, where both are asked for."""
+    """The form in which the run without a defense is attacked for comparison, if both forms are wanted."""
 
     forms_differ: ClassVar[bool] = False
-    """Whether attacks do something else in each form even where no defense stands between, so that each form is
-    compared with its own."""
+    """Whether the forms of an attack differ even without a defense. Each form is then compared with itself."""
 
     # -- what an attack with this goal has to do ------------------------------------------------------
 
@@ -70,14 +69,14 @@ class InferenceGoal(Goal):
         """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
 
     def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw | None:
-        """What clients work on, where the experiment says so; None: they draw as usual."""
+        """What clients work on, where the experiment determines it; None: they draw as usual."""
         return None
 
     @abstractmethod
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        """One for each way in which a party looks at what it saw, or why there is none."""
+        """One challenge for each reading of what the party saw, or the reason why there is none."""
 
     @abstractmethod
     def judge(self, answer: Any, challenge: Challenge) -> dict[str, float]:
@@ -85,10 +84,10 @@ class InferenceGoal(Goal):
 
     @abstractmethod
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """The advantage over guessing; what is beyond [0, 1] is cut off."""
+        """The advantage over guessing; values beyond [0, 1] are clipped."""
 
     def pictures(self, answer: Any, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
-        """Originals and guesses [n, channels, height, width] to be drawn; None: nothing."""
+        """Originals and guesses [n, channels, height, width] to draw; None: there are none."""
         return None
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
@@ -107,7 +106,7 @@ class InferenceGoal(Goal):
         return every_threat(wanted_of(self.parties, wanted.parties), wanted_of(FORMS, wanted.forms))
 
     def undefended(self, threats: tuple[Threat, ...]) -> tuple[Threat, ...]:
-        """In each form that is asked for, or in one of two."""
+        """The threats in each wanted form, or in `undefended_form` alone if the forms do not differ."""
         forms = tuple(dict.fromkeys(t.form for t in threats))
         if not self.forms_differ and len(forms) > 1:
             forms = (self.undefended_form,)
@@ -130,11 +129,11 @@ class InferenceGoal(Goal):
         return [replace(spec, threats=threats)]
 
     def clean_runs(self, spec: GroupSpec) -> list[GroupSpec]:
-        """None: the run that is read is clean itself."""
+        """There are none: the run that is read is clean itself."""
         return []
 
     def references_beside(self, spec: GroupSpec) -> list[GroupSpec]:
-        """An experiment that says what clients work on has a FedAvg of its own."""
+        """An experiment that determines what clients work on needs a FedAvg run of its own."""
         plain = MethodSpec(BASELINE)
         if not self._shapes_training() or spec.defense == plain:
             return []
@@ -149,21 +148,21 @@ class InferenceGoal(Goal):
         return run, replace(run, defense=MethodSpec(BASELINE))
 
     def _shapes_training(self) -> bool:
-        """Whether its experiment says what clients work on."""
+        """Whether the goal's experiment determines what clients work on."""
         return type(self).draws is not InferenceGoal.draws
 
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
         return self.privacy(metrics)
 
     def privacy(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """leak and privacy = 1 − leak; leak is the advantage over guessing."""
+        """The scores leak and privacy = 1 − leak; leak is the advantage over guessing."""
         leak = min(1.0, max(0.0, self.leak(metrics)))
         return {"leak": leak, "privacy": 1.0 - leak}
 
     def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:
         if not run.rounds:  # too few clients were left in all of them
             return ""
-        if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule picks others later
+        if threat.party == "client" and run.rounds[0].averaged == (threat.client,):  # a rule may select others later
             return ""
         given = self._given(threat, compose.make_inference(attack), problem, protocol, run)
         return given.reason if isinstance(given, NotApplicable) else ""
@@ -192,7 +191,7 @@ class InferenceGoal(Goal):
 
 
 def above(value: float, prior: float) -> float:
-    """The share of what a guess leaves open; 0 where it leaves nothing."""
+    """(value − prior)/(1 − prior): the share reached of what a guess leaves open; 0 where the prior is 1."""
     return (value - prior) / (1 - prior) if prior < 1 else 0.0
 
 
@@ -227,7 +226,7 @@ def guesses_figure(results: Sequence[GroupResult], defense: str, attack: str, te
 
 
 def _strips(party: str, cells: Mapping[str, Cell], pictures: Mapping[str, Gallery], gap: bool) -> list[Strip]:
-    """The originals of one party and a strip for each cell; none where nothing was reconstructed."""
+    """The originals of one party and a strip for each cell; empty where nothing was reconstructed."""
     shown = {name: pictures.get(c.keys[0]) for name, c in cells.items()}
     originals = [gallery.originals for gallery in shown.values() if gallery is not None]
     if not originals:

@@ -1,4 +1,4 @@
-"""Records of one pairing → the table that sets no defense, paper form and adaptive form side by side; its verdict."""
+"""Records of one pairing → its verdict, and its table: no defense, paper form and adaptive form side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form
 """The columns of the defense. The run without a defense comes before them, in one column or in one for each form."""
 
 OF_SEVERAL = (
-    "Where there are several readings of what was seen, a cell is told by the one that leaks most, which the judge "
+    "Where there are several readings of what was seen, a cell shows the one that leaks most, which the judge "
     "picks and no attacker could; its interval holds for all of them together"
 )
 
@@ -36,7 +36,7 @@ def pairing_table(
     """The table as text.
 
     Args:
-        text: the words of the attack's goal. parties: who can have this goal.
+        text: the words of the attack's goal. parties: the parties that can have this goal.
     """
     rows, notes = table(records, defense, text), Notes()
     cells = [c for row in rows.values() for c in row.values() if c is not None]
@@ -75,7 +75,7 @@ def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
 
 
 def _severity(c: Cell, text: GoalText) -> tuple[float, float]:
-    """How bad a cell is for the defender, by the metric that stands for it."""
+    """How bad a cell is for the defender, by the goal's main metric."""
     wording = text.wording(list(c.metrics))
     value, tie = c.value(wording.metric), c.value(wording.tie)
     return (value or 0.0, tie if tie is not None else -2.0)
@@ -96,7 +96,7 @@ def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
 
 
 def _columns(records: Sequence[Record], defense: str) -> dict[str, tuple[str, str]]:
-    """Title of a column → the defense and the form that stand in it."""
+    """Title of a column → its defense and its form."""
     columns: dict[str, tuple[str, str]] = {title: (defense, form) for form, title in COLUMNS.items()}
     plain = [f for f in COLUMNS if any(r["defense"] == BASELINE and r["form"] == f for r in records)]
     if defense == BASELINE or not plain:
@@ -107,14 +107,14 @@ def _columns(records: Sequence[Record], defense: str) -> dict[str, tuple[str, st
 
 
 def picked(c: Cell, text: GoalText) -> bool:
-    """Whether the cell shows one of several readings that do not agree."""
+    """Whether the cell shows one of several readings that disagree."""
     metric = text.wording(list(c.metrics)).metric
     return bool({other.value(metric) for _, other in c.beside} - {None, c.value(metric)})
 
 
 def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
     if c is None:
-        return CellText(("not asked for",))
+        return CellText(("not run",))
     lines, wording = text.lines(c), text.wording(list(c.metrics))
     if picked(c, text):
         lines += [f"{name}: {wording.outcome(o)}" for name, o in c.beside if wording.metric in o.metrics]
@@ -137,7 +137,7 @@ def verdict(
 
 
 def _accuracy(records: Sequence[Record], defense: str) -> str:
-    """A clause, where the defended model keeps less than nine tenths of FedAvg's accuracy."""
+    """A clause on accuracy, if the defended model keeps less than nine tenths of FedAvg's; else empty."""
     utility = [r["utility"] for r in records if r["defense"] == defense]
     ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
     if ours >= plain - 0.1 * abs(plain):
@@ -176,14 +176,14 @@ def _privacy(
 def _without_defense(
     rows: Rows, form: Form, wording: Wording, text: GoalText, listed: Callable[[dict[str, str]], str]
 ) -> str:
-    """A clause: the outcomes of an attack of that form, or of the only one that was run, without a defense."""
+    """A clause: the outcomes without a defense, for attacks in that form or in the only form that was run."""
     plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
     plain = plain or _outcomes(rows, NO_DEFENSE, wording, text)
     return f" (no defense: {listed(plain)})" if plain else ""
 
 
 def _open(rows: Rows) -> str:
-    """A clause for cells where the observation is explained by images that are not the victims'."""
+    """A clause for cells in which images other than the victims' explain the observation."""
     for cells in rows.values():
         c = cells.get(COLUMNS["adaptive"])
         if c is not None and (c.value("recovered") or 0.0) < 0.5 and (c.value("match") or 1.0) < EXPLAINED:
@@ -192,18 +192,18 @@ def _open(rows: Rows) -> str:
 
 
 def _outcomes(rows: Rows, column: str, wording: Wording, text: GoalText) -> dict[str, str]:
-    """Party → the outcome in a column's cell in words, where it has one."""
+    """Party → the outcome of its cell in a column, in words; parties without an outcome are left out."""
     cells = {party: row.get(column) for party, row in rows.items()}
     return {p: _outcome(c, wording, text) for p, c in cells.items() if c is not None and wording.metric in c.metrics}
 
 
 def _outcome(c: Cell, wording: Wording, text: GoalText) -> str:
-    """In words; by which reading, where others say something else."""
+    """A cell's outcome in words. It names the reading if other readings disagree."""
     return f"{wording.outcome(c)} by '{c.reading}'" if picked(c, text) else wording.outcome(c)
 
 
 def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:
-    """'0 % as the client, 100 % as the server and the eavesdropper'; of all who could attack, 'as any party'."""
+    """'0 % as the client, 100 % as the server and the eavesdropper', or 'as any party' for all that could attack."""
     groups: dict[str, list[str]] = {}
     for party, outcome in outcomes.items():
         groups.setdefault(outcome, []).append(f"the {party}")
@@ -213,7 +213,7 @@ def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:
 
 
 def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:
-    """A line for FedAvg and one for the defense: what its model reaches, and what it costs."""
+    """A line for FedAvg and one for the defense: the accuracy of its model, and its costs."""
     lines = []
     for name in dict.fromkeys((BASELINE, defense)):
         runs = list({r["seed"]: r for r in records if r["defense"] == name}.values())

@@ -1,4 +1,4 @@
-"""Integrity: what corrupted clients leave of the model that the federation trains."""
+"""Integrity: how much of the trained model's quality is left when corrupted clients poison the training."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ CORRUPTED = "acts as corrupted clients: see --knows"
 
 
 class Integrity(Goal):
-    """What a poisoning attack is after. A run of it has one threat, and nobody else reads it."""
+    """The goal of poisoning attacks. A poisoned run has one threat, and no other attack reads it."""
 
     axis: ClassVar[Axis] = "integrity"
     idle_options: ClassVar[Mapping[str, str]] = {"party": CORRUPTED, "form": CORRUPTED}
 
     def choices(self, attack: MethodSpec) -> Choices:
-        """The form is the attack's own: adaptive if one of its parts is."""
+        """The form follows from the attack: it is adaptive if one of its parts is."""
         parts = [registry.find("attack", part.name) for part in (attack, *attack.rest)]
         form: Form = "adaptive" if any(card.form == "adaptive" for card in parts) else "paper"
         return Choices(forms=(form,), knows=compose.knowledge_levels(attack))
@@ -44,7 +44,7 @@ class Integrity(Goal):
     def threats(self, attack: MethodSpec, wanted: Choices) -> tuple[Threat, ...]:
         possible = self.choices(attack)
         forms, levels = wanted_of(possible.forms, wanted.forms), wanted_of(possible.knows, wanted.knows)
-        return tuple(Threat("client", form, knows=knows) for form in forms for knows in levels)
+        return tuple(Threat("client", form, knows=level) for form in forms for level in levels)
 
     def check_options(self, attack: MethodSpec, owner: str, threats: Sequence[Threat]) -> None:
         """Every option acts on every threat."""
@@ -80,13 +80,13 @@ class Integrity(Goal):
         return [CompleteRecord(spec, threat, record) for threat in spec.threats]
 
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
-        """integrity (`fedarena.federation.integrity.score`)."""
+        """The score integrity (`fedarena.federation.integrity.score`)."""
         base = metrics.get("clean_success_rate", 0.0)
         plain = utility.get("fedavg_accuracy")
         return integrity.score(metrics, utility["clean_accuracy"], utility["chance"], base, plain)
 
     def add_reference(self, record: Record, own: Record) -> None:
-        """The clean run's accuracy, the damage that was done to it, and the score."""
+        """Fill in the clean run's accuracy, the damage done to it, and the score."""
         utility, metrics = record["utility"], record["metrics"]
         utility["clean_accuracy"] = own["utility"]["clean_accuracy"]
         utility["clean_curve"] = own["utility"]["clean_curve"]
@@ -103,24 +103,24 @@ class Integrity(Goal):
         return reason.reason if reason else ""
 
     def explain(self, problem: Problem, protocol: Defense, run: Run, attack: MethodSpec) -> list[PartyFacts]:
-        """One row a knowledge: what the corrupted clients are handed, read off what the harness would hand over."""
+        """One row for each level of knowledge: what the harness would hand over to the corrupted clients."""
         rows = []
         shared = f", {n:,} of which honest clients hold, too" if (n := _shared(problem)) else ""
-        for knows in compose.knowledge_levels(attack):
-            knowledge = knowledge_of(problem, protocol, knows)
+        for level in compose.knowledge_levels(attack):
+            knowledge = knowledge_of(problem, protocol, level)
             poisoning = compose.make_poisoning(attack, knowledge)
             reason = why_not(poisoning)
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
             given = [pool, "the broadcast"]
             if poisoning.follows:
                 given.append("what the protocol would have them send")
-            if knows == "omniscient":
+            if level == "omniscient":
                 given.append(f"{knowledge.clients - knowledge.corrupted} honest uploads of the round")
             if not poisoning.sends:
                 given.append("it changes what they train on, and then follows the protocol")
             who = f"{knowledge.corrupted} corrupted clients of {knowledge.clients}"
             text = f"n/a: {reason.reason}" if reason else "\n".join(given)
-            rows.append(PartyFacts(who, knows, KNOWLEDGE_MEANING[knows], text))
+            rows.append(PartyFacts(who, level, KNOWLEDGE_MEANING[level], text))
         return rows
 
     def table(self, records: Sequence[Record], defense: str, attack: str) -> PairingTable:
@@ -132,7 +132,7 @@ class Integrity(Goal):
 
 
 def _shared(problem: Problem) -> int:
-    """How many of the corrupted clients' samples honest ones hold as well."""
+    """How many of the corrupted clients' samples honest clients hold as well."""
     honest = {i for c, s in enumerate(problem.shards) if c not in problem.corrupted for i in s.tolist()}
     return sum(i in honest for c in problem.corrupted for i in problem.shards[c].tolist())
 

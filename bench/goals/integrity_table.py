@@ -1,4 +1,4 @@
-"""Records of one poisoning attack against one defense → the table that sets it beside no defense, and its verdict."""
+"""Records of one poisoning attack against one defense → its verdict, and its table beside no defense."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingT
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
-NOBODY = "nobody"
+CLEAN = "clean"
 """The row of the runs in which all clients are honest."""
 
 LINES = (
@@ -34,11 +34,11 @@ class Row:
     """One line of the table.
 
     Attributes:
-        knows: what the corrupted clients know, or `NOBODY`.
+        knowledge: what the corrupted clients know, or `CLEAN`.
         cells: defense → cell over seeds.
     """
 
-    knows: str
+    knowledge: str
     cells: dict[str, Cell | None]
 
 
@@ -66,7 +66,7 @@ def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Cur
         if r["seed"] != seed or r["status"] != "ok":
             continue
         curve = r["attacked"]["curve"] if r["attacker_knowledge"] else r["utility"]["clean_curve"]
-        who = "everybody honest" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
+        who = "without poisoning" if not r["attacker_knowledge"] else f"{attack}, {r['attacker_knowledge']}"
         name = NO_DEFENSE if r["defense"] == BASELINE else r["defense"]
         lines.append(Line(f"{name}: {who}", [p[0] for p in curve], [p[1] for p in curve], r["defense"] != BASELINE))
     measure, dataset = records[0]["utility"]["measure"], records[0]["problem"]["dataset"]
@@ -78,13 +78,15 @@ def accuracy_figure(records: Sequence[Record], defense: str, attack: str) -> Cur
 
 
 def rows(records: Sequence[Record], defense: str) -> list[Row]:
-    """The clean row, then one a knowledge; columns are FedAvg (no defense) and the defense."""
+    """The clean row, then one for each level of knowledge; columns are FedAvg (no defense) and the defense."""
     columns = list(dict.fromkeys((BASELINE, defense)))
     table = []
-    for knows in dict.fromkeys(r["attacker_knowledge"] for r in records):
-        of_column = {d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knows, d)] for d in columns}
+    for knowledge in dict.fromkeys(r["attacker_knowledge"] for r in records):
+        of_column = {
+            d: [r for r in records if (r["attacker_knowledge"], r["defense"]) == (knowledge, d)] for d in columns
+        }
         cells = {d: over_seeds(some) if some else None for d, some in of_column.items()}
-        table.append(Row(knows or NOBODY, cells))
+        table.append(Row(knowledge or CLEAN, cells))
     return table
 
 
@@ -94,17 +96,17 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
 
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
-    if row.knows != NOBODY:
-        return row.knows, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
+    if row.knowledge != CLEAN:
+        return row.knowledge, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
         cells.append(CellText(_clean_lines(defense, c, reached)))
-    return "(nobody is corrupted)", tuple(cells)
+    return "(clean run)", tuple(cells)
 
 
 def _lines(defense: str) -> list[tuple[str, str]]:
-    """Metrics of a defense, with what its cards say of its own, and how they are printed."""
+    """Metrics of a defense, including those that its cards declare → how they are printed."""
     own = [pair for card in defense_cards(defense) for pair in card.verdicts]
     return [
         *LINES,
@@ -163,7 +165,7 @@ def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]
 
 
 def _tuned(record: Record) -> str:
-    """What an attacker chose after trying, beside what the options gave it, which is the first that it tried."""
+    """What an attacker chose after its simulations, beside the values that the options gave, which it tries first."""
     names, tried, chosen = record["tuned"]["options"], record["tuned"]["tried"], record["tuned"]["chosen"]
     own = record["attacked"].get("strengths", {})
 
@@ -182,16 +184,16 @@ def _tuned(record: Record) -> str:
 
 
 def unweighed(records: Sequence[Record], defense: str) -> str:
-    """Why the table does not say whose uploads a defense used; empty where it does."""
+    """Why the table does not say which uploads a defense used; empty where it does."""
     done = [r for r in records if r["defense"] == defense and r["status"] == "ok"]
     if not done or any(name.endswith("_rejected") for r in done for name in r["metrics"]):
         return ""
     parts = [group.partition("+")[2] for group in done[0]["options"] if group.startswith("defense+")]
     if any(registry.find_part(part).kind == "secure" for part in parts):
-        return "no weights and no rejections of uploads, for the server sees their sum alone"
+        return "no weights and no rejections of uploads, since the server sees only their sum"
     if parts:
-        return "no weights and no rejections of uploads, for a coordinate-wise rule selects no uploads"
-    return "no weights and no rejections of uploads, for the protocol does not tell what it made of each"
+        return "no weights and no rejections of uploads, since a coordinate-wise rule selects no uploads"
+    return "no weights and no rejections of uploads, since the protocol does not report how it used each one"
 
 
 def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
@@ -203,9 +205,9 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     measure = records[0]["utility"]["measure"]
     without: dict[str, dict[str, list[str]]] = {}
     for row in rows(records, defense):
-        if row.knows == NOBODY:
+        if row.knowledge == CLEAN:
             continue
-        known, outcomes = _knowledge(row.knows), []
+        known, outcomes = _knowledge_text(row.knowledge), []
         for name, c in row.cells.items():
             if c is None:
                 continue
@@ -224,8 +226,8 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _knowledge(knows: str) -> str:
-    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knows, knows)
+def _knowledge_text(knowledge: str) -> str:
+    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knowledge, knowledge)
 
 
 def _called(defense: str) -> str:
@@ -242,7 +244,7 @@ def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
 
 
 def _nothing_learned(records: Sequence[Record], defense: str) -> str:
-    """A sentence, where the honest runs that integrity is measured against are at chance on some seed."""
+    """A sentence, if the clean runs that integrity is measured against are at chance on some seed; else empty."""
     useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
         clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
@@ -253,9 +255,9 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
             useless.append(f"{_called(name)} ({reached}{seeds})")
     if not useless:
         return ""
-    # Of a defense that fails where FedAvg does not, nothing is left; where FedAvg fails, there was nothing to keep.
+    # If only the defense fails, nothing is left of its model; if FedAvg fails as well, there was nothing to keep.
     then = "there is no integrity" if useless[0].startswith(_called(BASELINE)) else "integrity is 0"
     return (
-        f"Even with everybody honest the {MEASURES[measure]} of {' and '.join(useless)} is that of guessing: an attack "
+        f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is that of guessing: an attack "
         f"has nothing to break there, and {then}."
     )

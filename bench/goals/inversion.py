@@ -1,7 +1,8 @@
-"""Inversion: what each class looks like to the model, pictures that show whose data it was trained on.
+"""Inversion: pictures of what each class looks like to the model, which may show whose data it was trained on.
 
-A classifier that the harness trained apart (`fedarena.goals.metrics.image_classifier`) says whom each picture shows;
-SSIM and PSNR say how like it is to the mean of the class's training images, and to the likest single one of them.
+A separate classifier that the harness trains (`fedarena.goals.metrics.image_classifier`) names the class that each
+picture shows. SSIM and PSNR compare the picture with the mean of the class's training images, and with the most similar
+one of them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from fedarena.records.schema import Record
 
 NEAREST = 200
-"""Training images of a class that a portrait is held against, the first ones; with fewer all of them."""
+"""How many training images of a class a portrait is compared with at most: the first ones."""
 
 ADAPTIVE = (
     "the released model is attacked as it is: no protocol stands between it and the attack that could be adapted to"
@@ -44,12 +45,12 @@ ADAPTIVE = (
 
 @dataclass(frozen=True)
 class Sitters:
-    """Who is to be recognised.
+    """The classes that pictures are to show.
 
     Attributes:
-        evaluator: says whom a picture shows.
-        model: the one under attack.
-        classes: those with training images, [k].
+        evaluator: the classifier that names the class of a picture.
+        model: the model under attack.
+        classes: the classes with training images, [k].
         means: the mean training image of each [k, channels, height, width] in [0, 1].
         examples: up to `NEAREST` training images of each.
     """
@@ -113,12 +114,12 @@ class InversionText(GoalText):
         text = clear.get(transcript.threat.party, "the model that clients are given in the end")
         text += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
         return text + (
-            "\nand samples of its own, from the half of the held-out data" if attack.knows_population else ""
+            "\nand samples of its own, from the half of the held-out data" if attack.needs_population else ""
         )
 
 
 class Inversion(InferenceGoal):
-    """Answers are `fedarena.contracts.inference.Portraits`, held against the training images of each class."""
+    """Answers are `fedarena.contracts.inference.Portraits`, compared with the training images of each class."""
 
     text: ClassVar[GoalText] = InversionText()
 
@@ -149,17 +150,17 @@ class Inversion(InferenceGoal):
         return portrait_metrics(answer, challenge.answers)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """(top1 − prior)/(1 − prior), the prior being what one picture for all classes gets, 1/classes."""
+        """(top1 − prior)/(1 − prior), where the prior 1/classes is what one picture for all classes reaches."""
         return above(metrics["top1"], metrics["prior_top1"])
 
     def pictures(self, answer: Portraits, challenge: Challenge) -> tuple[Tensor, Tensor]:
-        """Means of the classes, and what was made of them."""
+        """The mean images of the classes, and the attack's pictures of them."""
         sitters: Sitters = challenge.answers
         return sitters.means.float().cpu(), images.valid(answer.images.cpu())[sitters.classes.cpu()].float()
 
 
 def why_not(problem: Problem, threat: Threat) -> NotApplicable | None:
-    """Why there is nothing to attack, if so."""
+    """Why there is nothing to attack; None where there is a model to attack."""
     if threat.form == "adaptive":
         return NotApplicable(ADAPTIVE)
     if problem.task.n_classes == 0:
@@ -170,7 +171,7 @@ def why_not(problem: Problem, threat: Threat) -> NotApplicable | None:
 
 
 def sitters_of(problem: Problem, model: Predictor) -> Sitters:
-    """What the judge keeps."""
+    """What the judge compares the pictures with."""
     classes = problem.y.unique()
     members = [problem.x[problem.y == k] for k in classes]
     means = torch.stack([x.double().mean(0) / problem.scale for x in members])
@@ -182,9 +183,9 @@ def known_metrics(problem: Problem, sitters: Sitters) -> dict[str, float]:
     """What is known before any attack.
 
     Returns:
-        evaluator_accuracy on the held-out images; ceiling_top1, whom it recognises in the class means; prior_top1, in
-        one picture for all, the better of mid-grey and the mean training image; prior_grey_ssim and prior_mean_ssim,
-        SSIM of these to the class means; classes.
+        evaluator_accuracy, on the held-out images; ceiling_top1, the share of the class means that it recognises;
+        prior_top1, the share that it recognises if one picture serves for all classes, the better of mid-grey and the
+        mean training image; prior_grey_ssim and prior_mean_ssim, SSIM of these two to the class means; classes.
     """
     evaluator, classes, means = sitters.evaluator, sitters.classes, sitters.means
     priors = {"grey": torch.full_like(means, 0.5), "mean": mean_image(problem).expand_as(means)}
@@ -199,15 +200,15 @@ def known_metrics(problem: Problem, sitters: Sitters) -> dict[str, float]:
 
 
 def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
-    """How well the classes are hit; means over them.
+    """How well the pictures show the classes, as means over the classes.
 
     Returns:
-        top1, and with more than five classes top5: the share that the evaluator recognises; ssim, psnr (dB) to the
-        class's mean training image; nearest_ssim, nearest_psnr, each to the likest of its training images; confidence
-        of the model under attack in the class; steps a class; queries in all.
+        top1, and with more than five classes top5: the share that the evaluator recognises; ssim and psnr (dB), to the
+        class's mean training image; nearest_ssim and nearest_psnr, each to the most similar of its training images;
+        confidence, of the model under attack in the class; steps per class; queries in all.
 
     Raises:
-        ValueError: not one image a class.
+        ValueError: there is not one image for each class.
     """
     classes, means = sitters.classes, sitters.means
     if answer.images.shape[1:] != means.shape[1:] or len(answer.images) <= int(classes.max()):

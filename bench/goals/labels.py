@@ -53,7 +53,7 @@ class BatchLabelsText(GoalText):
 
 
 class BatchLabels(InferenceGoal):
-    """Answers are a `fedarena.contracts.inference.Labels` per observation, held against the classes behind it."""
+    """Answers are a `fedarena.contracts.inference.Labels` per observation, compared with the classes behind it."""
 
     text: ClassVar[GoalText] = BatchLabelsText()
 
@@ -79,7 +79,8 @@ class BatchLabels(InferenceGoal):
         return label_metrics(answer, *challenge.answers)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """(accuracy − prior)/(1 − prior), the prior being that of a guess which knows the classes' frequencies only."""
+        """(accuracy − prior)/(1 − prior), where the prior is that of a guess that knows only the classes'
+        frequencies."""
         return above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
 
 

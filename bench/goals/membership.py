@@ -12,7 +12,7 @@ from fedarena.contracts.observation import Reading
 from fedarena.contracts.readings import all_readings
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.candidates import Question, ask, how_many
+from fedarena.goals.candidates import Question, draw_question, how_many
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class BatchMembershipText(RankingText):
     """The words of `BatchMembership`."""
 
-    tells = "who was in a batch"
+    distinguishes = "who was in a batch"
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (counts := values(records, "candidates")):
@@ -49,7 +49,7 @@ class BatchMembershipText(RankingText):
 
 
 class BatchMembership(Ranking):
-    """Answers are a `fedarena.contracts.inference.Scores` per observation, held against which candidates were
+    """Answers are a `fedarena.contracts.inference.Scores` per observation, compared with which candidates were
     members."""
 
     text: ClassVar[RankingText] = BatchMembershipText()
@@ -63,7 +63,7 @@ class BatchMembership(Ranking):
         challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
-            questions = self._ask(finished, reading, truths)
+            questions = self._draw_questions(finished, reading, truths)
             if not any(len(q.members) for q in questions):
                 why = "no batch attacked held a sample, or no held-out sample is like them"
                 challenges.append(NoChallenge(reading.name, why))
@@ -73,11 +73,11 @@ class BatchMembership(Ranking):
             challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return challenges
 
-    def _ask(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
-        """Candidates for every observation; the same ones whoever attacks the same samples of a round."""
+    def _draw_questions(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
+        """Draw candidates for every observation. They depend on the round and its samples, not on the attacker."""
         rng = Rng(finished.spec.seed).child("candidates")
         pairs = zip(reading.observations, truths, strict=True)
-        return [ask(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
+        return [draw_question(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)

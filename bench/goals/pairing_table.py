@@ -16,7 +16,7 @@ class CellText:
 
     Attributes:
         lines: its lines.
-        reading: the reading that they are of, where there are several ways to read what was seen.
+        reading: the reading that they belong to, if there are several.
     """
 
     lines: tuple[str, ...]
@@ -28,12 +28,12 @@ class PairingTable:
     """A pairing as text.
 
     Attributes:
-        title: what stands above the names of the rows.
-        columns: what stands above the cells.
+        title: the heading of the column of row names.
+        columns: the headings of the cells.
         rows: (name, its cells).
-        notes: what cells refer to by number, from 1.
-        sentences: what else there is to say.
-        verdict: what it comes to.
+        notes: the notes that cells refer to by number, from 1.
+        sentences: further sentences below the table.
+        verdict: the conclusion in one sentence.
     """
 
     title: str
@@ -45,7 +45,7 @@ class PairingTable:
 
 
 class Notes:
-    """Notes that cells refer to by number; one that several cells have is listed once."""
+    """Notes that cells refer to by number. A note that several cells share is listed once."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -75,7 +75,7 @@ class Panels:
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves over common axes, which are called `x` and `y`."""
+    """Curves over common axes with the labels `x` and `y`."""
 
     title: str
     lines: Sequence[Line]
@@ -95,7 +95,7 @@ class Cell:
         reason: why, where it is not ok.
         reading: the reading with the largest leak, which is the one shown.
         metrics: means over the seeds that are ok.
-        keys: the keys of the records that the cell is made of, of the reading shown only.
+        keys: the keys of the cell's records, for the reading shown only.
         beside: the cells of the other readings, by name.
     """
 
@@ -116,7 +116,7 @@ def over_seeds(records: Sequence[Record], reading: str = "", judged: int = 1) ->
 
     Args:
         records: one a seed.
-        judged: how many readings were judged; intervals are over seeds, and hold for all of these at once.
+        judged: how many readings were judged. Intervals are over seeds, and hold for all readings at once.
     """
     rows = sorted(records, key=lambda r: int(r["seed"]))
     statuses = list(dict.fromkeys(r["status"] for r in rows))

@@ -1,4 +1,4 @@
-"""A run in which corrupted clients take part: trained, judged, written down."""
+"""Trains and judges a run in which corrupted clients take part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fedarena.records.schema import Record, Status, Tuned
 
 
 def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
-    """Train and judge one run. An attack that cannot start, or breaks, gives a record that says so."""
+    """Train and judge one run. If the attack cannot start or breaks, the record says so."""
     (threat,) = spec.threats
     # A seed of its own, from which the run's seed cannot be computed back.
     rng = Rng(Rng(spec.seed).child("attack").integer())
@@ -50,7 +50,7 @@ def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progres
 def _ready(
     spec: GroupSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
 ) -> tuple[Poisoning | NotApplicable, Tuned]:
-    """The attack, tuned if it is to be, and how it was; or why it cannot start."""
+    """The attack, tuned if its options ask for it, with the result of the tuning; or why it cannot start."""
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
     if (reason := why_not(attack)) is not None:
@@ -59,7 +59,7 @@ def _ready(
     if not tuned:
         return attack, {}
     attack = compose.make_poisoning(method, knowledge)
-    # `options` of the record is what was asked for; the strength given there is not the one of the run.
+    # `options` of the record holds what the user gave, not the tuned strength of the run.
     ran_with = options_of("attack", method)
     chosen = Tuned(options=tuned["options"], tried=tuned["tried"], chosen=tuned["chosen"], ran_with=ran_with)
     return why_not(attack, tuned=True) or attack, chosen
@@ -72,7 +72,7 @@ def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Stat
 
 def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
     run, problem = finished.run, finished.problem
-    # A model that the attack drove out of the floating-point numbers is a result: it predicts one class.
+    # A model that the attack made overflow is a result: it predicts one class.
     reason = "" if run.diverged_at is None else run.why
     rounds = shares(run.verdicts, frozenset(problem.corrupted))
     metrics = {

@@ -15,7 +15,7 @@ class CompleteRecord:
     """A record with nothing left to attack.
 
     Attributes:
-        spec, threat: the trial that it belongs to; no threat where nobody attacks.
+        spec, threat: the trial that it belongs to; a run without an attack has no threat.
         record: the record itself.
     """
 
@@ -30,7 +30,7 @@ class OpenRecord:
 
     Attributes:
         spec, threat: the trial that it belongs to.
-        challenge: what the attack gets, sealed off from the run, and what the judge keeps.
+        challenge: what the attack gets, sealed off from the run, and what the judge keeps for itself.
         record: the record without the attack's metrics.
     """
 

@@ -1,8 +1,8 @@
-"""Property inference: do the samples behind an observation have a property that has nothing to do with their class.
+"""Property inference: do the samples behind an observation have a property that is unrelated to their class?
 
 The experiment is that of Melis et al. (2019, Section 6.2). The victim is the first client beside the malicious one. In
 the rounds attacked it works on samples that all have the property, or on samples that all lack it; all other clients
-work on samples that lack it. In how many rounds the victim has it is fixed; which rounds these are is drawn.
+work on samples that lack it. The number of rounds with the property is fixed, and the rounds are drawn at random.
 Samples for which the property is not known are in none of these batches. In all other rounds every
 client draws as usual.
 """
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from fedarena.records.schema import Record
 
 IN_CLEAR = "in clear"
-"""Ends the name of a reading that leaves out all that the protocol hides."""
+"""The suffix of a reading's name if it leaves out everything that the protocol hides."""
 
 
 class PropertyOfBatchText(RankingText):
     """The words of `PropertyOfBatch`."""
 
-    tells = "batches with the property from others"
+    distinguishes = "batches with the property from others"
 
     def lines(self, cell: Cell) -> list[str]:
         lines = super().lines(cell)
@@ -77,15 +77,15 @@ class PropertyOfBatchText(RankingText):
         rounds = len(attack.watch(problem.task.schedule).victims)
 
         def bits(readings: Sequence[Reading]) -> str:
-            return f"and asks of each of {rounds} rounds whether its samples are '{name}'"
+            return f"and decides for each of {rounds} rounds whether its samples are '{name}'"
 
         shard = ", and its shard" if transcript.threat.visibility.own else ""
         return given_of_readings(defense, transcript, attack, bits, f"the held-out data{shard}")
 
 
 class PropertyOfBatch(Ranking):
-    """The answer is a `fedarena.contracts.inference.PropertyScores`, held against whether each observation's samples
-    had it."""
+    """The answer is a `fedarena.contracts.inference.PropertyScores`, compared with whether each observation's samples
+    had the property."""
 
     text: ClassVar[RankingText] = PropertyOfBatchText()
 
@@ -157,7 +157,7 @@ class PropertyOfBatch(Ranking):
 
 
 def property_of(problem: Problem, attack: Inference) -> str:
-    """The attribute that is to be inferred. Raises UserError."""
+    """The attribute that the attack infers. Raises UserError."""
     known, name = tuple(problem.attributes), attack.options.property
     if not known:
         raise UserError(
@@ -181,14 +181,14 @@ def pools(problem: Problem, attack: Inference, client: int) -> tuple[Tensor, Ten
 
 
 def rounds_with(rounds: Sequence[int], every: float, rng: Rng) -> frozenset[int]:
-    """In which of the rounds attacked the victim has the property: one in `every`, at least one, and not all."""
+    """The attacked rounds in which the victim has the property: one in `every`, at least one, and not all."""
     count = min(max(1, round(len(rounds) / every)), len(rounds) - 1)
     order = torch.randperm(len(rounds), generator=rng.child("rounds").torch())
     return frozenset(rounds[i] for i in order[:count].tolist())
 
 
 def batch_of(problem: Problem, client: int, pool: Tensor, rng: Rng) -> Batch:
-    """The local work of a round on samples of the pool: as many as always, in a fresh order every local epoch."""
+    """The local work of a round on samples of the pool: the usual number, in a new order in every local epoch."""
     schedule, generator = problem.task.schedule, rng.torch()
     n = schedule.taken(len(problem.shards[client]))
     chosen = drawn(pool, n, generator)
@@ -198,9 +198,9 @@ def batch_of(problem: Problem, client: int, pool: Tensor, rng: Rng) -> Batch:
 
 
 def population_of(finished: FinishedRun, threat: Threat, attack: Inference) -> Population | NotApplicable:
-    """The attacker's own samples: the held-out data, and a client's shard; of their attributes the one.
+    """The attacker's own samples: the held-out data, and a client's shard, with the one attribute that is inferred.
 
-    All of the held-out data, because no question is asked about any of it.
+    The attacker owns all of the held-out data, because none of it is among the samples to judge.
     """
     problem, name = finished.problem, property_of(finished.problem, attack)
     x, y, known = problem.x_test.float() / problem.scale, problem.y_test, problem.attributes[name][1]
@@ -222,7 +222,7 @@ class Part:
     """A simulator that gives some of the tensors of another one.
 
     Attributes:
-        whole: the other. names: which tensors.
+        whole: the other simulator. names: the tensors that are given.
     """
 
     whole: Simulator
@@ -233,9 +233,9 @@ class Part:
 
 
 def with_clear_part(reading: Reading) -> list[Reading]:
-    """The reading, and where the protocol hides only some of the parameters, a reading of the other parameters alone.
+    """The reading; if the protocol hides only some of the parameters, also a reading of the other parameters alone.
 
-    The second one is what an attacker has that ignores what is hidden.
+    The second reading is that of an attacker who ignores what is hidden.
     """
     clear_parts = []
     for o in reading.observations:
@@ -257,18 +257,18 @@ def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -
 
     Args:
         truth: [observations] (bool).
-        readings: as of `fedarena.goals.metrics.membership.membership_metrics`.
+        readings: see `fedarena.goals.metrics.membership.membership_metrics`.
 
     Returns:
-        What `fedarena.goals.metrics.membership.membership_metrics` has of rounds, each a group of its own, and how many
-        there were;
-        `own_auc`, what the attacker expected, where it tried; `by_round`, 1 where it classified within rounds;
-        `by_slopes`, 1 where it went by how large layers' inputs were. The interval is the hull of two: DeLong's, which
-        knows the ranking but nothing where that is nearly perfect, and
+        The metrics of `fedarena.goals.metrics.membership.membership_metrics`, with rounds as candidates, each in a
+        group of its own, and the number of rounds;
+        `own_auc`, the AUC that the attacker expected, if it made an estimate; `by_round`, 1 if it trained within each
+        round; `by_slopes`, 1 if it used how large layers' inputs were. The interval is the hull of two: DeLong's, which
+        uses the ranking but fails where that is nearly perfect, and
         `fedarena.goals.metrics.auc_interval.score_interval`.
 
     Raises:
-        ValueError: not one score per observation, or observations of one kind only.
+        ValueError: there is not one score per observation, or all observations are of one kind.
     """
     if answer.values.shape != truth.shape:
         raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} observations")

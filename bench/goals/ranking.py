@@ -26,8 +26,8 @@ class RankingText(GoalText):
 
     @property
     @abstractmethod
-    def tells(self) -> str:
-        """What an attack does, as 'who was in a batch', and after a defense's name 'from others', if anything."""
+    def distinguishes(self) -> str:
+        """What an attack distinguishes, such as 'who was in a batch'."""
 
     adaptive: ClassVar[str] = "matched through the protocol"
     """What sets the adaptive form apart."""
@@ -36,9 +36,9 @@ class RankingText(GoalText):
         return Wording(
             metric="auc",
             tie="auc",
-            undefended=f"Without a defense {{attack}} tells {self.tells} with",
-            defended=f"{{attack}} tells {self.tells} under {{defense}} with",
-            outcome=partial(auc, unclear=", not told from chance"),
+            undefended=f"Without a defense {{attack}} tells {self.distinguishes} with",
+            defended=f"{{attack}} tells {self.distinguishes} under {{defense}} with",
+            outcome=partial(auc, unclear=", not distinguishable from chance"),
             adaptive=self.adaptive,
         )
 
@@ -47,7 +47,9 @@ class RankingText(GoalText):
             return []
         lines = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
         measured = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return lines + [f"finds {share_found(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured]
+        return lines + [
+            f"finds {true_positive_rate_text(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured
+        ]
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
@@ -60,25 +62,25 @@ class Ranking(InferenceGoal):
 
     @abstractmethod
     def pooled(self, answer: Any, challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
-        """All scores, and which of the candidates are members (bool), by observation: what is ranked together."""
+        """All scores, and which of the candidates are members (bool), by observation. They are ranked together."""
 
     def series(self, answer: Any, challenge: Challenge) -> dict[str, list[list[float]]]:
         """`roc`: [false positive rate, true positive rate], see `fedarena.goals.metrics.roc`."""
         return {"roc": roc(*self.pooled(answer, challenge))}
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """2·AUC − 1."""
+        """The leak is 2·AUC − 1."""
         return metrics["advantage"]
 
 
-def share_found(cell: Cell, name: str) -> str:
+def true_positive_rate_text(cell: Cell, name: str) -> str:
     """The share of members that were found, with its interval: "7 % (3 to 12 %)"."""
     ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
     return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
 
 
 def outsiders(records: Sequence[Record]) -> str:
-    """A sentence that says how many outsiders each false positive rate is, or why nothing can be measured at it.
+    """A sentence that says how many outsiders each false positive rate allows, or why it cannot be measured.
 
     Half of the candidates are outsiders.
     """

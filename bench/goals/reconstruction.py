@@ -109,7 +109,7 @@ def _meaning(records: Sequence[Record]) -> list[str]:
 
 
 class Reconstructions(InferenceGoal):
-    """Answers are `fedarena.contracts.inference.Guess`, held against the samples behind each observation."""
+    """Answers are `fedarena.contracts.inference.Guess`, compared with the samples behind each observation."""
 
     text: ClassVar[GoalText] = ReconstructionsText()
 
@@ -168,7 +168,7 @@ def _victims(finished: FinishedRun, threat: Threat, attack: Inference, truths: S
     none = torch.empty(0, dtype=torch.int64)
     owned = Owned(
         train=problem.shards[threat.client] if threat.visibility.own else none,
-        test=halves(problem, seed)[0] if attack.knows_population else none,
+        test=halves(problem, seed)[0] if attack.needs_population else none,
     )
     decoys = draw_decoys(truths, problem, owned, Rng(seed).child("identification"))
     return judge.Victims(tuple(truths), decoys, _threshold(problem))

@@ -5,7 +5,7 @@
     eavesdropper   the same, since it crosses the wire
     outsider       answers of the model that clients are given, to its queries
 
-Neither depends on the form of an attack: nothing hides a model that is given away. What a protocol hides while it
+None of these depends on the form of an attack: nothing hides a model that is released. What a protocol hides while it
 trains is a matter of extraction (`fedarena.goals.extraction`).
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Held:
-    """A model that a party holds, and the name of the reading that it makes."""
+    """A model that a party holds, and the name of its reading."""
 
     reading: str
     model: Predictor
 
 
 def model_of(finished: FinishedRun, threat: Threat) -> Held | NotApplicable:
-    """The model that a party has after the last round; none if the training ended with one that is not finite."""
+    """The model that a party has after the last round; not applicable if it is not finite."""
     task, run = finished.problem.task, finished.run
     if not finite(run.params if threat.party == "server" else run.release):
         return NotApplicable("the training ended with a model that is not finite")

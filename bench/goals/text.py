@@ -32,8 +32,8 @@ class Wording:
     """The verdict's words for one goal.
 
     Attributes:
-        metric: the metric that stands for a cell; a cell with a higher value is worse for the defender.
-        tie: the metric that decides between cells that have the same.
+        metric: the main metric of a cell; a cell with a higher value is worse for the defender.
+        tie: the metric that decides between cells with the same main metric.
         undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
         outcome: a cell's outcome in a few words.
         adaptive: what sets the adaptive form apart.
@@ -52,7 +52,7 @@ class GoalText(ABC):
 
     @abstractmethod
     def wording(self, metrics: Sequence[str]) -> Wording:
-        """The verdict's words, where these metrics were measured."""
+        """The verdict's words, for records with these metrics."""
 
     @abstractmethod
     def lines(self, cell: Cell) -> list[str]:
@@ -60,7 +60,7 @@ class GoalText(ABC):
 
     @abstractmethod
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        """Sentences under the table. They say what guessing reaches, and on how many questions."""
+        """Sentences below the table. They say what guessing reaches, and over how many samples or rounds."""
 
     def guessing(self, records: Sequence[Record]) -> str:
         """A clause of the verdict that says how good a blind guess is; empty where the table has said it."""
@@ -69,7 +69,7 @@ class GoalText(ABC):
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
-        """What the attack gets of the first round that it is after, or why it cannot start; here its readings."""
+        """What the attack gets of the first attacked round, or why it cannot start; by default its readings."""
         return given_of_readings(defense, transcript, attack)
 
 
@@ -80,11 +80,11 @@ def given_of_readings(
     more: Callable[[Sequence[Reading]], str] = lambda r: "",
     owned: str = "the half of the held-out data",
 ) -> str | NotApplicable:
-    """`GoalText.given` of goals that work on readings.
+    """`GoalText.given` for goals that work on readings.
 
     Args:
         more: a further line about the readings.
-        owned: where the samples of an attack that has some come from.
+        owned: the source of the attack's own samples, if it has some.
     """
     readings = all_readings(defense, transcript.threat, transcript.seen, transcript.victims)
     if isinstance(readings, NotApplicable):
@@ -94,13 +94,13 @@ def given_of_readings(
         return NotApplicable("; ".join(dict.fromkeys(why)))
     lines = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
     lines.append(f"({FORM_MEANING[transcript.threat.form]})")
-    lines += ["and the victims' labels"] if attack.knows_labels else []
-    lines += [f"and samples of its own, from {owned}"] if attack.knows_population else []
+    lines += ["and the victims' labels"] if attack.needs_labels else []
+    lines += [f"and samples of its own, from {owned}"] if attack.needs_population else []
     return "\n".join([*lines, *([line] if (line := more(readings)) else [])])
 
 
 def target_of(target: Mapping[str, Tensor]) -> str:
-    """How much was seen."""
+    """How much was seen: the number of tensors and of numbers."""
     return f"{len(target)} tensors, {sum(t.numel() for t in target.values()):,} numbers"
 
 
@@ -112,9 +112,9 @@ def percent_of(name: str) -> Callable[[Cell], str]:
 def interval(c: Cell, name: str) -> tuple[float, float] | None:
     """The 95 % interval of a share, or None.
 
-    Of one seed it is the judge's. Of several it is Student's over them, or what the judge's intervals of each leave
-    open of their mean, on either side a √seeds-th of their mean width, where that is wider: seeds that happen to agree,
-    as all do near certainty, make nothing certain. Of several readings it is the one that holds for all of them.
+    For one seed it is the judge's interval. For several it is Student's interval over seeds, or the judge's intervals
+    combined (on either side their mean width over √seeds), whichever is wider: seeds that agree by chance must not give
+    a narrow interval. For several readings it is the interval that holds for all of them.
     """
     kind = TOGETHER if f"{name}_low{TOGETHER}" in c.metrics else ""
     value, low, high = c.metrics[name], c.value(f"{name}_low{kind}"), c.value(f"{name}_high{kind}")
@@ -126,7 +126,7 @@ def interval(c: Cell, name: str) -> tuple[float, float] | None:
 
 
 def auc(c: Cell, unclear: str = "") -> str:
-    """AUC with its interval, and where chance lies in that, `unclear`."""
+    """The AUC with its interval, and the words `unclear` if the interval holds chance."""
     value, ends = f"AUC {c.metrics['auc'].value:.2f}", interval(c, "auc")
     if ends is None:
         return value
@@ -134,12 +134,12 @@ def auc(c: Cell, unclear: str = "") -> str:
 
 
 def values(records: Sequence[Record], name: str) -> list[float]:
-    """A metric of the records that have it."""
+    """The values of a metric, for the records that have it."""
     return [r["metrics"][name] for r in records if name in r["metrics"]]
 
 
 def average(records: Sequence[Record], name: str) -> float:
-    """Its mean over them."""
+    """The mean of a metric over the records that have it."""
     return fmean(values(records, name))
 
 

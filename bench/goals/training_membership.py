@@ -1,8 +1,8 @@
 """Membership in the training set: which of the candidates a released model was trained on.
 
-Members are samples of the clients other than the curious one; they do not depend on who attacks. Strangers are held-out
-samples of the half that no attacker owns (`fedarena.federation.population`). Every class has as many strangers as
-members, so that the class says nothing; where labels are numbers, this holds for all samples together. A member is a
+Members are samples of the clients other than the curious one; they do not depend on the attacker. Strangers are
+held-out samples of the half that no attacker owns (`fedarena.federation.population`). Every class has as many strangers
+as members, so that the class reveals nothing. Where labels are numbers, the samples are taken together. A member is a
 sample of a participant's data set: chance decides whether a batch of FedSGD ever held it.
 """
 
@@ -44,7 +44,7 @@ MOST = 5000
 class TrainingMembershipText(RankingText):
     """The words of `TrainingMembership`."""
 
-    tells = "who was in the training set"
+    distinguishes = "who was in the training set"
     adaptive: ClassVar[str] = "shadows trained through the protocol"
 
     def lines(self, cell: Cell) -> list[str]:
@@ -66,9 +66,9 @@ class TrainingMembershipText(RankingText):
         threat = transcript.threat
         what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
         members = trained_on(problem, threat)
-        candidates = ask(problem, members, halves(problem, 0)[1], Rng(0)).members
+        candidates = draw_question(problem, members, halves(problem, 0)[1], Rng(0)).members
         lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
-        if attack.knows_population:
+        if attack.needs_population:
             lines.append(f"{len(halves(problem, 0)[0]):,} held-out samples of its own, none a candidate")
             lines += [f"and its shard, {len(problem.shards[threat.client]):,} samples"] if threat.visibility.own else []
         lines.append("shadows are trained " + ("plainly" if threat.form == "paper" else "through the protocol"))
@@ -76,7 +76,7 @@ class TrainingMembershipText(RankingText):
 
 
 class TrainingMembership(Ranking):
-    """The answer is one `fedarena.contracts.inference.Scores`, held against which candidates are members."""
+    """The answer is one `fedarena.contracts.inference.Scores`, compared with which candidates are members."""
 
     text: ClassVar[RankingText] = TrainingMembershipText()
 
@@ -92,7 +92,7 @@ class TrainingMembership(Ranking):
         members = trained_on(problem, transcript.threat)
         if not len(members):
             return NotApplicable("no sample that was trained on is unknown to the curious client")
-        question = ask(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
+        question = draw_question(problem, members, halves(problem, seed)[1], Rng(seed).child("candidates"))
         if not len(question.members):
             return NotApplicable("no held-out sample has a class of a member")
         view = finished.view(transcript.threat, attack, Reading(held.reading, ()))
@@ -118,9 +118,9 @@ class TrainingMembership(Ranking):
 
 
 def trained_on(problem: Problem, threat: Threat) -> Tensor:
-    """Indices of the training samples that others than client `threat.client` hold and it does not, ascending.
+    """Indices of the training samples that other clients hold and client `threat.client` does not, ascending.
 
-    Where there are none it is all samples, for parties that hold none themselves.
+    If there are none, a party without data of its own gets all samples.
     """
     own = problem.shards[threat.client]
     others = torch.cat([own[:0], *(s for c, s in enumerate(problem.shards) if c != threat.client)]).unique()
@@ -128,11 +128,11 @@ def trained_on(problem: Problem, threat: Threat) -> Tensor:
     return unknown if len(unknown) or threat.visibility.own else own.sort().values
 
 
-def ask(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
-    """As many members as strangers of each class, at most `MOST` of each in all, shuffled.
+def draw_question(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng) -> Question:
+    """Draw as many members as strangers of each class, shuffled, at most `MOST` of either in all.
 
     Args:
-        members: indices of training samples. strangers: of held-out ones.
+        members: indices of training samples. strangers: indices of held-out samples.
     """
     generator, device = rng.torch(), problem.device
     labels = problem.y[members], problem.y_test[strangers]
@@ -163,7 +163,7 @@ def _with_own(collected: Population, problem: Problem, threat: Threat) -> Popula
 
 
 def _fit(problem: Problem, params: Mapping[str, Tensor], question: Question) -> dict[str, float]:
-    """How well the model predicts members and strangers; a model that overfits predicts members better."""
+    """How well the model predicts members and strangers. A model that overfits predicts members better."""
     task, (x, y), inside = (
         problem.task,
         (question.candidates.x, question.candidates.y),

@@ -19,9 +19,9 @@ M = TypeVar("M", bound=nn.Module)
 class Architecture(ABC):
     """A family of modules; the target of a model's card.
 
-    Modules hold no parameters that matter (they are zero) and no state: parameters are drawn by `init` and handed
-    over by name. Batch normalisation, where a model offers it, keeps no running statistics, which would be a second,
-    hidden upload: it uses those of the batch at hand, in evaluation too. What is frozen is no parameter either.
+    The values of a module's own parameters are zero and never used: `init` draws parameters, which are passed by name.
+    A module has no state. Batch normalisation, if a model offers it, keeps no running statistics, which would be a
+    second, hidden upload. It uses those of the present batch, in evaluation too. Frozen weights are not parameters.
     """
 
     def __init__(self, options: Any) -> None:
@@ -29,7 +29,7 @@ class Architecture(ABC):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must stand beside every number of a run with this model."""
+        """Texts that must be shown beside every number of a run with this model."""
         return ()
 
     @abstractmethod
@@ -73,7 +73,7 @@ def image_shape(name: str, input_shape: tuple[int, ...], smallest: int) -> tuple
 
 
 def width_after(trunk: nn.Module, input_shape: tuple[int, ...]) -> int:
-    """Features per sample that a module hands on, from its shapes alone; call it inside `blank`'s `make`."""
+    """The number of features per sample that a module outputs, from shapes alone; call it inside `blank`'s `make`."""
     out: torch.Tensor = trunk(torch.empty(1, *input_shape, device="meta"))
     return out.numel()
 
@@ -87,8 +87,8 @@ def draw(module: nn.Module, distribution: str, generator: torch.Generator) -> Te
 
         default       weights and biases U(±1/√fan_in), as PyTorch's layers do by themselves
         xavier-he     dense weights N(0, 2/(fan_in + fan_out)) (Glorot & Bengio 2010), convolutions N(0, 2/(k²·c_out))
-                      (He et al. 2015, fan-out form), biases zero. The two-stage DP paper's code draws weights so; its
-                      biases it leaves as `default` has them
+                      (He et al. 2015, fan-out form), biases zero. The two-stage DP paper's code draws weights in this
+                      way, and biases as `default`
         uniform-half  weights and biases U(−½, ½): Zhu et al. 2019 (DLG)
         kaiming       weights N(0, 2/fan_in), dense ones too (He et al. 2015, fan-in form), biases zero
 

@@ -18,7 +18,7 @@ CHANNELS, GROUPS, POOLED, WIDTH = 16, 4, 4, 32
 
 
 class TwoStageCNN(TwoStage):
-    """28 → 24 → 20 → 16 → 4 pixels a side, 256 features whatever the input's size."""
+    """28 → 24 → 20 → 16 → 4 pixels a side, 256 features for inputs of any size."""
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         o = self.options

@@ -24,8 +24,8 @@ def norm(name: str, channels: int) -> dict[str, nn.Module]:
     group   GroupNorm without parameters
     batch   BatchNorm without parameters: the batch's own mean and variance, in training and in evaluation
     """
-    made: dict[str, Callable[[], nn.Module]] = {
+    norms: dict[str, Callable[[], nn.Module]] = {
         "group": lambda: nn.GroupNorm(groups(channels), channels, affine=False),
         "batch": lambda: nn.BatchNorm2d(channels, affine=False, track_running_stats=False),
     }
-    return {} if name == "none" else {"norm": made[name]()}
+    return {} if name == "none" else {"norm": norms[name]()}

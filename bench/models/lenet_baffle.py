@@ -1,5 +1,5 @@
 """BAFFLE's LeNet: two 5x5 convolutions of 16 and 64 channels with padding 2, 2x2 max pooling after the first, global
-average pooling after the second, dense output. 26,730 parameters on one channel and 10 classes, whatever the size.
+average pooling after the second, dense output. 26,730 parameters on one channel and 10 classes, for any image size.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Frozen(nn.Module):
-    """MobileNetV2's features, which are no part of what is trained: x [n, 1 or 3, h, w] → net((x − MEAN)/STD).
+    """MobileNetV2's features, which are not trained: x [n, 1 or 3, h, w] → net((x − MEAN)/STD).
 
-    They are held in a tuple, where `named_parameters`, `named_modules` and `functional_call` do not look; moving
-    the module to a device or type moves them along, and `train` leaves them in evaluation.
+    They are held in a tuple, which `named_parameters`, `named_modules` and `functional_call` do not search. Moving
+    the module to a device or type moves them, too, and `train` leaves them in evaluation mode.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -41,7 +41,7 @@ class Frozen(nn.Module):
         self._held = (net.eval().requires_grad_(False),)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features, in the type of `x`, whatever type the network is held in."""
+        """Features, in the type of `x`; the network may have another type."""
         (net,) = self._held
         like = next(net.parameters())
         mean, std = (like.new_tensor(values).reshape(3, 1, 1) for values in (MEAN, STD))
@@ -50,7 +50,7 @@ class Frozen(nn.Module):
         return out.to(x.dtype)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tensors alone: torchvision's classes could not be found in a process that has not prepared its import."""
+        """The state as tensors alone: another process may not be able to import torchvision's classes."""
         return {**self.__dict__, "_held": self._held[0].state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -128,9 +128,9 @@ def standard_file() -> Path:
             f"into {places}, or set model.weights=random for features that were never trained"
         )
     known = STANDARD.removesuffix(".pth").rpartition("-")[2]
-    found = checksum.digest(path)
-    if not found.startswith(known):
-        raise UserError(f"weights file {path} has sha256 {found}, expected one that begins with {known}: remove it")
+    sha256 = checksum.digest(path)
+    if not sha256.startswith(known):
+        raise UserError(f"weights file {path} has sha256 {sha256}, expected one that begins with {known}: remove it")
     return path
 
 
@@ -146,7 +146,7 @@ def load(net: nn.Module, path: Path) -> None:
 
 
 def fill(net: nn.Module, generator: torch.Generator) -> None:
-    """Random filters N(0, 2/fan_in) (He et al. 2015); batch normalisation that changes nothing."""
+    """Draw filters N(0, 2/fan_in) (He et al. 2015), and set batch normalisation to the identity."""
     with torch.no_grad():
         for layer in net.modules():
             if isinstance(layer, nn.Conv2d):

@@ -1,4 +1,4 @@
-"""What a model does to its inputs before its first layer: blur, resize, then (x − mean)/std. No parameters."""
+"""The preparation of inputs before a model's first layer: blur, resize, then (x − mean)/std. It has no parameters."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Preprocess(nn.Module):
     """[n, *shape] → the same, blurred, resized to a square and normalised.
 
     Attributes:
-        mean, std: constants for all pixels. size: pixels a side of what comes out (bilinear); None: as it came.
-        blur: standard deviation of a Gaussian, in pixels of what comes in; 0: none.
+        mean, std: constants for all pixels. size: pixels a side of the output (bilinear); None: those of the input.
+        blur: standard deviation of a Gaussian, in pixels of the input; 0: none.
     """
 
     def __init__(self, mean: float, std: float, size: int | None, blur: float = 0.0) -> None:
@@ -35,7 +35,7 @@ class Preprocess(nn.Module):
 
 
 def gaussian(n: int, sd: float, like: Tensor) -> Tensor:
-    """[n, n], symmetric: what smooths a line of n pixels by a Gaussian, with zeros outside of the line.
+    """A symmetric matrix [n, n] that smooths a line of n pixels by a Gaussian, with zeros outside of the line.
 
     K_ij = exp(−(i − j)²/2sd²)/Σ_k exp(−k²/2sd²), k from −r to r, r = ⌊4sd + ½⌋; zero where |i − j| > r.
     """
@@ -49,7 +49,7 @@ def gaussian(n: int, sd: float, like: Tensor) -> Tensor:
 def head(
     name: str, input_shape: tuple[int, ...], mean: float, std: float, size: int | None, blur: float = 0.0
 ) -> tuple[dict[str, nn.Module], tuple[int, ...]]:
-    """The first module of a model, {} where it would do nothing, and the shape of one input after it.
+    """The first module of a model ({} if it would change nothing), and the shape of one input after it.
 
     Raises:
         UserError: a size or a blur for inputs that are no images.

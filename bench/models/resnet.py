@@ -37,16 +37,16 @@ class Block(nn.Module):
         self.conv1 = nn.Conv2d(c_in, width, 3, stride, padding=1, bias=bias)
         self.between = nn.ReLU()
         self.conv2 = nn.Conv2d(width, added, 3, padding=1, bias=bias)
-        kept = c_in if concat else added
+        passed_on = c_in if concat else added
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1:
-            self.shortcut = nn.Conv2d(c_in, kept, 1, stride, bias=bias)
+            self.shortcut = nn.Conv2d(c_in, passed_on, 1, stride, bias=bias)
         self.after = nn.ReLU()
         self.concat = concat
 
     def forward(self, x: Tensor) -> Tensor:
-        branch, kept = self.conv2(self.between(self.conv1(x))), self.shortcut(x)
-        out: Tensor = self.after(torch.cat([kept, branch], 1) if self.concat else kept + branch)
+        branch, passed_on = self.conv2(self.between(self.conv1(x))), self.shortcut(x)
+        out: Tensor = self.after(torch.cat([passed_on, branch], 1) if self.concat else passed_on + branch)
         return out
 
 
@@ -74,7 +74,9 @@ class ResNet(Architecture):
                 for i in range(n):
                     added = (i + 1) * width // n - i * width // n if concat else width
                     stride = 2 if stage > 1 and i == 0 else 1
-                    layers[f"block{stage}_{i + 1}"] = Block(c, width, added, stride, concat, o.bias)
+                    layers[f"block{stage}_{i + 1}"] = Block(
+                        c, width=width, added=added, stride=stride, concat=concat, bias=o.bias
+                    )
                     c = c + added if concat else width
             layers["pool"], layers["flatten"] = nn.AdaptiveAvgPool2d(1), nn.Flatten()
             layers["out"] = nn.Linear(c, n_classes, bias=o.bias)

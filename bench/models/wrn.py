@@ -42,7 +42,7 @@ class Block(nn.Module):
 
 
 class WideResNet(Architecture):
-    """32 → 32 → 32 → 16 → 8 → 1 pixels a side; 128 features whatever the input's size."""
+    """32 → 32 → 32 → 16 → 8 → 1 pixels a side; 128 features for inputs of any size."""
 
     options: Options
 

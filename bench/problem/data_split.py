@@ -56,9 +56,9 @@ def _domains(data: Dataset, spec: ProblemSpec) -> Index:
 
 
 def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | None) -> tuple[Batch | None, Index]:
-    """The server's samples [1, n, ...], and which training samples of `data` they are (none of a foreign data set).
+    """The server's samples [1, n, ...], and their indices in `data` (none if they come from a foreign data set).
 
-    A foreign data set's images are brought to the shape of `data` (bilinear; colour averaged to grey or grey
+    A foreign data set's images are resized to the shape of `data` (bilinear; colour averaged to grey or grey
     repeated), and its labels are taken as they are.
 
     Raises:
@@ -89,8 +89,8 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
     counts = np.bincount(source.y_train, minlength=source.n_classes)
     if counts.min() < wanted.per_class:
         number = f"{wanted.per_class}, samples of each class that the server is to hold"
-        asked = f"option '{wanted.option}' is {number}" if wanted.option else f"the rule asks for {number}"
-        raise UserError(f"{asked}, allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has")
+        demand = f"option '{wanted.option}' is {number}" if wanted.option else f"the rule asks for {number}"
+        raise UserError(f"{demand}, allowed with {source.name}: 1 to {counts.min()}, which class {counts.argmin()} has")
     for k in range(source.n_classes):
         members = np.flatnonzero(source.y_train == k)
         chosen.append(generator.permutation(members)[: wanted.per_class])

@@ -4,8 +4,8 @@
     mse             ½ ‖y − ȳ‖², ȳ one-hot                         (PBPFL, Eq. 3)
     regression      ½ (y − ȳ)², one output; ȳ is the number to be predicted, or for classes k of K the grade k/(K − 1)
 
-Each is the mean over the samples of a loss whose derivative by the outputs is a residual, prediction less target, which
-is all that the faster forms of training need.
+Each is a mean over the samples. The derivative of a sample's loss by the outputs is a residual, prediction − target;
+the faster forms of training need nothing else.
 """
 
 from __future__ import annotations
@@ -85,16 +85,16 @@ class Criterion:
 
     @property
     def measure(self) -> str:
-        """What `quality` is."""
+        """The name of the measure that `quality` returns."""
         return "accuracy" if self.n_classes else "R2"
 
     def quality(self, out: Tensor, y: Tensor) -> float:
-        """The accuracy of all predictions; of numbers R² = 1 − Σ(y − ȳ)²/Σ(ȳ − mean ȳ)², which may be below 0.
+        """The accuracy of all predictions; for numbers R² = 1 − Σ(y − ȳ)²/Σ(ȳ − mean ȳ)², which may be below 0.
 
-        R² is cut off at `WORST`, which stands for predictions that are not finite too: records hold finite numbers.
+        R² is at least `WORST`, also if predictions are not finite, because records hold finite numbers.
         """
         if self.n_classes:
             return float((self.classes(out) == y).double().mean())
         truth = y.double()
-        found = 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
-        return found if found > WORST else WORST
+        r2 = 1.0 - float((out.squeeze(-1).double() - truth).square().sum() / (truth - truth.mean()).square().sum())
+        return r2 if r2 > WORST else WORST

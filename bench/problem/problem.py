@@ -97,9 +97,9 @@ class Problem:
             index = shard[torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten().to(shard.device)]
             return Batch(self.inputs(index)[None], self.y[index][None])
         epochs = max(1, schedule.local_epochs)
-        kept = schedule.taken(n)
-        chosen = torch.randperm(n, generator=generator)[:kept]
-        again = [chosen[torch.randperm(kept, generator=generator)] for _ in range(epochs - 1)]
+        taken = schedule.taken(n)
+        chosen = torch.randperm(n, generator=generator)[:taken]
+        again = [chosen[torch.randperm(taken, generator=generator)] for _ in range(epochs - 1)]
         order = torch.cat([chosen, *again])
         index = shard[order.to(shard.device)].reshape(-1, b)
         return Batch(self.inputs(index), self.y[index])
@@ -113,7 +113,7 @@ class Problem:
 
     @property
     def chance(self) -> float:
-        """What a constant prediction reaches on the held-out data: the largest class's share; R² of numbers is 0."""
+        """The quality of a constant prediction on the held-out data: the largest class's share; 0 for R² of numbers."""
         if not self.task.n_classes:
             return 0.0
         labels = self.y_test.bincount()

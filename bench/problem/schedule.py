@@ -47,7 +47,7 @@ class Schedule:
         return self.local_epochs == 0
 
     def at(self, share: float) -> float:
-        """When a share of the rounds is over; rounded, for .07·100 is a little more than 7 in binary fractions."""
+        """The round at which a share of the rounds is over; rounded, because .07·100 is above 7 in binary fractions."""
         return round(share * self.rounds, 9)
 
     @property

@@ -1,4 +1,4 @@
-"""What a problem is made from, as plain data, and the problem that is taken where nothing else is given."""
+"""The specification of a problem as plain data, and the default problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CORRUPTED_DATA = ("shard", "resampled")
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """What a problem is made from; everything here is part of a record's key.
+    """The specification of a problem. All of it is part of a record's key.
 
     Attributes:
         dataset, model, partition: registry names.
@@ -44,7 +44,7 @@ class ProblemSpec:
     assumed_corrupted: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises UserError for numbers that cannot be."""
+        """Raise UserError for impossible numbers of clients."""
         if not 0 <= self.corrupted < self.clients:
             raise UserError(
                 f"option 'corrupted' is {self.corrupted}, allowed: 0 to {self.clients - 1}, because at least one of "
@@ -81,7 +81,7 @@ DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clie
 def usual_problem(
     given: Mapping[str, str], settings: Mapping[str, Mapping[str, str]], methods: Sequence[Card] = ()
 ) -> ProblemSpec:
-    """The problem that the user describes, completed by what the methods are usually tried on. Raises UserError.
+    """The problem that the user describes, completed by the usual problems of the methods. Raises UserError.
 
     Args:
         given: text by name: dataset, model, partition, clients, corrupted, corrupted_data and assumed_corrupted. Any of

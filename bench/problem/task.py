@@ -48,23 +48,25 @@ class Task:
 
     @property
     def criterion(self) -> Criterion:
-        """What the model is trained for."""
+        """The loss that the model is trained for."""
         return Criterion(self.schedule.loss, self.n_classes)
 
     @cached_property
     def layers(self) -> tuple[tuple[str, nn.Linear | nn.Conv2d], ...]:
-        """The dense and convolutional layers, by module name, in the order in which they are computed; the last is the
-        output. The order in which a model registers them is its author's."""
+        """The dense and convolutional layers, by module name, in the order of computation; the last is the output.
+
+        A model may register its layers in another order.
+        """
         kinds = (nn.Linear, nn.Conv2d)
-        found = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
-        # A copy that is evaluated draws no dropout and moves no running mean.
-        copy, called = deepcopy(self.model).eval(), dict.fromkeys(found, -1)
-        for name in found:
+        layers = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        # A copy in evaluation mode draws no dropout and changes no running mean.
+        copy, called = deepcopy(self.model).eval(), dict.fromkeys(layers, -1)
+        for name in layers:
             copy.get_submodule(name).register_forward_hook(partial(_note, called, name))
         like = next(copy.parameters())
         with torch.no_grad():
             copy(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
-        return tuple(sorted(found.items(), key=lambda item: called[item[0]]))
+        return tuple(sorted(layers.items(), key=lambda item: called[item[0]]))
 
     @property
     def output_bias(self) -> str | None:
@@ -83,11 +85,11 @@ class Task:
 
     @torch.no_grad()
     def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
-        """Outputs for inputs as stored [N, *input_shape], whose value `scale` means 1.0; some samples at a time.
+        """Outputs for inputs as stored [N, *input_shape], in which `scale` means 1.0.
 
-        In the precision of the parameters.
+        They are computed for some samples at a time, in the precision of the parameters.
         """
-        # Convolutions' activations of more samples fall out of the cache; dense layers gain by fewer calls.
+        # Activations of more samples do not fit into the cache with convolutions; dense layers gain by fewer calls.
         at_once = 128 if any(isinstance(layer, nn.Conv2d) for _, layer in self.layers) else 1000
         kind = next(iter(params.values())).dtype
         return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])
@@ -122,7 +124,7 @@ class Auxiliary:
     Attributes:
         per_class: how many of each class.
         dataset: the data set that they come from; "": the federation's own, whose clients then lack them.
-        option: which option says how many.
+        option: the name of the option that sets the number.
     """
 
     per_class: int

@@ -1,4 +1,4 @@
-"""The shell command that makes a record again: `bench run …` with every option that is not its default."""
+"""The shell command that measures a record again: `bench run …` with every option that is not its default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.records.schema import ProblemSetting, Record
 
 BESIDE_CORRUPTED, BESIDE_HONEST = "label-flip", "gradient-estimate"
-"""The attack in the command of a run that has none, where clients can be corrupted and where they cannot."""
+"""The attack in the command of a run without an attack: where clients can be corrupted, and where they cannot."""
 
 
 def command_of(record: Record, seeds: str | None = None) -> str:
@@ -65,8 +65,8 @@ def _of_threat(record: Record) -> list[str]:
 
 
 def _chosen(record: Record, field: Literal["party", "form"], choices: Sequence[str]) -> str:
-    """The record's own party or form, and those that alone have an option that the record sets: without them the
-    option would be refused."""
+    """The record's own party or form, and those that an option of the record needs: without them the option would be
+    refused."""
     chosen, options = {record[field]}, record["options"].get("attack", {})
     if record["attack"] in registry.registries()["attack"].names():
         fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
@@ -75,7 +75,7 @@ def _chosen(record: Record, field: Literal["party", "form"], choices: Sequence[s
 
 
 def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapping[str, str]) -> list[str]:
-    """`--set GROUP.OPTION=VALUE` for each value that is not the default, or that a card would replace."""
+    """`--set GROUP.OPTION=VALUE` for each value that is not the default, or whose default a card changes."""
     defaults = _defaults(record, group)
     prefix = group.partition("+")[2] or group
     words = []
@@ -117,7 +117,7 @@ def _card(record: Record, group: str) -> Card:
 
 
 def _usual(record: Record, attack: str) -> dict[str, str]:
-    """What cards put in the place of the schedule's defaults."""
+    """The values that cards use in place of the schedule's defaults."""
     names: dict[Kind, str] = {
         "attack": attack.split("+")[-1],
         "defense": _first(record["defense"]),

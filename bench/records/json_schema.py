@@ -1,4 +1,4 @@
-"""Checks of JSON against types: each says in one line what is wrong, and where."""
+"""Checks of JSON against types. Each check says in one line what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def check_of(kind: Any) -> Check:
 
 
 def parts_of(kind: Any) -> tuple[Any, list[Any]]:
-    """A type without `Annotated` and `NotRequired`, and what stands beside it in `Annotated`, outermost first."""
+    """A type without `Annotated` and `NotRequired`, and the metadata of its `Annotated`, outermost first."""
     notes: list[Any] = []
     while get_origin(kind) in (Annotated, NotRequired):
         notes += getattr(kind, "__metadata__", ())

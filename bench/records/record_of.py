@@ -1,4 +1,4 @@
-"""The identity of a trial, and the record of a finished run without what the judge and other runs add to it."""
+"""The identity of a trial, and the record of a finished run before the judge and other runs add to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def record_of(
 
     Args:
         threat: None for a run without an attack.
-        reading: the way in which the party looked at what it saw.
+        reading: the name of the reading, the way in which the party looked at what it saw.
         metrics: what is known before the attack is judged.
     """
     identity = identity_of(finished.spec, threat, finished.problem.provenance)
@@ -77,7 +77,7 @@ def record_of(
 
 
 def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:
-    """Args: clean_curve: accuracy by round; None for a poisoned run, whose clean run is another one."""
+    """The quality of the model. `clean_curve` is None for a poisoned run, whose clean run is a different run."""
     utility: Utility = {"measure": finished.problem.task.criterion.measure, "chance": finished.problem.chance}
     if clean_curve is not None:
         utility |= {"clean_accuracy": finished.run.accuracy, "clean_curve": clean_curve}
@@ -96,7 +96,7 @@ def _cost(finished: FinishedRun) -> Cost:
 
 
 def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
-    """What an inference attack is after; empty for others."""
+    """The goal of an inference attack; empty for others."""
     if attack is None:
         return ""
     goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
@@ -105,7 +105,7 @@ def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
 
 @cache
 def environment() -> Environment:
-    """Where a record was made."""
+    """The environment in which a record was measured."""
     libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics", "dp-accounting")
     return {
         "fedarena": __version__,
@@ -132,12 +132,12 @@ def _commit() -> str | None:
 def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:
     """The identity of the trial of a threat: everything that determines its result, known before it is run.
 
-    The key of a trial is a hash of its identity (`fedarena.records.trial_key`). By the key a trial is found again and
-    not run twice.
+    The key of a trial is a hash of its identity (`fedarena.records.trial_key`). With its key a trial is found again, so
+    that it is not run twice.
 
     Args:
         threat: None for a run without an attack.
-        data: where the data set of the problem came from, with its checksum.
+        data: the source of the problem's data set, with its checksum.
     """
     problem, attack = spec.problem, spec.attack
     judge = JUDGE_VERSIONS.get(goal_of(attack), 1)
@@ -201,7 +201,7 @@ def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
 
 
 def origins_of(spec: GroupSpec) -> dict[str, str]:
-    """Where the methods come from that are not this package's own: "distribution 1.2 (authors)" by method."""
+    """The sources of methods from other packages: "distribution 1.2 (authors)" by method."""
     kinds: list[tuple[Kind, MethodSpec]] = [("defense", MethodSpec(spec.defense.name))]
     kinds += [(registry.find_part(p.name).kind, p) for p in spec.defense.rest]
     kinds += [("attack", p) for p in ((spec.attack, *spec.attack.rest) if spec.attack else ())]

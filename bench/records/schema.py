@@ -46,7 +46,7 @@ not finite."""
 
 TABLE = fields({})
 TRAINING = fields({"local_epochs": whole, "batch_size": whole, "rounds": whole, "lr": number})
-"""Of the schedule (`fedarena.problem.schedule.Schedule`), what readers of records use."""
+"""The fields of the schedule (`fedarena.problem.schedule.Schedule`) that readers of records use."""
 OPTIONS = fields({"model": TABLE, "partition": TABLE, "training": TRAINING})
 Options = Annotated[dict[str, dict[str, Any]], both(OPTIONS, named(TABLE))]
 
@@ -144,11 +144,11 @@ class Attacked(TypedDict, total=False):
     curve: Curve
     """The accuracy under attack by round."""
     by_round: dict[str, list[float | None]]
-    """By name and round, what the server made of corrupted and of honest uploads (`integrity.shares`)."""
+    """By name and round, how the server used corrupted and honest uploads (`integrity.shares`)."""
     begins: int
     """The first round in which the attack may do harm."""
     strengths: dict[str, float]
-    """Strengths that follow from a formula of the attack's."""
+    """Strengths that the attack computes by a formula."""
 
 
 class Tuned(TypedDict, total=False):
@@ -157,7 +157,7 @@ class Tuned(TypedDict, total=False):
     options: list[str]
     """The names of the options that it chose."""
     tried: list[Any]
-    """[values, harm] of each simulation; the first is of the values that were given."""
+    """[values, harm] of each simulation; the first one has the values that were given."""
     chosen: list[Any]
     """The values chosen."""
     ran_with: dict[str, dict[str, Any]]
@@ -182,7 +182,7 @@ class Cost(TypedDict):
 
 
 class Environment(TypedDict):
-    """Where a record was made."""
+    """The environment in which a record was measured."""
 
     fedarena: str
     """The version of this package."""
@@ -220,7 +220,8 @@ class Record(Identity):
     metrics: dict[str, float]
     """What the judge measured, by name."""
     series: Annotated[dict[str, list[list[float]]], named(each(pair))]
-    """What it measured by round, [round, value], by name; and `roc`: [false positive rate, true positive rate]."""
+    """What the judge measured by round, [round, value], by name; and `roc`: [false positive rate, true positive
+    rate]."""
     scores: Annotated[dict[str, float], named(share)]
     """`leak` and `privacy`, or `integrity`, in [0, 1]."""
     utility: Utility
@@ -236,9 +237,9 @@ class Record(Identity):
     cost: Cost
     """Bytes, seconds and memory."""
     origins: dict[str, str]
-    """Where the methods come from that are not this package's own, by name."""
+    """The sources of methods from other packages, by name."""
     environment: Annotated[Environment, VARIES]
-    """Where the record was made."""
+    """The environment in which the record was measured."""
 
 
 class RecordFile(Record):

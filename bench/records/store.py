@@ -41,7 +41,7 @@ UNFINISHED = re.compile(r"\..+\.[a-z]+\.\w{8}")
 
 
 def remove_unfinished_files(folder: Path) -> None:
-    """Remove the unfinished files of killed runs. Files that another run may be writing now stay."""
+    """Remove the unfinished files of killed runs. Files that another run may be writing now remain."""
     for place in (folder, folder / "records", folder / "pictures"):
         for path in place.glob(".*"):
             if not UNFINISHED.fullmatch(path.name):
@@ -146,7 +146,7 @@ def save(record: Record, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     path = folder / f"{record['key']}.json"
-    content = json.loads(json.dumps(record, allow_nan=False))  # as it is read again, lists for tuples
+    content = json.loads(json.dumps(record, allow_nan=False))  # as it will be read, with lists for tuples
     content.pop("sum", None)
     write_atomically(path, json.dumps({**content, "sum": sum_of(content)}, indent=2) + "\n")
     return path
@@ -185,8 +185,8 @@ def sum_of(content: Mapping[str, Any]) -> str:
     return digest({name: value for name, value in content.items() if name != "sum"}, 20)
 
 
-PICTURES_KEPT = 6
-"""How many images of a record are kept."""
+MOST_PICTURES = 6
+"""How many images of a record are stored."""
 
 Images = npt.NDArray[np.float32]
 
@@ -195,7 +195,7 @@ def save_pictures(gallery: Gallery, folder: Path) -> Path:
     """Write the first images atomically, in steps of 1/255. Raises UserError for a folder that cannot be written."""
 
     def bytes_of(images: Any) -> npt.NDArray[np.uint8]:
-        clipped = np.clip(np.asarray(images[:PICTURES_KEPT], dtype=np.float64), 0.0, 1.0)
+        clipped = np.clip(np.asarray(images[:MOST_PICTURES], dtype=np.float64), 0.0, 1.0)
         return np.rint(255 * clipped).astype(np.uint8)
 
     buffer = io.BytesIO()

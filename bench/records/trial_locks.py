@@ -58,7 +58,7 @@ class TrialLocks:
 
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
-        except (BlockingIOError, PermissionError):  # the two ways in which POSIX says that another process has it
+        except (BlockingIOError, PermissionError):  # POSIX allows either for a lock that is taken
             return False
         except OSError:  # a file system without locks
             return True

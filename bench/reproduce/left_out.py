@@ -1,6 +1,6 @@
-"""What the four papers print, by table and figure, how much of it no table here holds, and why.
+"""The results that the four papers print, by table and figure, how many of them no table here holds, and why.
 
-Results are counted: the cells of tables, and numbers of a text that stand in no table. Settings (learning rates, noise,
+Results are counted: the cells of tables, and numbers in the text that are in no table. Settings (learning rates, noise,
 sizes of data sets) are not counted. A test compares the counts with what the tables of `fedarena.reproduce` hold.
 """
 
@@ -32,7 +32,7 @@ class Printed:
 
     @property
     def here(self) -> int | None:
-        """How many of them the tables hold; None where they are not counted."""
+        """The number of results that tables here hold; None if they are not counted."""
         return None if self.numbers is None else self.numbers - self.left
 
 
@@ -220,10 +220,10 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
         ),
     ),
 }
-"""By paper, in its order. Diagrams and tables without results are left out."""
+"""The items of each paper, in its order. Diagrams and tables without results are left out."""
 
 
 def counted(papers: Iterable[str]) -> tuple[int, int]:
-    """(results that these papers' tables and counted passages print, how many of them tables here hold)."""
+    """(number of results that the tables and counted passages print, how many of them tables here hold)."""
     own = [one for paper in papers for one in PAPERS.get(paper, ())]
     return sum(one.numbers or 0 for one in own), sum(one.here or 0 for one in own)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Machine:
-    """What a measurement is given of the machine that it runs on.
+    """The machine that a measurement runs on.
 
     Attributes:
         data_dir: the folder with data files; None stands for the cache.

@@ -1,4 +1,4 @@
-"""A number that a paper prints, and which measured number of a table stands beside it."""
+"""A number that a paper prints, and the measured number of a table that it is compared with."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Published:
         paper: the number, with no digits beyond `decimals`, or what the paper says in words.
         column: the column of the piece's row that holds ours.
         row: (column, value) pairs that select the row among the piece's rows; () if the piece has one row.
-        decimals: how many digits after the point the paper prints.
-        share: whether it is a share in [0, 1], of which a percentage point means the same everywhere.
+        decimals: the number of decimals that the paper prints.
+        share: whether it is a share in [0, 1], for which the tolerance is a percentage point.
         better: which side of the paper's number is the better one; "" if neither is.
-        within: the lowest and the highest of ours that agree with the paper's words.
-        remark: what else a reader must know of ours.
+        within: the lowest and the highest measured number that agree with the paper's words.
+        remark: what else a reader must know about our number.
         source: the place of the number, if it is not the paper itself.
         apart: why the two cannot be compared; "" if they can.
-        derived: the printed numbers from which `paper` is worked out, as "322/96"; "" if the paper prints it.
+        derived: the printed numbers from which `paper` is computed, as "322/96"; "" if the paper prints it.
     """
 
     piece: str
@@ -42,22 +42,23 @@ class Published:
     derived: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a number with digits that are not shown: what is subtracted is what stands there."""
+        """Raise ValueError for a number with digits that are not shown, since differences refer to the number as
+        shown."""
         if not isinstance(self.paper, str) and float(f"{self.paper:.{self.decimals}f}") != self.paper:
             raise ValueError(f"{self.piece}: the paper's {self.column} is {self.paper}, {self.decimals} digits shown")
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row of the piece is the one that holds ours."""
+        """Whether a row of the piece is the one that holds our number."""
         return all(row.get(name) == value for name, value in self.row)
 
     @property
     def setting(self) -> str:
-        """What ours was measured on, in one line, without what all numbers of the table have in common."""
+        """The setting of our number in one line, without what all numbers of the table have in common."""
         return ", ".join([self.piece, *(f"{name} {value}" for name, value in self.row if name != "paper")])
 
     @property
     def shown(self) -> str:
-        """The paper's number, with the digits that the paper prints, and where it stands or what it is made of."""
+        """The paper's number, with the digits that the paper prints, and its source or derivation."""
         number = self.paper if isinstance(self.paper, str) else f"{self.paper:.{self.decimals}f}"
         notes = [self.source] if self.source else []
         notes += [f"derived: {self.derived}"] if self.derived else []

@@ -1,4 +1,4 @@
-"""What a table's part trains, by which parts of several tables are known to be one run."""
+"""What a part of a table trains. It identifies parts of several tables that are one run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What is trained for a part.
+    """The run that is trained for a part.
 
     Attributes:
-        trained: equal for parts that are the same run.
+        trained: a value that is equal for parts that are the same run.
         heading: columns of the part's rows that belong to the table and not to the run, such as the paper's number.
     """
 

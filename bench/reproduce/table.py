@@ -1,4 +1,4 @@
-"""What a table of a paper is for `bench reproduce`: its parts, how each is measured, and what the paper prints."""
+"""A table of a paper for `bench reproduce`: its parts, how each is measured, and what the paper prints."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Table:
         pieces: names of the parts, which are measured independently of each other.
         rows: measures a piece.
         measured: columns that are averaged over seeds when they are shown; where there are none, every row is shown.
-        published: the paper's numbers, and which of ours stand beside them. What of the papers no table holds is listed
-            in `fedarena.reproduce.left_out`.
-        compact: the form in which all rows are printed, if it is not a line a row.
-        draw: draws all rows, of tables that have a picture.
-        runs: by piece, what is trained, where it may be the same run as in another table.
-        cpu_only: why nothing is computed on another device; "" where it is.
+        published: the paper's numbers, and the measured numbers that they are compared with.
+            `fedarena.reproduce.left_out` lists the numbers that no table holds.
+        compact: the form in which all rows are printed, if it is not one line for each row.
+        draw: draws all rows, if the table has a picture.
+        runs: piece → what is trained, where another table may have the same run.
+        cpu_only: why the table computes nothing on another device; "" if it does.
     """
 
     setting: str
@@ -63,5 +63,5 @@ def measured_by_name(subjects: Mapping[str, S], measure: Callable[[S, Machine, i
 
 
 def without_result(row: Row, columns: Iterable[str], record: Record) -> Row:
-    """The row of a record that has no result: nothing in these columns, and a note with the reason."""
+    """The row of a record without a result: these columns are empty, and a note has the reason."""
     return row | dict.fromkeys(columns) | {"note": f"{record['status']}: {record['reason']}"}

@@ -42,13 +42,13 @@ LOOK = 1.0
 
 @dataclass
 class Events:
-    """Callbacks of a run.
+    """The callbacks of a run.
 
     Attributes:
         report: called with the progress of groups.
         finished: called with every complete trial: the group's index, the threat's index, its records, their pictures.
         lost: called with a group that was given up or refused, and the reason.
-        elsewhere: gives the records of a group that another process has written since, else none. It is called before a
+        elsewhere: gives the records of a group that another process has written since, or none. It is called before a
             training starts.
         claim: called next, with the groups that would read the training. It gives False if another process works on one
             of them; they are then looked at again later.
@@ -85,7 +85,7 @@ class _Group:
 
     Attributes:
         prepared: its records after the training.
-        done: by their index, those that are complete.
+        done: the complete records, by their index.
         reported: the indices of the threats whose trials were handed on.
     """
 
@@ -136,7 +136,7 @@ def run(
         known: records of runs that are done already and stand as references.
 
     Raises:
-        UserError: input that cannot run, where the caller does not want to be told of lost groups.
+        UserError: input that cannot run, unless the caller handles lost groups (`Events.lost`).
         WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
         Exception: likewise, whatever a method raised while it trained.
         ValueError: a group whose references are neither known nor among the groups.
@@ -158,7 +158,7 @@ class _Run:
     ) -> None:
         self.groups, self.place, self.events, self.clean = groups, place, events, clean
         self.tally, self.address = tally, address
-        # News of work in this process needs no post.
+        # Progress of work in this process needs no mailbox.
         self.near: Callable[[Any], object] | None = tally if place.slots <= 1 and place.near else None
         self.state = [_Group() for _ in groups]
         self.waiting = deque(
@@ -184,12 +184,12 @@ class _Run:
                 self._take(future, self.under_way.pop(future))
 
     def _room(self) -> int:
-        """As many as there are slots; a piece that has lost its worker is tried alone, so that it harms no other."""
+        """How many pieces may run at once. A piece that has lost its worker runs alone, so that it harms no other."""
         suspects = [p for p in (*self.under_way.values(), *self.attacks, *self.waiting) if p.died]
         return 1 if suspects else self.place.slots
 
     def _next(self) -> _Piece | None:
-        """The next piece that can start; suspects first."""
+        """The next piece that can start. Pieces that have lost a worker come first."""
         for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
             (self.attacks if piece.record is not None else self.waiting).remove(piece)
             return piece
@@ -197,7 +197,7 @@ class _Run:
             return self.attacks.popleft()
         self.claimed_by_others = False
         for piece in list(self.waiting):
-            if self._found_elsewhere(piece):
+            if self._done_elsewhere(piece):
                 self.waiting.remove(piece)
             elif self._ready(piece):
                 if self.events.claim(piece.groups):
@@ -206,7 +206,7 @@ class _Run:
                 self.claimed_by_others = True
         return None
 
-    def _found_elsewhere(self, piece: _Piece) -> bool:
+    def _done_elsewhere(self, piece: _Piece) -> bool:
         records_of = {i: self.events.elsewhere(i) for i in piece.groups}
         self.clean |= {
             run: records[0] for i, records in records_of.items() if records for run in given_by(self.groups[i])
@@ -214,7 +214,7 @@ class _Run:
         return all(records_of.values())
 
     def _ready(self, piece: _Piece) -> bool:
-        """Whether every reference is there, or comes from this very run."""
+        """Whether every reference is known, or comes from this very training."""
         own = {run for i in piece.groups for run in given_by(self.groups[i])}
         return all(run in self.clean or run in own for i in piece.groups for run in references(self.groups[i]))
 
@@ -224,7 +224,7 @@ class _Run:
         return self.place.submit(piece.function, *piece.args)
 
     def _stuck(self) -> None:
-        """Nothing runs and nothing can start: what is left waits for references that never come."""
+        """Handle a standstill: nothing runs, and what is left waits for references that never come."""
         if not (self.waiting or self.attacks):
             return
         if self.events.lost is None:
@@ -247,7 +247,7 @@ class _Run:
         except UserError as error:
             self._lose(piece, error, str(error))
             return
-        except Exception as error:  # a third party's code, or this package's: the others go on
+        except Exception as error:  # an error in a third party's code or in this package: the other groups go on
             self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
             return
         if piece.record is None:
@@ -265,7 +265,7 @@ class _Run:
     def _prepared(self, i: int, prepared: list[PreparedRecord]) -> None:
         group, state = self.groups[i], self.state[i]
         state.prepared = prepared
-        # Own runs stand as references before anything is measured against them.
+        # Own runs become references before anything is measured against them.
         self.clean |= {run: prepared[0].record for run in given_by(group) if prepared and run not in self.clean}
         for j, one in enumerate(prepared):
             part = (1 - TRAINING) / len(prepared)
@@ -274,16 +274,16 @@ class _Run:
                 self.tally((i, j, part, "done"))
             else:
                 self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
-        self._tell(i)
+        self._report_finished(i)
 
     def _attacked(self, i: int, j: int, done: Done) -> None:
         self.state[i].done[j] = done
         open_record = self.state[i].prepared[j]
-        # The challenge, which can be large, is not kept.
+        # The challenge, which can be large, is discarded.
         self.state[i].prepared[j] = CompleteRecord(open_record.spec, open_record.threat, open_record.record)
-        self._tell(i)
+        self._report_finished(i)
 
-    def _tell(self, i: int) -> None:
+    def _report_finished(self, i: int) -> None:
         """Hand on the trials of a group that are complete now."""
         state, group = self.state[i], self.groups[i]
         for k, threat in enumerate(group.threats or (None,)):
@@ -303,18 +303,18 @@ News = Address | Callable[[Any], object] | None
 
 @arithmetic()
 def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedRecord]]:
-    def tell(share: float, text: str) -> None:
+    def report_progress(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
 
     try:
-        done = prepare_together(specs, _now_and_then(tell))
+        done = prepare_together(specs, _now_and_then(report_progress))
     except UserError:
         raise
     except Exception as error:
-        error.add_note(describe(error))  # where it happened is not known any more in another process
+        error.add_note(describe(error))  # another process no longer has the traceback
         raise
-    tell(1.0, "trained")
+    report_progress(1.0, "trained")
     return done
 
 
@@ -325,7 +325,7 @@ def _attack(group: int, piece: int, record: OpenRecord, part: float, news: News)
     return done
 
 
-def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], None]:
+def _now_and_then(report_progress: Callable[[float, str], None]) -> Callable[[float, str], None]:
     """The same function, called at most once every `PAUSE`.
 
     An attack reports each of thousands of steps, and a message to another process takes a tenth of a millisecond on
@@ -338,7 +338,7 @@ def _now_and_then(tell: Callable[[float, str], None]) -> Callable[[float, str], 
         now = time.monotonic()
         if now - last >= PAUSE:
             last = now
-            tell(share, text)
+            report_progress(share, text)
 
     return sparing
 

@@ -1,6 +1,6 @@
-"""Where work is done: in this process, in joblib's worker processes on this machine, or on a Ray cluster.
+"""Executors do the work: in this process, in joblib's worker processes on this machine, or on a Ray cluster.
 
-Each is a `concurrent.futures` executor as far as `submit` goes, so that the engine knows nothing of the difference.
+Each has the method `submit` of a `concurrent.futures` executor, so that the engine treats them alike.
 What a call gives does not depend on where it runs.
 """
 
@@ -25,11 +25,11 @@ ANSWER = 5.0
 
 
 class Executor(ABC):
-    """Takes calls.
+    """Carries out calls.
 
     Attributes:
-        slots: how many calls are worth having under way at once.
-        near: whether calls run on this machine, so that they can reach it by a local socket.
+        slots: how many calls should be under way at once.
+        near: whether calls run on this machine, so that they can reach this process by a local socket.
     """
 
     slots: int = 1
@@ -37,17 +37,17 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a call. Its future raises `WorkerDied` where its worker did."""
+        """Start a call. Its future raises `WorkerDied` if its worker dies."""
 
-    def warm(self) -> None:  # noqa: B027  (nothing to start where nothing is)
-        """Start what takes time to start, while the caller is busy with something else."""
+    def warm(self) -> None:  # noqa: B027  (not every executor needs it)
+        """Begin a slow start in the background, while the caller does something else."""
 
-    def stop(self) -> None:  # noqa: B027  (nothing to stop where nothing was started)
-        """Abandon what is under way."""
+    def stop(self) -> None:  # noqa: B027  (not every executor needs it)
+        """Abandon the calls that are under way."""
 
 
 class InProcess(Executor):
-    """One call after another, in this process."""
+    """Carries out one call after another in this process."""
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -63,12 +63,12 @@ class Local(Executor):
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        # One more than there are workers: none is to wait while this process takes in what it has done.
+        # One more than there are workers, so that no worker waits while this process handles its result.
         self.slots = jobs + 1
         self._used: Any = None
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        # Asked for each time: where a worker died this is a new pool.
+        # Requested each time: after a worker died this is a new pool.
         try:
             inner = self._pool().submit(_call, function, args)
         except BrokenExecutor:
@@ -86,7 +86,7 @@ class Local(Executor):
                 timeout=300,
                 job_reducers=REDUCERS,
                 result_reducers=REDUCERS,
-                # Watched from its start on: a worker without a call would else outlive a killed parent by the timeout.
+                # Watched from its start on: otherwise an idle worker would outlive a killed parent by the timeout.
                 initializer=end_with_parent,
                 initargs=(os.getpid(),),
             )
@@ -98,17 +98,17 @@ class Local(Executor):
 
     def stop(self) -> None:
         if self._used is not None:
-            # Waited for, so that no semaphore is left for loky's tracker to complain of.
+            # Waited for, so that no semaphore is left for loky's tracker to warn about.
             self._used.shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
 def _silent_tracker() -> Iterator[None]:
-    """The process that tracks semaphores, started meanwhile, prints nothing about those that it had to remove itself.
+    """Silence the process that tracks semaphores, if it starts meanwhile, about those that it removes itself.
 
-    An interrupt can come between removing one and telling the tracker; nothing is left behind then, and a page of
-    warnings would follow the one line that a person is to read. The tracker is a process of its own, which takes over
-    this one's filters by their text alone.
+    An interrupt can come between the removal of a semaphore and the message to the tracker. Nothing is left behind
+    then, but a page of warnings would hide the one line that matters. The tracker is a separate process, which inherits
+    this one's warning filters as text only.
     """
     silent = "ignore:resource_tracker:UserWarning"
     sys.warnoptions.append(silent)
@@ -159,17 +159,17 @@ class Ray(Executor):
 
 
 def _require_answer(address: str) -> None:
-    """Raise OSError where nothing listens at HOST:PORT, which Ray itself would only find out after minutes."""
+    """Raise OSError where nothing listens at HOST:PORT. Ray itself would notice it only after minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Call it in a worker.
+    """Carry out a call in a worker.
 
-    Loky collects garbage after calls, once a second. With torch and scikit-learn loaded that is a fifth of a second
-    each time, unless what libraries hold is taken out of the collector's sight.
+    Loky collects garbage after calls, once a second. With torch and scikit-learn loaded this takes a fifth of a second
+    each time, unless the libraries' objects are frozen for the collector.
     """
     global _modules
     try:
@@ -182,7 +182,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 _modules = 0
-"""How many there were when the collector was last told."""
+"""The number of modules when objects were last frozen."""
 
 
 def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
@@ -207,13 +207,13 @@ def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Fu
 
 @contextmanager
 def executor(engine: str, jobs: int | None, address: str | None = None) -> Iterator[Executor]:
-    """An executor for the time of a run; what is under way when an exception ends it is abandoned.
+    """An executor for the time of a run. If an exception ends the run, calls under way are abandoned.
 
     Args:
-        jobs: how many calls at once; None: one a core.
+        jobs: how many calls run at once; None: one for each core.
 
     Raises:
-        UserError: a cluster that does not answer, or is not to be had.
+        UserError: the cluster does not answer or cannot be started.
     """
     place = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
     try:
@@ -230,18 +230,18 @@ def _near(jobs: int) -> Executor:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def arithmetic() -> Iterator[None]:
-    """How torch computes meanwhile.
+    """Set how torch computes while the context is open.
 
-    One thread, also afterwards: trials are the unit of parallelism, and a second OpenMP thread on a busy machine costs
-    far more than it gives. Denormal numbers, below 1e-38 in single precision, are 0: errors of samples that are nearly
-    fitted get that small, and a processor takes a hundred times as long for them. That holds for this thread's floats
-    of any kind, Python's own too, so it is put back.
+    Torch uses one thread, also afterwards: trials are the unit of parallelism, and a second OpenMP thread on a busy
+    machine costs far more than it gives. Denormal numbers, below 1e-38 in single precision, become 0: errors of nearly
+    fitted samples get that small, and a processor takes a hundred times as long for them. The setting affects all
+    floats of this thread, also Python's own, so it is reset.
     """
     import torch
 

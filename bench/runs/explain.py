@@ -1,4 +1,4 @@
-"""Who sees what. It is read off two rounds that are really played, so that it cannot drift from the code."""
+"""Who sees what. The answer comes from two rounds that are really played, so that it cannot drift from the code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNSENT = "not sent, on average"
 
 
 def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
-    """The wires with shapes and bytes, and for every party what it sees and what the attack is given."""
+    """The wires with shapes and bytes; for every party, what it sees and what the attack is given."""
     goal = goals.of_attack(attack)
     goal.require_attackers(spec, attack)
     problem = build(spec, 0, data_dir, auxiliary=compose.auxiliary(defense))
@@ -66,8 +66,10 @@ def _server(problem: Problem, run: federation.Run) -> str:
 
 
 def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
-    """What crosses: one client's tensors in the first round, what later rounds send down if it is something else, and
-    what the mean over all sampled clients has besides (a secure sum's) or lacks, so that a wire's rows add up to it.
+    """What crosses the wires, so that the rows of a wire add up to the mean over all sampled clients.
+
+    The rows are one client's tensors in the first round, what later rounds send down if that differs, and what the mean
+    has in addition (for a secure sum) or lacks.
     """
     first, last = run.rounds[0], run.rounds[-1]
     up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
@@ -85,7 +87,7 @@ def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
 
 
 def _sending(rounds: Sequence[Round]) -> float:
-    """The share of the sampled clients that sent an upload: a client that dropped out before left zeros."""
+    """The share of the sampled clients that sent an upload. Clients that dropped out before left zeros."""
     sent = [float(r.wire.ne(0).any(1).sum()) if r.wire is not None else len(r.participants) for r in rounds]
     return sum(sent) / sum(len(r.participants) for r in rounds)
 
@@ -112,7 +114,7 @@ def _wire(name: str, tensors: Tensors, plain: Tensors) -> list[dict[str, Any]]:
 
 
 def _further(wire: str, what: str, bytes_: float) -> list[dict[str, Any]]:
-    """A row of bytes that belong to no tensor, unless there are none."""
+    """A row for bytes that belong to no tensor; empty if there are none."""
     if not round(bytes_):
         return []
     return [{"wire": wire, "tensor": what, "shape": "-", "bytes": round(bytes_), "plain": "-"}]

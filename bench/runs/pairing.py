@@ -1,4 +1,4 @@
-"""One defense against one attack, beside no defense: which groups of trials that is, and whether they can run."""
+"""The groups of trials for one defense against one attack, beside no defense; and whether they can run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pairing:
 
     Attributes:
         defense, attack: what meets what, on which problem.
-        seeds: a run each.
+        seeds: the seeds, each of which gives a run.
         device, data_dir: as in `GroupSpec`.
     """
 
@@ -45,11 +45,11 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Wanted:
-    """As whom the attack is to be played; None stands for all that apply.
+    """The threats that the attack is to pose; None stands for all that apply.
 
     Attributes:
         party, form, knows: see `fedarena.goals.goal.Choices`.
-        given: further options of the pairing that somebody set, which some attacks refuse.
+        given: further options of the pairing that the user set, which some attacks refuse.
     """
 
     party: Sequence[str] | None = None
@@ -59,7 +59,7 @@ class Wanted:
 
 
 def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
-    """The training runs of a pairing, the undefended ones always among them.
+    """The training runs of a pairing, including those without a defense.
 
     Raises:
         UserError: what cannot run is refused before anything is started.
@@ -101,24 +101,24 @@ def _require_runnable(pairing: Pairing, goal: Goal) -> None:
 
 
 def _choices(attack: MethodSpec, goal: Goal, wanted: Wanted) -> Choices:
-    """What is wanted, as far as it applies. Raises UserError for what does not."""
+    """The wanted choices. Raises UserError for a choice that does not apply."""
     name, possible = (attack, *attack.rest)[-1].name, goal.choices(attack)
     for option, why in goal.idle_options.items():
         if option in wanted.given or getattr(wanted, option, None) is not None:
             raise UserError(f"option '{option}' is given, but {name} {why}")
-    knows = _checked("knows", wanted.knows, KNOWLEDGE)
-    for level in knows:
+    levels = _checked("knows", wanted.knows, KNOWLEDGE)
+    for level in levels:
         if level not in possible.knows:
             raise UserError(f"option 'knows' is '{level}', allowed for {name}: {', '.join(possible.knows)}")
     return Choices(
         parties=_checked("party", wanted.party, possible.parties),
         forms=_checked("form", wanted.form, FORMS),
-        knows=knows,
+        knows=levels,
     )
 
 
 def _checked(option: str, words: Sequence[str] | None, allowed: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Words of an option, each once; () where it was not given. Raises UserError for one that is not allowed."""
+    """The words of an option, each once; () if it was not given. Raises UserError for a word that is not allowed."""
     if words is None:
         return ()
     known = {str(word): word for word in allowed}
@@ -129,10 +129,10 @@ def _checked(option: str, words: Sequence[str] | None, allowed: tuple[Word, ...]
 
 
 def require_summable(defense: Defense, problem: Problem, seed: int) -> None:
-    """Raise UserError where the uploads of the first round cannot be summed as the options of the secure sum say.
+    """Raise UserError if the options of the secure sum do not allow to sum the uploads of the first round.
 
-    It is the very round that a run with this seed begins with when everybody is honest. Nothing is played where there
-    is nothing to refuse: without a secure sum, or with one that takes vectors of any size and any length.
+    It is the round that a clean run with this seed begins with. No round is played where nothing can be refused:
+    without a secure sum, or with one that takes vectors of any size and any length.
     """
     secure = defense.secure
     if secure is None or (secure.repeat == 1 and math.isinf(secure.limit)):
@@ -143,8 +143,8 @@ def require_summable(defense: Defense, problem: Problem, seed: int) -> None:
         played = rounds.run(defense, brief, Rng(seed).child("federation"), watch=(0,)).rounds
     except UserError:
         raise
-    except Exception:  # a method's own mistake, which the run itself will make a record of
+    except Exception:  # an error in a method, which the run itself will record
         return
-    for r in played:  # none, where too few clients were left
+    for r in played:  # None if too few clients were left
         shares = weights(problem.task.sizes, r.participants).to(problem.device)
         secure.require_room(rows(r.ups) * (shares / shares.sum())[:, None])

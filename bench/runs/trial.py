@@ -1,8 +1,8 @@
 """One training run and the trials that read it or take part in it.
 
 `prepare` trains and cuts a sealed view for every threat; `attack` runs on such a view alone, in whichever
-process. All inference attacks on one (problem, defense, seed) read the same run (`shared`), and every run is set beside
-those that it is measured against (`references`).
+process. All inference attacks on one (problem, defense, seed) read the same run (`shared`), and every run is compared
+with its references (`references`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class _Reader:
     """An attack that reads a run.
 
     Attributes:
-        attack, goal: what it is, and what it is after.
-        watch: the rounds that it wants to be written down.
+        attack, goal: the attack, and what it is after.
+        watch: the rounds whose transcript it needs.
     """
 
     attack: Inference
@@ -58,7 +58,7 @@ def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> Gr
 
 
 def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> list[PreparedRecord]:
-    """Train once, and cut a view for every threat and reading; a poisoned run is complete then.
+    """Train once, and cut a view for every threat and reading. A poisoned run is complete after this.
 
     Raises UserError for input that cannot run.
     """
@@ -68,8 +68,7 @@ def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> l
 def prepare_together(
     specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None
 ) -> list[list[PreparedRecord]]:
-    """The same for several groups that share a training run (`fedarena.federation.spec.Training`); each as if it were
-    alone.
+    """Prepare several groups that share a training run (`fedarena.federation.spec.Training`), each as if it were alone.
 
     Raises UserError for input that cannot run.
     """
@@ -86,7 +85,7 @@ def prepare_together(
     run = _train(first, problem, defense, readers, progress)
     prepared = []
     for spec, reader in zip(specs, readers, strict=True):
-        # What others wanted to be written down is not for this attack to see.
+        # The attack must not see rounds that were recorded for other attacks.
         wanted = () if reader is None else reader.watch.written
         seen = replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted))
         prepared.append(_records_of(FinishedRun(spec, problem, defense, seen), reader))
@@ -103,7 +102,7 @@ def _reader(spec: GroupSpec, problem: Problem) -> _Reader | None:
 def _train(
     spec: GroupSpec, problem: Problem, defense: Defense, readers: Sequence[_Reader | None], progress: Progress
 ) -> federation.Run:
-    """The run that all of them read; where the first one's experiment says what clients work on, all share it."""
+    """The run that all groups read. If the first goal determines what clients work on, this holds for all of them."""
     draw, first = None, readers[0]
     if first is not None:
         draw = first.goal.draws(problem, first.attack, first.watch, Rng(spec.seed).child("draws"))
@@ -118,7 +117,7 @@ def _train(
 
 
 def _records_of(finished: FinishedRun, reader: _Reader | None) -> list[PreparedRecord]:
-    """What a group's attack meets on its finished run."""
+    """The records of a group on its finished run, before its attack."""
     if reader is None:
         return [CompleteRecord(finished.spec, None, clean_record(finished))]
     prepared: list[PreparedRecord] = []
@@ -131,9 +130,9 @@ def _records_of(finished: FinishedRun, reader: _Reader | None) -> list[PreparedR
 
 
 def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[PreparedRecord]:
-    """A record for every challenge that a threat meets.
+    """A record for every challenge of a threat.
 
-    A run that diverges after the rounds attacked is attacked all the same, and stays marked as diverged.
+    A run that diverges after the attacked rounds is still attacked, and its status remains `diverged`.
     """
 
     def complete(status: Status, reason: str) -> CompleteRecord:
@@ -152,7 +151,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return [complete("failed", describe(error))]
     if isinstance(challenges, NotApplicable):
-        # Diverged, if that is why none of the rounds attacked was seen.
+        # The status is `diverged` if that is why no attacked round was seen.
         stopped = status == "diverged" and not any(t in seen for t in victims)
         return [complete(status, reason) if stopped else complete("n/a", challenges.reason)]
     prepared: list[PreparedRecord] = []
@@ -167,7 +166,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
 
 
 def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
-    """Hand the view over, and judge what comes back; of a complete record, what is known already."""
+    """Run the attack on its view and judge the answer. A complete record is returned as it is."""
     if isinstance(prepared, CompleteRecord):
         return prepared.record, None
     assert prepared.spec.attack is not None
@@ -184,7 +183,7 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
             return {**prepared.record, "status": "n/a", "reason": answer.reason}, None
         metrics = only_finite(goal.judge(answer, prepared.challenge)) | prepared.record["metrics"]
         series, pictures = _finite(goal.series(answer, prepared.challenge)), goal.pictures(answer, prepared.challenge)
-    except Exception as error:  # as above; an answer that cannot be judged is its author's error too
+    except Exception as error:  # as above; an answer that cannot be judged is also an error of the attack
         return {**prepared.record, "status": "failed", "reason": describe(error)}, None
     record: Record = {
         **prepared.record,
@@ -197,17 +196,17 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
 
 
 def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:
-    """What JSON can hold: points that are not finite are left out."""
+    """The points that JSON can hold: those that are not finite are left out."""
     return {name: [p for p in points if all(math.isfinite(v) for v in p)] for name, points in series.items()}
 
 
 def training_of(spec: GroupSpec) -> Training:
-    """The run that a group reads, without a probe: the same run serves all."""
+    """The run that a group reads, without a probe: the same run serves all probes."""
     return training_under(spec) if spec.attack is None else goals.of_attack(spec.attack).training(spec)
 
 
 def given_by(spec: GroupSpec) -> list[Training]:
-    """For which runs a group's record can stand as the reference; none for poisoned ones."""
+    """The runs for which a group's record can serve as the reference; none for a poisoned group."""
     run, probe = training_of(spec), compose.trigger_of(spec.probe)
     if run.poisoned:
         return []
@@ -215,7 +214,7 @@ def given_by(spec: GroupSpec) -> list[Training]:
 
 
 def references(spec: GroupSpec) -> tuple[Training, Training]:
-    """What a group is measured against: its own defense's run that nobody poisons, and FedAvg's."""
+    """The runs that a group is measured against: its own defense's clean run, and FedAvg's."""
     if spec.attack is not None:
         return goals.of_attack(spec.attack).references(spec)
     run = training_under(spec)
@@ -223,23 +222,24 @@ def references(spec: GroupSpec) -> tuple[Training, Training]:
 
 
 def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:
-    """Indices of the groups that read one run each, in the order in which runs first come."""
+    """The indices of the groups by the run that they read, in the order in which the runs first appear."""
     readers: dict[object, list[int]] = {}
     for i, group in enumerate(groups):
         run = training_of(group)
-        # A poisoned run has one reader; the same one asked for twice is run twice.
+        # A poisoned run has one reader; a duplicate is run twice.
         readers.setdefault(i if run.poisoned else run, []).append(i)
     return list(readers.values())
 
 
 def add_reference(record: Record, own: Record, plain: Record) -> None:
-    """Set a run beside those that it is measured against (`fedarena.goals.goal.Goal.references`).
+    """Fill in the comparisons of a run with its references (`fedarena.goals.goal.Goal.references`).
 
-    Every run is set beside FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, cut to [0, 1], and
-    `cost.relative_seconds`. What a goal takes of the clean run is its own (`fedarena.goals.goal.Goal.add_reference`).
+    Every run is compared with FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, clipped to [0,
+    1], and `cost.relative_seconds`. The goal decides what it takes from the clean run
+    (`fedarena.goals.goal.Goal.add_reference`).
 
     Args:
-        own: the same defense's run that nobody poisoned. plain: FedAvg's.
+        own: the same defense's clean run. plain: FedAvg's run.
     """
     utility, cost = record["utility"], record["cost"]
     accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]

@@ -1,7 +1,7 @@
 """Small messages from worker processes on this machine to the process that started them.
 
-A queue of `multiprocessing.Manager` would need a further process, which goes on when its parent is killed. This is a
-socket: where the parent is gone, the worker's next message fails, and the worker ends.
+A queue of `multiprocessing.Manager` would need a further process, which goes on when its parent is killed. A socket
+does not: when the parent is gone, the worker's next message fails, and the worker ends.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
 Address = tuple[Any, bytes]
-"""Where messages go, and the key."""
+"""The address that messages go to, and the key."""
 
 _open: dict[Address, Connection] = {}
-"""This process's connections: one a mailbox, for as long as the process lives."""
+"""The connections of this process, one for each mailbox, for as long as the process lives."""
 
 WATCH = 1.0
-"""Seconds between two looks at whether the parent is still there."""
+"""Seconds between two checks whether the parent still lives."""
 
 
 @contextmanager
@@ -70,14 +70,14 @@ def post(address: Address | None, item: Any) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this worker process soon after the one that started it is gone, in whatever it is busy with.
+    """End this worker process soon after its parent has ended, whatever it is doing.
 
     Args:
-        parent: the process that work is done for.
+        parent: the process that the worker works for.
     """
 
     def watch() -> None:
-        # Compared with who gave the work, not with who is the parent now: it may be gone already.
+        # Compared with the given process and not with the present parent, since the former may have ended already.
         while os.getppid() == parent:
             time.sleep(WATCH)
         os._exit(1)

@@ -67,7 +67,8 @@ CARD = Card(
         (
             "care",
             "real people, who were not asked. Gender and race are other people's judgements, and two values of the one "
-            "and six of the other do nobody justice. For research on what leaks; show no more faces than that needs",
+            "and six of the other describe no person well. For research on what leaks; show no more faces than that "
+            "needs",
         ),
     ),
     usual=(("model", "cnn-lfw"),),

@@ -13,8 +13,8 @@ class File:
         name: file name.
         shape: channels, height and width of an image; columns of a table's row.
         n_classes: number of classes.
-        sha256: checksum of the one such file that we know.
-        source: what the file with that checksum is.
+        sha256: checksum of the one such file that is known.
+        source: a description of the file with that checksum.
         lacks: what every such file leaves out of the data set, however many samples it holds.
     """
 

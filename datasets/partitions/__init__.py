@@ -6,8 +6,8 @@ A partition is a function `split(labels, n_clients, rng, options)`:
     n_clients   number of clients
     rng         numpy generator; all randomness comes from it
     options     the options object of its card
-    returns     one array of indices into `labels` a client, none empty; disjoint and together all of 0 … N − 1,
-                but for `copies`, which repeats a slip of PBPFL's code, and `few`, which leaves out most
+    returns     one array of indices into `labels` for each client, none empty; disjoint and together all of
+                0 … N − 1, except for `copies`, which repeats an error of PBPFL's code, and `few`, which leaves out most
 
 A callable with an attribute `by = "domains"` divides by domain: it gets the domains [N] of the samples in place of
 their classes, and data without domains are refused before it is called. One that needs classes refuses a

@@ -49,7 +49,7 @@ COPIES = Card(
         "n ≥ 3 every client starts at row 0, and with n = 2 the second starts one row after the first.",
         "The code takes the rows in the order of its file, and one row less, ⌊N/n⌋ − 1; here they are shuffled.",
     ),
-    facts=(("left out", "all but ⌊N/n⌋ of the N training samples belong to nobody"),),
+    facts=(("left out", "all but ⌊N/n⌋ of the N training samples belong to no client"),),
 )
 
 DIRICHLET = Card(
@@ -76,7 +76,7 @@ FEW = Card(
     target="fedarena.datasets.partitions.few:split",
     options=FewOptions,
     departures=("Not from a paper: a model that is to overfit needs few samples, whatever the data set.",),
-    facts=(("left out", "all but clients·samples of the N training samples belong to nobody"),),
+    facts=(("left out", "all but clients·samples of the N training samples belong to no client"),),
 )
 
 ALGORITHM4 = Card(
@@ -111,7 +111,7 @@ DOMAINS = Card(
         "get one client more here.",
     ),
     facts=(
-        ("needs", "a data set that tells the domain of each sample"),
+        ("needs", "a data set with the domain of each sample"),
         ("clients", "take turns over the domains: client c holds domain c mod D, of D domains"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Every client holds the same samples: what a slip in PBPFL's released code makes of three clients and more."""
+"""Every client holds the same samples, as in PBPFL's released code, by an error, with three clients or more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fedarena.datasets.dataset import Labels, Shards, check_clients
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: NoOptions) -> Shards:
-    """The first ⌊N/n⌋ of a random permutation of the N samples, once for each of n clients; nobody holds the rest.
+    """The first ⌊N/n⌋ of a random permutation of the N samples, once for each of n clients; no client holds the rest.
 
     Raises:
         UserError: fewer samples than clients.

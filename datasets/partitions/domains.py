@@ -14,7 +14,7 @@ from fedarena.datasets.dataset import Labels, Shards, check_clients
 
 @dataclass(frozen=True)
 class ByDomain:
-    """The partition; it is handed domains [N] in place of classes."""
+    """The partition; it gets domains [N] in place of classes."""
 
     by: ClassVar[str] = "domains"
 

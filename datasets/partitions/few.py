@@ -9,7 +9,7 @@ from fedarena.datasets.partitions.cards import FewOptions
 
 
 def split(labels: Labels, n_clients: int, rng: np.random.Generator, options: FewOptions) -> Shards:
-    """The first n·s of a random permutation of the N samples, s for each of n clients; nobody holds the rest.
+    """The first n·s of a random permutation of the N samples, s for each of n clients; no client holds the rest.
 
     Raises:
         UserError: fewer than n·s samples.

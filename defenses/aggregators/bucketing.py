@@ -1,6 +1,6 @@
-"""Bucketing (Karimireddy, He & Jaggi 2022): before the rule proper,
+"""Bucketing (Karimireddy, He & Jaggi 2022), a step before another rule.
 
-shuffle the rows, cut them into ⌈n/s⌉ buckets of s (the last may have fewer), and take the mean of each.
+It shuffles the rows, cuts them into ⌈n/s⌉ buckets of s (the last may have fewer), and takes the mean of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fedarena.defenses.aggregators.cards.bucketing import Options
 class Bucketing(Wrapper):
     """The inner rule gets the same f (f corrupted rows spoil at most f buckets) among ⌈n/s⌉ rows.
 
-    Buckets count alike: where s does not divide n, the members of the last, smaller one weigh more.
+    All buckets have equal weight: if s does not divide n, the members of the last, smaller one weigh more.
     `used`: the inner rule's weight of each bucket, shared out over its members.
     """
 
@@ -29,7 +29,7 @@ class Bucketing(Wrapper):
         count = -(-n // self.options.s)
         try:
             super().check(count, f)
-        except UserError as error:  # speaks of what the inner rule would get
+        except UserError as error:  # its message describes the rows of the inner rule
             raise UserError(f"aggregator bucketing: {n} uploads in buckets of {self.options.s}: {error}") from None
 
     def averages(self, n: int, f: int) -> bool:

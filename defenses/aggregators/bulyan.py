@@ -34,14 +34,14 @@ class Bulyan(Aggregator):
         return Aggregate(by_coordinate(x[chosen], lambda ascending: closest_mean(ascending, count)), used)
 
 
-def select(found: Geometry, f: int) -> list[int]:
-    """Of n rows the θ = n − 2f that are set aside, in their order."""
-    n = len(found.squared)
+def select(rows: Geometry, f: int) -> list[int]:
+    """The θ = n − 2f rows of n that are set aside, in that order."""
+    n = len(rows.squared)
     if f == 0:
         return list(range(n))
     left, chosen = np.arange(n), []
     for _ in range(n - 2 * f):
-        best = int(ranking(found, f, left)[0])
+        best = int(ranking(rows, f, left)[0])
         chosen.append(int(left[best]))
         left = np.delete(left, best)
     return sorted(chosen)
@@ -50,12 +50,12 @@ def select(found: Geometry, f: int) -> list[int]:
 def closest_mean(ascending: Values, count: int) -> Values:
     """[k, θ] → [k]: the mean of the `count` values closest to the median.
 
-    Sorted, they stand side by side: a window of that length moves up as long as what it takes in is closer than what it
-    leaves. (The window whose farther end is nearest is not unique where colluders send the same value.)
+    In sorted order they are neighbours: a window of that length moves up as long as the value that enters is closer
+    than the value that leaves. (The window whose farther end is nearest is not unique if colluders send equal values.)
     """
     center = middle(ascending)[:, None]
     last = ascending.shape[1] - count
     start = (center - ascending[:, :last] > ascending[:, count:] - center).sum(axis=1)
-    # gathered, not a difference of running sums: a value left out could be so large that the sums lose the others
+    # No difference of running sums: a value left out could be so large that the sums lose the others.
     mean: Values = np.take_along_axis(ascending, start[:, None] + np.arange(count), axis=1).mean(axis=1)
     return mean

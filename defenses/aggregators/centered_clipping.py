@@ -2,7 +2,7 @@
 
     v ← v + (1/n) Σ_i (x_i − v) λ_i,  λ_i = min(1, τ/‖x_i − v‖)
 
-starting each round from what the last one returned; at first from 0.
+Each round starts from the result of the last one, the first round from 0.
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ def by_coordinate(x: Tensor, summary: Callable[[Values], Values]) -> Tensor:
         summary: [k, n], the values of k coordinates, each ascending → [k].
     """
     values = x.detach().cpu().numpy()
-    found = np.empty(values.shape[1], values.dtype)
-    for start in range(0, len(found), CHUNK):
+    out = np.empty(values.shape[1], values.dtype)
+    for start in range(0, len(out), CHUNK):
         piece = values[:, start : start + CHUNK].T.copy()  # a copy even where the transpose is contiguous: d = 1
         piece.sort(axis=1)
-        found[start : start + CHUNK] = summary(piece)
-    return torch.from_numpy(found).to(x.device)
+        out[start : start + CHUNK] = summary(piece)
+    return torch.from_numpy(out).to(x.device)
 
 
 def middle(ascending: Values) -> Values:

@@ -6,7 +6,7 @@ A few times:
     v the top right singular vector of z;  s_i = ⟨z_i, v⟩²
     good: all but the ⌈c·f⌉ rows with the largest s_i
 
-and in the end the mean of the rows that were good every time. Of rows with equal s_i, what they hold decides.
+The result is the mean of the rows that were good every time. Ties of s_i are broken by what the rows hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedarena.defenses.aggregators.cards.dnc import Options
 from fedarena.defenses.aggregators.geometry import by_content
 
 EQUAL = 1e-9
-"""Scores, shares of a whole of 1, that are no farther apart count as equal."""
+"""Scores that differ by no more than this count as equal; all scores together are 1."""
 
 
 class DnC(Aggregator):
@@ -40,12 +40,12 @@ class DnC(Aggregator):
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         n, d = x.shape
-        kept = torch.zeros(n, dtype=torch.int64)
+        times_good = torch.zeros(n, dtype=torch.int64)
         for i in range(self.options.iterations):
             drawn = torch.randperm(d, generator=call.rng.child("coordinates", i).torch())[: self.options.coordinates]
-            kept[inliers(x[:, drawn.to(x.device)], n - self._dropped(call.f))] += 1
-        # Should no row be good every time, those that were good most often.
-        good = kept == kept.max()
+            times_good[inliers(x[:, drawn.to(x.device)], n - self._dropped(call.f))] += 1
+        # If no row is good every time, the rows that were good most often count.
+        good = times_good == times_good.max()
         used = (good / good.sum()).to(x)
         return Aggregate(used @ x, used)
 
@@ -59,7 +59,7 @@ def inliers(x: Tensor, count: int) -> Tensor:
     order = scores.argsort(stable=True)
     ascending = scores[order]
     if count < len(x) and ascending[count] - ascending[count - 1] <= EQUAL:
-        # In an order of the rows' own, in which scores round alike wherever the rows stand.
+        # In an order that depends on the rows alone, so that rounding does not depend on the order of uploads.
         own = torch.from_numpy(by_content(x))
         rounded = (outlier_scores(x[own.to(x.device)]) / EQUAL).round()
         order = own[rounded.argsort(stable=True)]

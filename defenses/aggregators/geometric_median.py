@@ -35,8 +35,8 @@ class GeometricMedian(Aggregator):
 def weiszfeld(of: Geometry, iterations: int, eps: float) -> Matrix:
     """[n]: the weights after so many iterations.
 
-    The first weights are those of a z at each row's median distance to the rows, not those of the mean: from the
-    mean, every iteration brings z nearer to the crowd by no more than a factor f/(n − f), however far it starts.
+    The first weights are 1/(median distance of the row to all rows), not equal ones. From the mean, an iteration
+    brings z nearer to the honest rows by no more than a factor f/(n − f), however far away it starts.
     """
     gram, squares = of.gram, of.gram.diagonal()
     reach = np.median(np.sqrt(of.squared), axis=1)

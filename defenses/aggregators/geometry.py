@@ -1,9 +1,9 @@
 """Distances between uploads, all from one Gram matrix, in a way that no upload can spoil for the others.
 
 ‖x_i − x_j‖² = ‖x_i − c‖² + ‖x_j − c‖² − 2⟨x_i − c, x_j − c⟩ for any c. One matrix product is far cheaper than n²
-differences, but its rounding error is about ε(‖x_i − c‖² + ‖x_j − c‖²): when c is far from the crowd the distances
-within the crowd drown. A sender could see to that (one row of 1e6 moves the mean away), so that c is the origin
-where that is near enough, and else the row in the midst of the crowd.
+differences, but its rounding error is about ε(‖x_i − c‖² + ‖x_j − c‖²). If c is far from most rows, this error hides
+the distances among them. A sender could cause that (one row of 1e6 moves the mean away). So c is the origin if that is
+near enough, and else a row that is close to most others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Matrix = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
 NEAR = 100.0
-"""A centre is near enough when most rows are within √NEAR times the spread of the crowd: relative error ≤ 1e-5."""
+"""A centre is near enough if most rows are within √NEAR times their spread of it: relative error ≤ 1e-5."""
 PASSES = 3
 """Products at most. After the second the centre is a row that half of the rows are close to."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """How n rows lie, in float64 on the CPU whatever the rows' device and type.
+    """Products and distances of n rows, in float64 on the CPU for rows of any device and type.
 
     Attributes:
         gram: [n, n], ⟨x_i − c, x_j − c⟩ about some point c.
@@ -40,14 +40,14 @@ class Geometry:
 
     @cached_property
     def rank(self) -> Order:
-        """[n]: each row's place among all by what it holds; for ties."""
+        """[n]: the rank of each row by what it holds, which breaks ties."""
         return by_content(self.x).argsort()
 
 
 def by_content(x: Tensor) -> Order:
-    """An order of the rows of x [n, d] that depends on what they hold, not on where they stand.
+    """An order of the rows of x [n, d] that depends on what they hold, not on their positions.
 
-    By Σ_j cos(j) x_ij, j from 1, which no two rows that differ share but by chance.
+    They are sorted by Σ_j cos(j) x_ij, j from 1, which differs for different rows except by chance.
     """
     values = x.detach().double().cpu().numpy()
     order: Order = (values * np.cos(np.arange(1, values.shape[1] + 1))).sum(axis=1).argsort(kind="stable")
@@ -73,9 +73,9 @@ def geometry(x: Tensor) -> Geometry:
 def _gram(x: Tensor, center: int | None) -> Matrix:
     """[n, n]; rows whose squares overflow float32 are multiplied in float64."""
     z = x if center is None else x - x[center]
-    found: Matrix = (z @ z.T).double().cpu().numpy()
-    if not np.isfinite(found).all():
+    gram: Matrix = (z @ z.T).double().cpu().numpy()
+    if not np.isfinite(gram).all():
         x = x.double()
         z = x if center is None else x - x[center]
-        found = (z @ z.T).cpu().numpy()
-    return (found + found.T) / 2
+        gram = (z @ z.T).cpu().numpy()
+    return (gram + gram.T) / 2

@@ -34,16 +34,16 @@ class Krum(Aggregator):
         return Aggregate(x[best].clone(), used)
 
 
-def ranking(found: Geometry, f: int, among: Order | None = None) -> Order:
+def ranking(rows: Geometry, f: int, among: Order | None = None) -> Order:
     """n rows, or those `among` them → [n]: their places in `among`, best score first.
 
     Scores count at least one neighbour.
     """
-    squared = found.squared if among is None else found.squared[np.ix_(among, among)]
+    squared = rows.squared if among is None else rows.squared[np.ix_(among, among)]
     neighbours = max(len(squared) - f - 2, 1)
     scores = np.sort(squared, axis=1)[:, : neighbours + 1].sum(axis=1)  # a row's distance to itself adds 0
     keys = squared.sum(axis=1), scores
     order = np.lexsort(keys)
     if any((np.diff(key[order]) != 0).all() for key in keys):
         return order
-    return np.lexsort((found.rank if among is None else found.rank[among], *keys))
+    return np.lexsort((rows.rank if among is None else rows.rank[among], *keys))

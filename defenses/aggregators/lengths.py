@@ -8,8 +8,8 @@ from torch import Tensor
 
 def lengths(x: Tensor) -> Tensor:
     """[n, d] → [n] float64: Euclidean norms of the rows."""
-    found: Tensor = torch.linalg.vector_norm(x, dim=1, dtype=torch.float64)
-    return found
+    norms: Tensor = torch.linalg.vector_norm(x, dim=1, dtype=torch.float64)
+    return norms
 
 
 def median(values: Tensor) -> Tensor:

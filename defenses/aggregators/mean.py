@@ -8,7 +8,7 @@ from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 
 
 class Mean(Aggregator):
-    """What wrappers can end in. One corrupted upload moves it anywhere. `used`: 1/n."""
+    """The mean, as the last part of a chain of wrappers. One corrupted upload moves it anywhere. `used`: 1/n."""
 
     unanimous = True
 

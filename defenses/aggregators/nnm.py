@@ -1,8 +1,8 @@
-"""Nearest neighbour mixing, NNM (Allouah et al. 2023): before the rule proper,
+"""Nearest neighbour mixing, NNM (Allouah et al. 2023), a step before another rule.
 
 y_i = mean of the n − f rows nearest to x_i, x_i being one of them.
 
-Of rows that are as far away as each other some may be left out; what they hold decides, not where they stand.
+Ties between equally distant rows are broken by what the rows hold, not by their positions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class NNM(Wrapper):
         return self.inner(mixing @ x, call).through(mixing)
 
 
-def neighbours(found: Geometry, f: int) -> Tensor:
+def neighbours(rows: Geometry, f: int) -> Tensor:
     """n rows → [n, n]: row i has 1/(n − f) at the n − f rows nearest to i."""
-    n = len(found.squared)
-    order = found.squared.argsort(axis=1, kind="stable")
-    away = np.take_along_axis(found.squared, order, axis=1)
+    n = len(rows.squared)
+    order = rows.squared.argsort(axis=1, kind="stable")
+    away = np.take_along_axis(rows.squared, order, axis=1)
     if f and (away[:, n - f - 1] == away[:, n - f]).any():
-        order = np.lexsort((np.broadcast_to(found.rank, (n, n)), found.squared), axis=1)
+        order = np.lexsort((np.broadcast_to(rows.rank, (n, n)), rows.squared), axis=1)
     nearest = torch.from_numpy(order[:, : n - f])
     return torch.zeros(n, n, dtype=torch.float64).scatter_(1, nearest, 1 / (n - f))

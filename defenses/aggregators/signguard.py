@@ -23,7 +23,7 @@ ALIKE = 1e-6
 
 
 class SignGuard(Aggregator):
-    """It is not told f. `used`: min(1, M/‖x_i‖)/|S| for the rows of S."""
+    """The rule does not use f. `used`: min(1, M/‖x_i‖)/|S| for the rows of S."""
 
     options: Options
 
@@ -40,7 +40,7 @@ class SignGuard(Aggregator):
         ]
         alike = torch.from_numpy(largest_cluster(sign_shares(x[:, drawn.to(x.device)]))).to(x.device)
         trusted = plausible & alike
-        if not trusted.any():  # the paper leaves it open; the median guarantees that some row is in S1
+        if not trusted.any():  # the paper leaves this open; the median guarantees that some row is in S1
             trusted = plausible
         votes = (trusted / trusted.sum()).to(x)
         used = votes * clipping(norms, bound).to(x)
@@ -62,16 +62,17 @@ def largest_cluster(features: Matrix) -> np.typing.NDArray[np.bool_]:
     """
     from sklearn.cluster import MeanShift, estimate_bandwidth  # slow to import, and only needed here
 
-    # In an order of their own: sums in another order round otherwise, and rows lie just a bandwidth apart.
+    # In an order that depends on the rows alone: sums round differently in another order, and some rows are just one
+    # bandwidth apart.
     order = np.lexsort(features.T)
     features = features[order]
     bandwidth = estimate_bandwidth(features, quantile=0.5)
     if bandwidth < ALIKE:
         return np.ones(len(features), dtype=np.bool_)
-    # What bin_seeding=True does, which warns where no two rows share a bin: one seed a bin, there one a row.
+    # The seeds of bin_seeding=True, one for each bin, without its warning if no two rows share a bin.
     bins = np.unique(np.round(features / bandwidth), axis=0)
     seeds = bandwidth * bins if len(bins) < len(features) else features
     labels = MeanShift(bandwidth=bandwidth, seeds=seeds, cluster_all=False).fit(features).labels_
-    found = np.empty(len(features), dtype=np.bool_)
-    found[order] = labels == np.bincount(labels[labels >= 0]).argmax()
-    return found
+    members = np.empty(len(features), dtype=np.bool_)
+    members[order] = labels == np.bincount(labels[labels >= 0]).argmax()
+    return members

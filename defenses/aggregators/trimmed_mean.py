@@ -20,8 +20,8 @@ class TrimmedMean(Aggregator):
         return f == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        def kept(ascending: Values) -> Values:
+        def trimmed_mean(ascending: Values) -> Values:
             mean: Values = ascending[:, call.f : len(x) - call.f].mean(axis=1)
             return mean
 
-        return Aggregate(by_coordinate(x, kept), None)
+        return Aggregate(by_coordinate(x, trimmed_mean), None)

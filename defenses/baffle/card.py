@@ -13,7 +13,7 @@ class Options:
     directions: int = option(100, "K, loss differences a step", low=1, high=32767)
     min_directions: int | None = option(
         None,
-        "each client evaluates and sends a number of its own between this and K, drawn anew each round; none: all K",
+        "each client evaluates and sends a number of its own between this and K, drawn again each round; none: all K",
         low=1,
     )
     sigma: float = option(1e-4, "σ, standard deviation of the perturbations", above=0)
@@ -53,7 +53,9 @@ class Options:
         "whether a client's optimiser forgets its memory between rounds, or keeps it (released code); FedAvg only",
         choices=("fresh", "kept"),
     )
-    law: bool = option(False, "simulate the estimate's exact law from the true gradient, instead of K forwards")
+    law: bool = option(
+        False, "draw the estimate from its exact distribution, given the true gradient: no forward passes"
+    )
 
 
 CARD = Card(
@@ -83,7 +85,7 @@ CARD = Card(
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
         (
             "client knows",
-            "W, every δ_k, its own data; where no rule stands in the mean's place, the others' mean differences from "
+            "W, every δ_k, its own data; if no rule replaces the mean, the others' mean differences from "
             "two consecutive W",
         ),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows every δ_k"),

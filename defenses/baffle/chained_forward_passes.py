@@ -1,6 +1,6 @@
 """Losses of a chain of dense layers at several parameters at once: one batched product a layer for all of them.
 
-Where the layers are small, what a forward pass costs is its calls, not its arithmetic.
+If the layers are small, the cost of a forward pass is its calls, not its arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fedarena.problem.loss import Criterion
 
 TOGETHER = 20
 GROUP_BYTES = 1 << 20
-"""At most so many parameter vectors, and so many bytes of them: those of larger layers leave the cache."""
+"""The most parameter vectors, and the most bytes of them, at a time: more do not fit into the cache."""
 
 
 def group_size(n: int, dtype: torch.dtype) -> int:

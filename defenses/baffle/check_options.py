@@ -15,7 +15,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 FORMATS = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
-"""What `precision` names."""
+"""The number formats that the option `precision` names."""
 
 
 def check(o: Options, task: Task, rule: Aggregator | None) -> None:
@@ -23,7 +23,7 @@ def check(o: Options, task: Task, rule: Aggregator | None) -> None:
     if o.min_directions is not None and o.min_directions > o.directions:
         _refuse(o, "min_directions", f"at most directions={o.directions} is possible")
     if o.law:
-        _check_law(o, task.schedule)
+        _check_simulation(o, task.schedule)
     if o.ema is None:
         for name in sorted(_changed(o) & {"ema_warmup", "ema_per"}):
             _refuse(o, name, "ema=none deploys no average")
@@ -47,25 +47,25 @@ def _changed(o: Options) -> set[str]:
     return {f.name for f in fields(o) if getattr(o, f.name) != f.default}
 
 
-def _check_law(o: Options, schedule: Schedule) -> None:
-    """What a simulation in law depends on."""
+def _check_simulation(o: Options, schedule: Schedule) -> None:
+    """Refuse options that a simulation in distribution (law=true) does not depend on. Raises UserError."""
     if schedule.client_memory is not None:
         raise UserError("option 'client-memory' holds for forward passes, of which law=true runs none")
     for name in sorted(_changed(o) & {"sigma", "scheme", "precision"}):
-        _refuse(o, name, "law=true does not depend on it: the law is that of small σ and exact arithmetic")
+        _refuse(o, name, "law=true does not depend on it: it assumes small σ and exact arithmetic")
     if o.min_directions is not None and schedule.fedsgd:
-        _refuse(o, "min_directions", "law=true knows the law of one K for all clients only (FedSGD)")
+        _refuse(o, "min_directions", "law=true needs the same K for all clients (FedSGD)")
     if not schedule.fedsgd and o.perturbations == "shared":
         _refuse(
             o,
             "law",
-            "with local epochs and shared perturbations the clients' estimates are dependent, whose law "
-            "it does not draw from: set perturbations=client",
+            "with local epochs and shared perturbations the clients' estimates are dependent, and it does not "
+            "draw from their joint distribution: set perturbations=client",
         )
 
 
 def _check_local_steps(o: Options, schedule: Schedule) -> None:
-    """Options about local steps, where there are none or where their optimiser keeps nothing."""
+    """Refuse options of local steps if there are none, or if their optimiser keeps no memory. Raises UserError."""
     if schedule.fedsgd and o.ema_per == "step":
         _refuse(o, "ema_per", "with local-epochs 0 a round is one step")
     if o.optimizer_state != "kept":
@@ -77,7 +77,7 @@ def _check_local_steps(o: Options, schedule: Schedule) -> None:
 
 
 def _check_downlink(o: Options, task: Task, rule: Aggregator | None) -> None:
-    """What a client needs to rebuild the model from scalars."""
+    """Refuse options with which a client cannot rebuild the model from scalars. Raises UserError."""
     needs = {
         "local-epochs 0": task.schedule.fedsgd,
         "participation 1": task.participants == len(task.sizes),

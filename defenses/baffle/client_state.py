@@ -20,19 +20,19 @@ def steps(memory: Tensors) -> int:
 
 def moments(memory: Tensors, name: str) -> tuple[Tensor, ...] | None:
     """An optimiser's memory of one parameter, None before its first step."""
-    found = tuple(memory[key] for key in (f"{MEMORY}{i}.{name}" for i in (0, 1)) if key in memory)
-    return found or None
+    moments = tuple(memory[key] for key in (f"{MEMORY}{i}.{name}" for i in (0, 1)) if key in memory)
+    return moments or None
 
 
-def kept(moments_of: Mapping[str, tuple[Tensor, ...] | None], steps: int) -> Tensors:
+def optimizer_memory(moments_of: Mapping[str, tuple[Tensor, ...] | None], steps: int) -> Tensors:
     """An optimiser's memory after so many steps, by parameter."""
-    found = {f"{MEMORY}{i}.{name}": m for name, states in moments_of.items() for i, m in enumerate(states or ())}
-    return {**found, STEPS: torch.tensor(steps)}
+    memory = {f"{MEMORY}{i}.{name}": m for name, states in moments_of.items() for i, m in enumerate(states or ())}
+    return {**memory, STEPS: torch.tensor(steps)}
 
 
 def packed(state: State) -> Tensors:
     """A copy of the server's model and optimiser."""
-    return {**{MODEL + name: p for name, p in state.params.items()}, **kept(state.optimizer, state.steps)}
+    return {**{MODEL + name: p for name, p in state.params.items()}, **optimizer_memory(state.optimizer, state.steps)}
 
 
 def unpacked(memory: Tensors, like: Tensors) -> State:

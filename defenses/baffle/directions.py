@@ -22,7 +22,7 @@ from torch import Tensor
 from fedarena.core.errors import UserError
 
 CHUNK_BYTES = 1 << 20
-"""Directions that `stein` holds at once: as many as fit into so many bytes, at least one. Within a core's own cache."""
+"""Bytes of directions that `stein` holds at once (at least one direction); they fit into a core's own cache."""
 
 
 def directions(seed: int, n: int) -> Iterator[Tensor]:
@@ -43,7 +43,7 @@ def directions(seed: int, n: int) -> Iterator[Tensor]:
 
 
 def stein(seed: int, n: int, differences: Tensor, sigma: float, chunk_bytes: int = CHUNK_BYTES) -> Tensor:
-    """ĝ [n] = (1/K) Σ_k z_k ΔL_k / σ, with the directions of `directions(seed, n)` drawn anew (Eq. 6).
+    """ĝ [n] = (1/K) Σ_k z_k ΔL_k / σ, with the directions of `directions(seed, n)` drawn again (Eq. 6).
 
     Args:
         differences: ΔL_1 … ΔL_K [K], halved for central differences.

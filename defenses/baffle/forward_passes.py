@@ -4,18 +4,19 @@ for many clients that stand at the same parameters.
     forward     ΔL_{c,k} = L(W + σ z_k; D_c) − L(W; D_c)               (Eq. 1)
     central     ΔL_{c,k} = L(W + σ z_k; D_c) − L(W − σ z_k; D_c)       (Eq. 2)
 
-For each k the perturbed parameters are formed once, in one buffer that the parameters of a copy of the model are views
-of, and all clients' samples pass through it. What is saved against a loop over clients and directions:
+For each k the perturbed parameters are formed once, in one buffer, and all clients' samples pass through a copy of the
+model whose parameters are views of that buffer. Compared with a loop over clients and directions this saves:
 
-- handing the parameters over at every call;
-- torch's `max_pool2d`, which looks for what only a backward pass needs (`fedarena.problem.client_steps.pooling`);
-- the inputs of activations, which overwrite them where they can (`fedarena.problem.client_steps.overwriting`);
-- converting the layout of convolutions' inputs and outputs: the kernels lie in memory with the channels last, and what
-  they bring forth follows (not in models with group norms, which are slow on that layout);
-- the layers in front of the first parameter (preprocessing, frozen features), whose output no perturbation changes.
+- passing the parameters at every call;
+- torch's `max_pool2d`, which computes what only a backward pass needs (`fedarena.problem.client_steps.pooling`);
+- the inputs of activations, which are overwritten where possible (`fedarena.problem.client_steps.overwriting`);
+- converting the layout of convolutions' inputs and outputs: the kernels lie in memory with the channels last, and their
+  outputs follow (not in models with group norms, which are slow on that layout);
+- the layers before the first parameter (preprocessing, frozen features), whose output no perturbation changes.
 
 Small chains of dense layers take several directions at once (`fedarena.defenses.baffle.chained_forward_passes`), unless
-samples are bounded. Nothing is kept for a backward pass, and no memory depends on K but the result's.
+the number of samples at a time is limited. Nothing is stored for a backward pass, and only the size of the result
+depends on K.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from fedarena.problem.loss import Criterion
 from fedarena.problem.task import Batch, Task
 
 PIECE = 64
-"""Samples at a time in models with convolutions: the activations of more fall out of the cache."""
+"""Samples at a time in models with convolutions: the activations of more do not fit into the cache."""
 
 OWN = ("torch.nn.", "fedarena.models.")
-"""Where the modules come from of which it is known whether they let samples depend on each other."""
+"""Packages whose modules are known: whether their samples depend on each other is known, too."""
 
 
 @dataclass(frozen=True)
 class Differencing:
-    """What a loss difference is.
+    """How loss differences are computed.
 
     Attributes:
         sigma: σ.
@@ -76,37 +77,44 @@ def differences(
         batches: one a client.
         directions: gives z_1 … z_K [n], n numbers in the order of the model's parameters; not read further.
         k: K.
-        how: what a difference is.
-        rows: at most so many samples at a time; None: as many as are fast.
+        how: how a difference is computed.
+        rows: the most samples at a time; None: as many as are fast.
 
     Raises:
         UserError: fewer rows than a client has samples, in a model whose samples depend on each other.
     """
     device = next(iter(params.values())).device
-    # Made outside of inference mode: what comes of it may be differentiated by whoever gets it.
-    found = torch.empty(len(batches), k, dtype=how.dtype, device=device)
+    # Created outside of inference mode, because callers may differentiate what they compute from it.
+    results = torch.empty(len(batches), k, dtype=how.dtype, device=device)
     n = sum(p.numel() for _, p in task.model.named_parameters())
-    # A bound on samples is one on memory, of which several directions at once would take several times as much.
+    # A limit on samples limits memory, and several directions at once would take several times as much.
     chain = chain_of(task.model, len(task.input_shape)) if rows is None else None
     together = chained_forwards.group_size(n, how.dtype)
     with torch.inference_mode():
         if chain is not None and together > 1:
-            _chained(task, chain, params, batches, directions, how, found, together)
+            _chained(task, chain, params, batches, directions, how, results, together)
         else:
             network = _Perturbed(task.model, params, how.dtype)
-            losses = _Losses(network, task.criterion, separate(task.model), batches, how.dtype, rows)
-            _one_by_one(network, losses, directions, how, found)
-    return found
+            losses = _Losses(
+                network,
+                criterion=task.criterion,
+                apart=separate(task.model),
+                batches=batches,
+                dtype=how.dtype,
+                rows=rows,
+            )
+            _one_by_one(network, losses, directions, how, results)
+    return results
 
 
 def _one_by_one(
-    network: _Perturbed, losses: _Losses, directions: Iterator[Tensor], how: Differencing, found: Tensor
+    network: _Perturbed, losses: _Losses, directions: Iterator[Tensor], how: Differencing, results: Tensor
 ) -> None:
-    """Fills `found`, one direction at a time."""
+    """Fills `results`, one direction at a time."""
     if how.scheme == "forward":
         network.stand()
         here = losses()
-    for column in found.unbind(1):
+    for column in results.unbind(1):
         z = next(directions)
         network.move(z, how.sigma)
         if how.scheme == "forward":
@@ -126,23 +134,23 @@ def _chained(
     batches: Sequence[Batch],
     directions: Iterator[Tensor],
     how: Differencing,
-    found: Tensor,
+    results: Tensor,
     together: int,
 ) -> None:
-    """Fills `found`, several directions at a time."""
+    """Fills `results`, several directions at a time."""
     like = {name: params[name] for name, _ in task.model.named_parameters()}
-    w = flatten(like).to(found.dtype)
+    w = flatten(like).to(results.dtype)
     images = [batch.images() for batch in batches]
     counts = [len(y) for _, y in images]
-    x, y = torch.cat([x for x, _ in images]).to(found.dtype), torch.cat([y for _, y in images])
-    x, y = _parted(task.model)[0](x).flatten(1), y.to(found.dtype) if y.is_floating_point() else y
+    x, y = torch.cat([x for x, _ in images]).to(results.dtype), torch.cat([y for _, y in images])
+    x, y = _parted(task.model)[0](x).flatten(1), y.to(results.dtype) if y.is_floating_point() else y
 
     def means(at: Tensor) -> Tensor:
         return _means(chained_forwards.losses(task.criterion, chain, at, like, x, y), counts).T
 
     here = means(w[None]) if how.scheme == "forward" else None
-    steps = torch.empty(together, len(w), dtype=found.dtype, device=found.device)
-    for columns in found.split(together, dim=1):
+    steps = torch.empty(together, len(w), dtype=results.dtype, device=results.device)
+    for columns in results.split(together, dim=1):
         group = steps[: columns.shape[1]]
         for step in group:
             torch.mul(next(directions).to(step.device), how.sigma, out=step)
@@ -154,14 +162,16 @@ def client_bytes(
 ) -> int:
     """Peak memory of one client's step: W, its batch, and the most that `differences` makes at once, for any K.
 
-    Measured by `fedarena.core.peak_memory.peak_bytes`, with two directions that are made when they are needed, and
-    without the result's K numbers. Without `rows` the whole batch is taken at once.
+    It is measured by `fedarena.core.peak_memory.peak_bytes`, with two directions that are drawn when needed, and
+    without the result's K numbers. Without `rows` the whole batch is evaluated at once.
     """
     n = sum(p.numel() for p in params.values())
     rows = len(batch.images()[1]) if rows is None else rows
     two = (torch.zeros(n, device=p.device) for p in list(params.values())[:1] * 2)
-    found, peak = peak_bytes(lambda: differences(task, params, [batch], two, 2, Differencing(1.0, scheme, dtype), rows))
-    return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"found": found})
+    results, peak = peak_bytes(
+        lambda: differences(task, params, [batch], two, 2, Differencing(1.0, scheme, dtype), rows)
+    )
+    return nbytes(params) + nbytes({"x": batch.x, "y": batch.y}) + peak - nbytes({"results": results})
 
 
 def client_rows(
@@ -173,10 +183,10 @@ def client_rows(
     budget_bytes: int,
     further_bytes: int = 0,
 ) -> int:
-    """The most samples at a time for which `client_bytes` and what the caller holds besides stay within a budget.
+    """The most samples at a time for which `client_bytes` and the caller's further memory stay within a budget.
 
     Raises:
-        UserError: a budget below what the smallest piece takes, naming the least that is sure to be enough.
+        UserError: the budget is below what the smallest piece takes; the error names a budget that is enough.
     """
     samples = len(batch.images()[1])
     low, high = (1 if separate(task.model) else samples), samples
@@ -197,9 +207,9 @@ def client_rows(
 
 
 def separate(model: nn.Module) -> bool:
-    """Whether a model takes each sample for itself, so that it does not matter which others are in the batch.
+    """Whether a model treats each sample by itself, so that the result does not depend on the rest of the batch.
 
-    False for batch statistics, and for modules from elsewhere, which may do anything.
+    False for batch statistics, and for modules of other packages, which may do anything.
     """
     return all(_separate(module) for module in model.modules())
 
@@ -220,7 +230,7 @@ class _Perturbed:
         self._buffer = torch.empty(sum(self._sizes), dtype=dtype, device=self._w[0].device)
         view_of = _plain if any(isinstance(m, nn.GroupNorm) for m in model.modules()) else _channels_last
         self._views = [view_of(part, w) for part, w in zip(self._buffer.split(self._sizes), self._w, strict=True)]
-        # What deepcopy finds in its memo it takes for copied already.
+        # deepcopy takes the entries of its memo as copied already.
         memo: dict[int, object] = {
             id(p): nn.Parameter(view, requires_grad=False) for p, view in zip(own.values(), self._views, strict=True)
         }
@@ -250,7 +260,7 @@ class _Perturbed:
 
 
 def _plain(part: Tensor, like: Tensor) -> Tensor:
-    """A stretch of the buffer as a parameter of this shape."""
+    """A part of the buffer as a parameter of this shape."""
     return part.view(like.shape)
 
 
@@ -305,8 +315,8 @@ def _means(losses: Tensor, counts: Sequence[int]) -> Tensor:
 
 def _split(parts: Sequence[Tensor], size: int) -> Sequence[Tensor]:
     """All clients' samples in pieces of `size`."""
-    found: Sequence[Tensor] = (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
-    return found
+    pieces: Sequence[Tensor] = (parts[0] if len(parts) == 1 else torch.cat(list(parts))).split(size)
+    return pieces
 
 
 def _parted(model: nn.Module) -> tuple[nn.Module, nn.Module]:

@@ -1,13 +1,13 @@
-"""What one client's round takes in memory: by backpropagation, by forward passes, and by forward passes layer by layer.
+"""The memory of one client's round: with backpropagation, with forward passes, and with forward passes layer by layer.
 
 BAFFLE (Feng et al. 2023, Section 4.4) cuts the forward pass into layers, so that a small device holds one of them at a
-time. "min~max dynamic memory" of its Table 4 is taken for the smallest and the largest over layers of
+time. "min~max dynamic memory" of its Table 4 is taken as the smallest and the largest over layers of
 
-    input + output and whatever else computing it makes + the layer's own perturbed parameters
+    input + output + other tensors of its computation + the layer's own perturbed parameters
 
-Layers are the modules without modules of their own that make a tensor; what only looks at its input (flattening) or
-overwrites it is none. The paper does not say what becomes of an activation that waits for the end of a residual
-block: it is not counted here, though it has to be kept somewhere.
+A layer is a module without submodules that makes a tensor. A module that only views its input (flattening) or
+overwrites it is not a layer. An activation that waits for the end of a residual block must be stored somewhere; the
+paper does not say where, and it is not counted here.
 
 All figures are counted by `fedarena.core.peak_memory.peak_bytes`. They hold tensors alone: no framework, and no scratch
 space that a kernel takes and frees.
@@ -31,7 +31,7 @@ from fedarena.problem.task import Batch, Task
 
 @dataclass(frozen=True)
 class RoundMemory:
-    """Peak bytes of one client's round, of which W and the batch are `held` in any case.
+    """Peak bytes of one client's round, of which W and the batch are always held.
 
     Attributes:
         held: W and the batch.
@@ -47,17 +47,17 @@ class RoundMemory:
 
     @property
     def smallest(self) -> int:
-        """Of the layers."""
+        """The smallest value of the layers."""
         return min(self.layers.values())
 
     @property
     def largest(self) -> int:
-        """Of the layers."""
+        """The largest value of the layers."""
         return max(self.layers.values())
 
 
 def measure(task: Task, params: Mapping[str, Tensor], batch: Batch) -> RoundMemory:
-    """All of it for one client's batch."""
+    """Measure all of it for one client's batch."""
     return RoundMemory(
         nbytes(params) + nbytes({"x": batch.x, "y": batch.y}),
         backprop_bytes(task, params, batch),
@@ -67,7 +67,7 @@ def measure(task: Task, params: Mapping[str, Tensor], batch: Batch) -> RoundMemo
 
 
 def backprop_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> int:
-    """W, the batch, and the most that the gradient of the task's loss makes at once, the gradient included."""
+    """W, the batch, and the peak of the computation of the loss's gradient, the gradient included."""
     x, y = batch.images()
     leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
     _, peak = peak_bytes(lambda: torch.autograd.grad(task.loss(leaves, x, y), list(leaves.values())))
@@ -76,15 +76,15 @@ def backprop_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> in
 
 def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[str, int]:
     """Bytes of every layer by its name, in the order of the forward pass; see the module's docstring."""
-    model, found = copy.deepcopy(task.model), dict[str, int]()
+    model, sizes = copy.deepcopy(task.model), dict[str, int]()
 
     def watch(name: str, layer: nn.Module) -> None:
         def before(module: nn.Module, args: tuple[Any, ...]) -> None:
             given = [a.clone() for a in args if isinstance(a, Tensor)]  # a layer may overwrite its input
-            _, made = peak_bytes(lambda: module.forward(*given))
-            if made:
+            _, peak = peak_bytes(lambda: module.forward(*given))
+            if peak:
                 own = sum(p.numel() * p.element_size() for p in module.parameters())
-                found[name] = sum(a.numel() * a.element_size() for a in given) + made + own
+                sizes[name] = sum(a.numel() * a.element_size() for a in given) + peak + own
 
         layer.register_forward_pre_hook(before)
 
@@ -93,4 +93,4 @@ def layer_bytes(task: Task, params: Mapping[str, Tensor], batch: Batch) -> dict[
             watch(name, module)
     with torch.inference_mode():
         replace(task, model=model).outputs(params, batch.images()[0])
-    return found
+    return sizes

@@ -11,10 +11,10 @@ from fedarena.problem.task import Batch, Task
 
 
 def rows_that_fit(options: Options, task: Task) -> int | None:
-    """How many samples of a batch are evaluated at a time, None for as many as are fast, where memory has no limit.
+    """How many samples of a batch are evaluated at a time; None (as many as are fast) if memory has no limit.
 
     Raises:
-        UserError: not even one fits.
+        UserError: not even one sample fits.
     """
     schedule = task.schedule
     if schedule.client_memory is None:

@@ -87,7 +87,7 @@ class Baffle(Defense, SharedDirections):
         return Broadcast({**seed, **state.params})
 
     def draw(self, rng: Rng) -> Tensors:
-        """A client's own seed, and how many differences it evaluates, where these are its own to choose."""
+        """A client's own seed, and how many differences it evaluates, if the options let the client choose them."""
         o, drawn = self.options, {}
         if self.wire.own_seeds:
             drawn[SEED] = _seed(rng.child("perturbations"))
@@ -98,9 +98,9 @@ class Baffle(Defense, SharedDirections):
         return drawn
 
     def sent_bytes(self, ups: Tensors) -> int:
-        """The tensors' own; less what fills a client's list up to K where it evaluated fewer, which is not sent.
+        """The bytes of the tensors. If a client evaluated fewer than K differences, the padding is not counted.
 
-        Simulated in law, what a real client would have sent: 4 bytes a difference, and 4 for a seed of its own.
+        With law=true, the bytes that a real client would have sent: 4 for each difference, and 4 for an own seed.
         """
         if self.task.schedule.fedsgd and self.options.law:
             return (4 * self.options.directions + 4 * self.wire.own_seeds) * len(next(iter(ups.values())))
@@ -115,7 +115,7 @@ class Baffle(Defense, SharedDirections):
     def client_low_memory(
         self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors
     ) -> tuple[Tensors, Tensors]:
-        """As inherited: one direction at a time, of which more would be faster and take more memory."""
+        """As inherited, one direction at a time: several would be faster, but would take more memory."""
         return self._client(down, batch, memory, noise, self._sparing, 0)
 
     def clients(
@@ -127,8 +127,8 @@ class Baffle(Defense, SharedDirections):
             done = [self._client(down, b, m, noise, self._fast, chunk) for b, m, noise in given]
             return stack([up for up, _ in done]), [memory for _, memory in done]
         params, memory = self.opened(down, memories[0])
-        found = self._evaluate(params, batches, int(down[SEED]), self.options.directions, self.rows)
-        ups = [self._upload(d, noise) for d, noise in zip(found, noises, strict=True)]
+        differences = self._evaluate(params, batches, int(down[SEED]), self.options.directions, self.rows)
+        ups = [self._upload(d, noise) for d, noise in zip(differences, noises, strict=True)]
         return stack(ups), [dict(memory) for _ in batches]
 
     def opened(self, down: Tensors, memory: Tensors) -> tuple[Tensors, Tensors]:
@@ -159,12 +159,12 @@ class Baffle(Defense, SharedDirections):
         return seed, int(noise[COUNT]) if COUNT in noise else self.options.directions
 
     def _upload(self, differences: Tensor, noise: Tensors) -> Tensors:
-        """What one client sends: its differences, filled up with zeros to [K], so that uploads can be stacked."""
+        """The upload of one client: its differences, padded with zeros to [K], so that uploads can be stacked."""
         up = {name: noise[name] for name in (SEED, COUNT) if name in noise and (name == COUNT or self.wire.own_seeds)}
         return {DIFFERENCES: F.pad(differences.float(), (0, self.options.directions - len(differences))), **up}
 
     def _estimator(self, evaluate: Differences, seed: int, k: int, chunk: int, noise: Tensors) -> Estimate:
-        """ĝ of one local step: from K loss differences, or a draw of its law."""
+        """ĝ of one local step: from K loss differences, or a draw from its distribution."""
 
         def real(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             at = self.wire.seed_of_step(seed, t)
@@ -178,10 +178,10 @@ class Baffle(Defense, SharedDirections):
         return simulated if self.options.law else real
 
     def _gradient(self, params: Tensors, x: Tensor, y: Tensor) -> Tensors:
-        """∂L/∂W by backpropagation, for the simulation in law; a third faster than `torch.func.grad`."""
+        """∂L/∂W by backpropagation, for law=true; a third faster than `torch.func.grad`."""
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        found = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
-        return dict(zip(leaves, found, strict=True))
+        gradients = torch.autograd.grad(self.task.loss(leaves, x, y), list(leaves.values()))
+        return dict(zip(leaves, gradients, strict=True))
 
     # -- loss differences --------------------------------------------------------------------------
 
@@ -191,18 +191,18 @@ class Baffle(Defense, SharedDirections):
         w, x = {name: p.to(dtype) for name, p in params.items()}, x.to(dtype)
         y = y.to(dtype) if y.is_floating_point() else y
         here = self.task.loss(w, x, y) if o.scheme == "forward" else None
-        found = []
+        differences = []
         for _, z in zip(range(k), directions(seed, self.wire.n), strict=False):
             delta = shaped((o.sigma * z).to(x), self.wire.like)
             there = self.task.loss(combine(1.0, w, 1.0, delta), x, y)
-            found.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
-        return torch.stack(found)
+            differences.append(there - (self.task.loss(combine(1.0, w, -1.0, delta), x, y) if here is None else here))
+        return torch.stack(differences)
 
     def _fast(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
         return self._evaluate(params, [Batch(x[None], y[None])], seed, k, self.rows)[0]
 
     def _sparing(self, params: Tensors, x: Tensor, y: Tensor, seed: int, k: int) -> Tensor:
-        """`_fast`, but one direction at a time whatever the model."""
+        """`_fast`, but one direction at a time for every model."""
         return self._evaluate(params, [Batch(x[None], y[None])], seed, k, self.rows or len(y))[0]
 
     def _evaluate(self, params: Tensors, batches: Sequence[Batch], seed: int, k: int, rows: int | None) -> Tensor:
@@ -218,14 +218,14 @@ class Baffle(Defense, SharedDirections):
         if not self.task.schedule.fedsgd:
             return self.combine(bare, sent, ups, cohort, rng)
         if self.options.law:
-            return self._in_law(bare, sent, ups, cohort, rng)
-        found = self._combined(bare, sent, ups, cohort, rng)
+            return self._simulated(bare, sent, ups, cohort, rng)
+        direction = self._combined(bare, sent, ups, cohort, rng)
         if self.secure is not None:
-            return found  # of single differences the server knows nothing: `diagnostics` does
-        return replace(found, verdict={**found.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
+            return direction  # the server does not see single differences; `diagnostics` does
+        return replace(direction, verdict={**direction.verdict, VANISHED: share(ups[DIFFERENCES], self._counts(ups))})
 
     def _combined(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """ĝ of the combined differences, or where clients have seeds of their own the combined ĝ."""
+        """ĝ of the combined differences, or the combined ĝ if clients have own seeds."""
         if self._combines_estimates:
             k = self._counts(ups).flatten().tolist()
             each = zip(ups[SEED].flatten().tolist(), ups[DIFFERENCES], k, strict=True)
@@ -237,10 +237,10 @@ class Baffle(Defense, SharedDirections):
             used = weight.sum(0) > 0
             mean = ((weight * ups[DIFFERENCES]).sum(0) / weight.sum(0).clamp(min=1e-30))[used]
             return Direction(self.wire.estimate(int(sent.down[SEED]), mean), verdict={"used": cohort.weights})
-        found = self.combine(state, sent, ups, cohort, rng)
-        mean = found.step[DIFFERENCES]
-        extra = {**found.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else found.extra
-        return replace(found, step=self.wire.estimate(int(sent.down[SEED]), mean), extra=extra)
+        combined = self.combine(state, sent, ups, cohort, rng)
+        mean = combined.step[DIFFERENCES]
+        extra = {**combined.extra, DIFFERENCES: mean} if self.options.downlink == "scalars" else combined.extra
+        return replace(combined, step=self.wire.estimate(int(sent.down[SEED]), mean), extra=extra)
 
     @property
     def _combines_estimates(self) -> bool:
@@ -253,12 +253,12 @@ class Baffle(Defense, SharedDirections):
             return ups[COUNT]
         return torch.full((len(ups[DIFFERENCES]), 1), self.options.directions, device=ups[DIFFERENCES].device)
 
-    def _in_law(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """Shared perturbations: one draw for the mean gradient. Own ones: one for each client, averaged."""
+    def _simulated(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        """Draw the estimate for law=true: once for the mean gradient, or once for each client with an own seed."""
         if not self.wire.own_seeds:
-            found = self.combine(state, sent, ups, cohort, rng)
-            g = stein_law.estimate(flatten(found.step), self.options.directions, rng.child("law").torch())
-            return replace(found, step=self.wire.clipped(shaped(g, self.wire.like)))
+            combined = self.combine(state, sent, ups, cohort, rng)
+            g = stein_law.estimate(flatten(combined.step), self.options.directions, rng.child("law").torch())
+            return replace(combined, step=self.wire.clipped(shaped(g, self.wire.like)))
         drawn = [
             stein_law.estimate(g, self.options.directions, rng.child("law", i).torch()) for i, g in enumerate(rows(ups))
         ]
@@ -266,7 +266,7 @@ class Baffle(Defense, SharedDirections):
         return self.combine(state, sent, estimates, cohort, rng)
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
-        """As inherited; besides, W̄ ← d·W̄ + (1 − d)·W with d the decay, W̄ = W at first."""
+        """As inherited; also W̄ ← d·W̄ + (1 − d)·W with d the decay, W̄ = W at first."""
         after = super().aggregate(state, sent, ups, cohort, rng)
         if self.options.ema is None:
             return after
@@ -285,7 +285,7 @@ class Baffle(Defense, SharedDirections):
         return decay
 
     def skipped(self, state: State) -> State:
-        """As inherited; with downlink=scalars W goes down anew, for clients hold the seed of the round that failed."""
+        """As inherited; with downlink=scalars W is sent again, because clients hold the seed of the failed round."""
         after = super().skipped(state)
         return replace(after, extra={name: t for name, t in state.extra.items() if name != DIFFERENCES})
 
@@ -294,8 +294,11 @@ class Baffle(Defense, SharedDirections):
         return {name: state.extra.get(AVERAGE + name, w) for name, w in state.params.items()}
 
     def diagnostics(self, sent: Broadcast, batch: Batch, noise: Tensors, ups: Tensors) -> Tensors:
-        """Which share of the differences vanished, where the server does not see them: of those that a secure sum
-        hides, and with `precision=float16` at the epoch level of the first local step's of one client."""
+        """The share of differences that are 0, if the server does not see them.
+
+        With a secure sum all differences count. At the epoch level with `precision=float16`, those of one client's
+        first local step count.
+        """
         if self.options.law:
             return {}
         if self.task.schedule.fedsgd:
@@ -303,8 +306,8 @@ class Baffle(Defense, SharedDirections):
         if self.options.precision != "float16":
             return {}
         start = {name: sent.down[name] for name in self.wire.like}
-        found = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
-        return {VANISHED: (found == 0).float().mean().reshape(1)}
+        differences = self._fast(start, batch.x[0], batch.y[0], *self._drawn(sent.down, noise))
+        return {VANISHED: (differences == 0).float().mean().reshape(1)}
 
     def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         if self.options.law:
@@ -315,9 +318,9 @@ class Baffle(Defense, SharedDirections):
         return mark(verdicts, self.options.precision, whole=self.task.schedule.fedsgd)
 
     def _reference(self, state: State, sent: Broadcast) -> Tensor:
-        """As inherited; ĝ where clients have seeds of their own, since then the rule is given estimates."""
-        found = super()._reference(state, sent)
-        return flatten(self.wire.estimate(int(sent.down[SEED]), found)) if self._combines_estimates else found
+        """As inherited; ĝ if clients have own seeds, because the rule then gets estimates."""
+        reference = super()._reference(state, sent)
+        return flatten(self.wire.estimate(int(sent.down[SEED]), reference)) if self._combines_estimates else reference
 
     # -- directions that all clients share --------------------------------------------------------
 
@@ -356,7 +359,7 @@ class Baffle(Defense, SharedDirections):
     def disclosures(
         self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
     ) -> Sequence[Disclosure] | NotApplicable:
-        """As inherited; with downlink=scalars W as whoever saw all broadcasts before rebuilds it."""
+        """As inherited; with downlink=scalars W as a party rebuilds it that saw all earlier broadcasts."""
         if self.options.downlink == "model" or threat.party == "server":
             return super().disclosures(threat, seen, rounds)
         return rebuilt(self, self.wire, seen, rounds)

@@ -11,13 +11,13 @@ gradient. The estimate adds noise of size √(n/K), as the paper says; the measu
     server, eavesdropper   each client's differences, off the wire
     with a secure sum      the mean of the cohort's differences, to both of them
     client                 with downlink=scalars the aggregated differences come down in clear; else two consecutive W
-                           show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is taken off
+                           show ĝ = Σ_k z_k ΔL_k/(Kσ), K unknowns in n > K equations, and its own share is subtracted
 
 At the epoch level W − W_local crosses the wire. The paper form reads it as FedAvg's update. The adaptive form replays
-the local steps along the seed's own directions. It cannot replay what a client keeps to itself: how many directions it
-took (`min_directions`), the memory of its optimiser from rounds before (`optimizer_state=kept`), and the order of its
-samples, without which the replay of several local epochs is far off. Where clients perturb with seeds of their own, as
-in the released code, others cannot replay anything, and both forms read a noisy update of FedAvg's.
+the local steps along the seed's own directions. It cannot replay what a client does not send: how many directions it
+took (`min_directions`), the memory of its optimiser from earlier rounds (`optimizer_state=kept`), and the order of its
+samples, without which the replay of several local epochs is inaccurate. If clients perturb with own seeds, as in the
+released code, other parties can replay nothing, and both forms read a noisy update as FedAvg's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Task
 
 MOST = 2e7
-"""Numbers of perturbed parameters, steps·K·n, that `LocalSteps` goes through at most. An attack that differentiates it
+"""The most numbers of perturbed parameters, steps·K·n, for which `LocalSteps` is used. An attack that differentiates it
 holds all of them for each of its starts: 160 MB."""
 
 
@@ -139,7 +139,7 @@ def _matched(
 def _client_rounds(
     defense: Defense, wire: BaffleWire, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[int] | NotApplicable:
-    """The rounds in which a client can read the others' mean differences from what comes down, or why there is none."""
+    """The rounds in which a client can read the others' mean differences from broadcasts, or why there is none."""
     if why := defense.why_not_mean():
         return NotApplicable(why)
     if wire.options.downlink == "scalars":
@@ -174,9 +174,10 @@ def _solved(wire: BaffleWire, seed: int, g: Tensor) -> Tensor:
 
 
 def _model(defense: Defense, wire: BaffleWire, seen: Mapping[int, Seen], t: int) -> Tensors | None:
-    """W_t as the party knows it: its own, sent, or rebuilt from the last one sent; None when it missed something since.
+    """W_t as the party knows it: its own, as sent, or rebuilt from the last W sent; None if it missed a round since.
 
-    W is sent in the first round, and again after each that failed. The server's Adam builds on all from the first on.
+    W is sent in the first round, and again after each failed round. With the server's Adam the party needs all rounds
+    from the first on.
     """
     now = seen[t]
     if now.params is not None:
@@ -196,13 +197,13 @@ def _model(defense: Defense, wire: BaffleWire, seen: Mapping[int, Seen], t: int)
 def rebuilt(
     defense: Defense, wire: BaffleWire, seen: Mapping[int, Seen], rounds: Sequence[int]
 ) -> list[Disclosure] | NotApplicable:
-    """W of the given rounds, by a party to which scalars came down."""
+    """W of the given rounds, as a party rebuilds it that receives scalars."""
     models = {t: _model(defense, wire, seen, t) for t in rounds if t in seen}
     disclosures = [Disclosure(t, params) for t, params in models.items() if params is not None]
     if not models or len(disclosures) < len(models):
         return NotApplicable(
             "with downlink=scalars W is known only to those who saw every broadcast before, back to the last W in "
-            "clear, or to the first under server_optimizer=adam: they were not all kept (an option of the attack), a "
+            "clear, or to the first under server_optimizer=adam: they were not all stored (an option of the attack), a "
             "round between them failed, or the malicious client was not sampled in all of these rounds"
         )
     return disclosures
@@ -214,7 +215,7 @@ def rebuilt(
 def _epoch_level(
     defense: Defense, wire: BaffleWire, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """W − W_local, read as FedAvg's, in the adaptive form through the seed's directions where they are shared."""
+    """W − W_local, read as FedAvg's; in the adaptive form through the seed's directions if they are shared."""
     plain = {t: replace(s, down={n: x for n, x in s.down.items() if n != SEED}) for t, s in seen.items()}
     of_fedavg = FedAvg(None, defense.task, defense.rule).readings(threat, plain, victims)
     if isinstance(of_fedavg, NotApplicable) or threat.form == "paper" or wire.own_seeds:
@@ -239,7 +240,7 @@ def _epoch_level(
 def _replayable(
     wire: BaffleWire, seen: Mapping[int, Seen], readings: Sequence[Reading]
 ) -> Sequence[Reading] | NotApplicable:
-    """Those observations whose local steps can be replayed by others, or why none can."""
+    """The observations whose local steps other parties can replay, or why there is none."""
     if any(len(o.clients) > 1 for reading in readings for o in reading.observations):
         return NotApplicable("the local steps of several clients at once are not replayed by this attack")
     if wire.options.min_directions is not None:
@@ -250,13 +251,13 @@ def _replayable(
         return readings
     first = [replace(r, observations=tuple(o for o in r.observations if _first(seen, o))) for r in readings]
     return [r for r in first if r.observations] or NotApplicable(
-        "the client's optimiser keeps its memory between rounds, and of none of the rounds attacked it is "
-        "known that the client had taken no part before"
+        "the client's optimiser keeps its memory between rounds, and for none of the attacked rounds it is "
+        "known that the client had not taken part before"
     )
 
 
 def _first(seen: Mapping[int, Seen], o: Observation) -> bool:
-    """Whether the party saw all rounds before, and the client in none of them."""
+    """Whether the party saw all earlier rounds, and the client took part in none of them."""
     return all(r in seen and o.clients[0] not in seen[r].participants for r in range(o.round))
 
 

@@ -4,10 +4,11 @@
     Projections   the same to first order, z_kᵀ ∂L/∂W
     LocalSteps    W − W_local at the epoch level, every step along ĝ = (1/K) Σ_k z_k s_k, s_k by either of the two
 
-The first order is not what a client sent: along 55,000 normal numbers ReLU networks show curvature and kinks, some per
-cent of the differences at σ = 1e-4. But the differences have a ramp of width σ wherever a unit is about to switch, and
-a search from a random start is lost among these ramps. So for small σ a search begins with the first order, and ends
-with the differences. Their terms cancel, and are computed in double precision, whose rounding is about 1e-16·L/σ.
+The first order differs from what a client sent: along 55,000 normal numbers, ReLU networks have curvature and kinks,
+which make some per cent of the differences at σ = 1e-4. But the differences have a ramp of width σ wherever a unit is
+about to switch, and a search from a random start fails at these ramps. So for small σ a search begins with the first
+order, and ends with the differences. Their terms cancel, so they are computed in double precision, with a rounding
+error of about 1e-16·L/σ.
 
 The perturbed parameters are rounded to the clients' format, as the clients' are. The clients' rounded activations and
 losses are not simulated. That leaves an error of the simulation of about 1e-7·L/σ in float32, and a thousand times as
@@ -44,7 +45,7 @@ differences and W itself for forward ones. In double precision."""
 
 @dataclass
 class Slot:
-    """The perturbed parameters of one observation: the simulators of a reading share the memory that they take.
+    """The perturbed parameters of one observation. The simulators of a reading share the memory of these parameters.
 
     Attributes:
         of: the directions that they belong to. ends: the parameters.
@@ -59,7 +60,7 @@ class Differences:
     """Simulator of the batch level: ΔL_k/σ (central: /2σ) of a candidate batch, by K perturbed losses.
 
     Attributes:
-        plain: the gradient that a candidate batch gives, which knows the parameters and the loss.
+        plain: the gradient that a candidate batch gives; it holds the parameters and the loss.
         z: the directions [K, n].
         options: the protocol's.
         slot: shared with the other simulators of a reading.
@@ -95,8 +96,8 @@ class Projections:
 class LocalSteps:
     """Simulator of the epoch level: W − W_local of one client, its steps replayed along the seed's directions.
 
-    A client visits its samples in a new order in every local epoch, which nobody else knows: with several epochs the
-    candidate is replayed in one order, and the true samples give an update that is far from the one seen.
+    A client visits its samples in a new order in every local epoch, which no other party knows. With several epochs
+    the candidate is replayed in one order, and even the true samples give an update that is far from the one seen.
 
     Attributes:
         task: public facts. wire: the protocol's. start: W.
@@ -115,15 +116,15 @@ class LocalSteps:
 
         def estimate(params: Tensors, x: Tensor, y: Tensor, t: int) -> Tensors:
             z = self.z[t]
-            found = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
-            g = found.to(z.dtype) @ z / len(z)
+            slope = slopes(o, loss, ends(o, params, z), x, y) if self.exact else z @ flatten(grad(loss)(params, x, y))
+            g = slope.to(z.dtype) @ z / len(z)
             return self.wire.clipped(shaped(g, params))
 
         return self.wire.local(self.start, as_batch(self.task, x, y), {}, estimate)[0]
 
 
 def ends(o: Options, w: Tensors, z: Tensor) -> Ends:
-    """Where the losses of the differences along z [K, n] are taken, rounded as a client's perturbed parameters are."""
+    """The parameters at which losses are taken for z [K, n], rounded as a client's perturbed parameters are."""
     dtype = FORMATS[o.precision]
     here = {name: rounded(p.double(), dtype) for name, p in w.items()}
     delta = {name: rounded(t.double(), dtype) for name, t in shaped(o.sigma * z, w).items()}

@@ -5,8 +5,8 @@ For small σ a loss difference is ΔL_k = σ z_kᵀ g with g the true gradient, 
     ĝ = (1/K) Σ_k z_k z_kᵀ g = ‖g‖ [ (X/K) e + (√X/K) z⊥ ]      e = g/‖g‖,  X ~ χ²_K,  z ~ N(0, I),  z⊥ = z − (zᵀe) e
 
 because the components of the z_k along e are K standard normals, and those across e are independent of them. One draw
-costs O(n) in place of K forward passes. Central and forward differences have this one law: what separates them, the
-curvature of the loss over a step σ and rounding, is not in it.
+costs O(n) in place of K forward passes. Central and forward differences have the same distribution here, because it
+ignores the curvature of the loss over a step σ, and rounding.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def estimate(gradient: Tensor, k: int, generator: torch.Generator) -> Tensor:
     chi = _chi_square(k, generator).to(gradient)
     z = torch.randn(gradient.numel(), generator=generator).to(gradient)
     across = z - (z @ e) * e
-    found: Tensor = length * (chi / k * e + chi.sqrt() / k * across)
-    return found
+    draw: Tensor = length * (chi / k * e + chi.sqrt() / k * across)
+    return draw
 
 
 def _chi_square(k: int, generator: torch.Generator) -> Tensor:

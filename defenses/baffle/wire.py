@@ -1,4 +1,4 @@
-"""What crosses BAFFLE's wires, and what both ends make of it: directions from a seed, and estimates along them."""
+"""BAFFLE's messages, and what both ends compute from them: directions from a seed, and estimates along them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED = "seed"
 """4 bytes that both ends expand."""
 
 COUNT = "count"
-"""How many differences a client sends, where that is its own choice."""
+"""How many differences a client sends, if the client chooses that."""
 
 DIFFERENCES = "differences"
 """ΔL_1 … ΔL_K."""
@@ -65,7 +65,7 @@ class BaffleWire:
 
     @property
     def points(self) -> float:
-        """By how many σ the two points of a difference are apart: 1, for central differences 2."""
+        """The distance of the two points of a difference in σ: 1, for central differences 2."""
         return 2.0 if self.options.scheme == "central" else 1.0
 
     @property
@@ -83,7 +83,7 @@ class BaffleWire:
         return Rng(seed).child("step", t).integer(31) if t else seed
 
     def estimate(self, seed: int, differences: Tensor, chunk: int = CHUNK_BYTES) -> Tensors:
-        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened where `clip` asks for it.
+        """ĝ from K differences [K] and the seed of their perturbations (Eq. 6), shortened if `clip` is set.
 
         Args:
             seed: of the perturbations.
@@ -94,7 +94,7 @@ class BaffleWire:
         return self.clipped(shaped(g.to(differences.device), self.like))
 
     def clipped(self, g: Tensors) -> Tensors:
-        """ĝ, shortened to the largest absolute entry `clip` where that is an option."""
+        """ĝ, shortened so that the largest absolute entry is `clip`, if that is set."""
         if self.options.clip is None:
             return g
         largest = torch.stack([t.abs().max() for t in g.values()]).max()
@@ -107,7 +107,7 @@ class BaffleWire:
         Args:
             step: one step of the server's optimiser.
             down: the broadcast.
-            memory: what was kept of the round before.
+            memory: the client's memory of the last round.
         """
         if self.options.downlink == "model":
             return {name: down[name] for name in self.like}, {}
@@ -117,22 +117,22 @@ class BaffleWire:
             params, optimizer = step(before, g)
             state = State(params, optimizer=optimizer, steps=before.steps + 1)
         else:
-            kept = client_state.unpacked(memory, self.like) if memory else State({})
-            state = replace(kept, params={name: down[name] for name in self.like})
+            last = client_state.unpacked(memory, self.like) if memory else State({})
+            state = replace(last, params={name: down[name] for name in self.like})
         return state.params, {**client_state.packed(state), SEED: down[SEED]}
 
     def local(self, start: Tensors, batch: Batch, memory: Tensors, estimate: Estimate) -> tuple[Tensors, Tensors]:
-        """Local epochs on ĝ: W − W_local, and the optimiser's memory where it is kept."""
+        """Local epochs on ĝ: W − W_local, and the optimiser's memory if it is kept between rounds."""
         start = {name: start[name] for name in self.like}
         params = start
-        kept = {name: client_state.moments(memory, name) for name in self.like}
+        moments = {name: client_state.moments(memory, name) for name in self.like}
         before = client_state.steps(memory)
         for t in range(batch.x.shape[0]):
             g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
             for name, p in params.items():
-                step, kept[name] = local_step(g[name].to(p), kept[name], before + t + 1, self.schedule)
+                step, moments[name] = local_step(g[name].to(p), moments[name], before + t + 1, self.schedule)
                 moved[name] = p - step
             params = moved
         steps = before + batch.x.shape[0]
-        after = client_state.kept(kept, steps) if self.options.optimizer_state == "kept" else {}
+        after = client_state.optimizer_memory(moments, steps) if self.options.optimizer_state == "kept" else {}
         return combine(1.0, start, -1.0, params), after

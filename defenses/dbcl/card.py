@@ -14,7 +14,7 @@ class Options:
     vary: float = option(0.0, "draw s each round between ratio·d_in and (ratio + vary)·d_in", low=0, below=1)
     hash: str = option(
         "countsketch",
-        "law of the buckets: countsketch as in the paper, balanced as in the authors' code",
+        "distribution of the buckets: countsketch as in the paper, balanced as in the authors' code",
         choices=("countsketch", "balanced"),
     )
 
@@ -31,7 +31,7 @@ CARD = Card(
     url="https://arxiv.org/abs/1909.11201",
     equations="Section 4.2, Eq. 2; Appendix B.1 (dense) and B.2 (convolutional); estimators of Section 6.3",
     departures=(
-        "The authors' code hands clients the full W and sketches inside the layer; here W·S crosses the wire.",
+        "The authors' code gives clients the full W and sketches inside the layer; here W·S crosses the wire.",
         "The authors' code uses a balanced hash (every bucket holds ⌊d/s⌋ coordinates), the paper a CountSketch: "
         "the paper's is the default, the code's is hash=balanced.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
@@ -47,8 +47,8 @@ CARD = Card(
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
         (
             "eavesdropper in the paper form",
-            "lacks W and takes W·S·Sᵀ for the model, which is the network that clients ran: it may come nearer than "
-            "the server, whose attack in the paper goes by W; the paper has no eavesdropper",
+            "lacks W and takes W·S·Sᵀ as the model, which is the network that clients ran: it may come nearer than "
+            "the server, whose attack in the paper uses W; the paper has no eavesdropper",
         ),
     ),
 )

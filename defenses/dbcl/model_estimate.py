@@ -1,7 +1,7 @@
-"""What a party makes of DBCL's hidden weights from several sketches: the likeliest W, by the filter of the smoother.
+"""A party's estimate of DBCL's hidden weights from several sketches: the likeliest W, by the filter of the smoother.
 
-One sketch W S leaves d_in − s numbers of a row open. But W moves little from round to round, and every round sketches
-it by another S, so that a few rounds close what one leaves open. What a round is expected to move W by:
+One sketch W S leaves d_in − s numbers of a row undetermined. But W moves little from round to round, and every round
+has another S, so that a few rounds together determine W. The step that a party expects of a round:
 
     client          its own share of the step, and the others' as large as its own (`update_estimate.expected_step`)
     eavesdropper    mean(Γ_c) Sᵀ, which it reads off the wire; with an aggregation rule a step of that size
@@ -52,7 +52,7 @@ def likeliest(
 def _step(
     defense: Defense, threat: Threat, now: Seen, opened: tuple[Tensors, dict[str, Sketch]], name: str, missed: int
 ) -> Step:
-    """What the party expects one round to move one parameter by; see the module's docstring."""
+    """The step of one parameter that the party expects of one round; see the module's docstring."""
     params, sketches = opened
     if threat.party == "client":
         return expected_step(defense, threat, now, sketches[name], params, name, missed)
@@ -69,7 +69,7 @@ def _step(
 
 
 def _mean(defense: Defense, now: Seen, name: str) -> Tensor:
-    """Γ, averaged over clients as the server does; where a rule gives no mean, about as long as what it gives."""
+    """Γ, averaged over clients as the server does; if a rule takes no mean, of about the length of its result."""
     if now.mean is not None:
         return now.mean[name]
     assert now.ups is not None

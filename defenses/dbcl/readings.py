@@ -1,13 +1,13 @@
 """What each party observes of DBCL.
 
-The paper's attackers turn sketches into plain tensors and go on as against FedAvg:
+The paper's attackers turn sketches into plain tensors and proceed as against FedAvg:
 
     server, eavesdropper   `expanded`    Γ_c Sᵀ for the gradient
     client                 `option-I`    Δ̂ = W̃_t S_tᵀ − W̃_{t+1} S_{t+1}ᵀ                (Section 5.1)
                            `option-II`   Δ̂ = W̃_t S_t† − W̃_{t+1} S_{t+1}†               (Section 6.3)
 
-The eavesdropper lacks W. It takes W̃ Sᵀ for the plain model, which happens to be the network that the client ran, so
-that its paper form comes nearer than the server's, whose plain model is the one with W.
+The eavesdropper lacks W. It takes W̃ Sᵀ as the plain model. This is the network that the client ran, so the paper form
+of the eavesdropper comes nearer than that of the server, whose plain model has W.
 
 The adaptive attackers match what crossed the wire through the client step:
 

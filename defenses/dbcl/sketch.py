@@ -1,9 +1,9 @@
 """CountSketch: a random d×s matrix S with at most one ±1 in each row, never built explicitly.
 
     X S      adds up the signed columns of X that share a bucket      `apply`
-    Y Sᵀ     hands every coordinate its bucket's signed value         `expand`
+    Y Sᵀ     gives every coordinate its bucket's signed value         `expand`
 
-Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I where no coordinate is dropped. Two laws of the buckets:
+Sᵀ S = diag(bucket sizes), and E[S Sᵀ] = I if no coordinate is dropped. Two distributions of the buckets:
 
     countsketch  every coordinate falls into a uniform bucket (Charikar et al. 2004; DBCL's Section 2)
     balanced     a random permutation cut into s buckets of exactly q = ⌊d/s⌋, so Sᵀ S = q·I (the DBCL
@@ -19,7 +19,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-LAWS = ("countsketch", "balanced")
+DISTRIBUTIONS = ("countsketch", "balanced")
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,20 @@ class Sketch:
 
 
 @lru_cache(maxsize=4096)
-def draw(seed: int, layer: int, d: int, s: int, law: str) -> Sketch:
-    """The S of one layer, from the round's 4-byte seed. Server and clients call this alike.
+def draw(seed: int, layer: int, d: int, s: int, distribution: str) -> Sketch:
+    """The S of one layer, from the round's 4-byte seed. Both server and clients call this function.
 
     Args:
         seed: the broadcast seed ψ. layer: index of the layer (each has a sketch of its own).
-        d, s: shape of S. law: one of `LAWS`.
+        d, s: shape of S. distribution: one of `DISTRIBUTIONS`.
     """
     generator = torch.Generator().manual_seed((seed << 16) + layer)
     sign = torch.randint(0, 2, (d,), generator=generator).mul_(2).sub_(1).float()
-    if law == "countsketch":
+    if distribution == "countsketch":
         return Sketch(torch.randint(0, s, (d,), generator=generator), sign, s)
-    kept = d // s * s
+    filled = d // s * s
     order = torch.randperm(d, generator=generator)
     bucket = torch.zeros(d, dtype=torch.int64)
-    bucket[order[:kept]] = torch.arange(kept) % s
-    sign[order[kept:]] = 0
+    bucket[order[:filled]] = torch.arange(filled) % s
+    sign[order[filled:]] = 0
     return Sketch(bucket, sign, s)

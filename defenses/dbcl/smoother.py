@@ -1,7 +1,7 @@
 """A Kalman smoother that estimates DBCL's hidden updates from the sketches of many rounds.
 
-A client sees Y_t = W_t S_t and knows S_t, for W [d_out, d_in] and S [d_in, s]. Two consecutive rounds say
-next to nothing about W_t − W_{t+1} (DBCL's Theorem 1). But every step lies in the row space of S_tᵀ,
+A client sees Y_t = W_t S_t and knows S_t, for W [d_out, d_in] and S [d_in, s]. Two consecutive rounds show
+almost nothing about W_t − W_{t+1} (DBCL's Theorem 1). But every step lies in the row space of S_tᵀ,
 
     W_{t+1} = W_t − U_t S_tᵀ,
 
@@ -38,7 +38,7 @@ from fedarena.defenses.dbcl.sketch import Sketch
 
 WINDOW = 60
 FLOOR = 1e-5
-"""Smallest standard deviation of a step, as a share of τ: single precision of W, and what keeps F regular."""
+"""Smallest standard deviation of a step, as a share of τ: W has single precision, and F must be regular."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Step:
         seen: Y_t = W_t S_t, [rows, s].
         own: the attacker's own share of U_t, [rows, s].
         inside: σ_t, standard deviation of an entry of the others' share of U_t.
-        outside: ρ_t, standard deviation of an entry of what moves W_t outside the row space of S_tᵀ
-            before the next round that the attacker saw.
+        outside: ρ_t, standard deviation of an entry of W_t's change outside the row space of S_tᵀ before the next
+            round that the attacker saw.
     """
 
     sketch: Sketch
@@ -100,9 +100,9 @@ def smooth(
         raise ValueError(f"window must be at least 2, got {window}")
     tau = prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau
     forward, held, first = _Filter(steps[0], tau), list[_Gain](), 0
-    found: dict[int, Move] = {}
+    moves: dict[int, Move] = {}
     for t, step in enumerate(steps):
-        if len(found) == len(order):
+        if len(moves) == len(order):
             break
         held.append(forward.observe(step))
         forward.move(step)
@@ -110,9 +110,9 @@ def smooth(
         if last or len(held) == window:
             done = len(held) if last else window // 2
             targets = {k - first for k in order if first <= k < first + done}
-            found |= {first + k: move for k, move in _backward(held, targets, tau).items()}
+            moves |= {first + k: move for k, move in _backward(held, targets, tau).items()}
             held, first = held[done:], first + done
-    return [found[k] for k in order]
+    return [moves[k] for k in order]
 
 
 def filtered(steps: Sequence[Step], wanted: Collection[int], tau: float | None = None) -> list[Tensor]:
@@ -126,18 +126,18 @@ def filtered(steps: Sequence[Step], wanted: Collection[int], tau: float | None =
     Returns:
         [rows, d_in] (float64) for each position in `wanted`, in increasing order.
     """
-    forward, found = _Filter(steps[0], prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau), []
+    forward, means = _Filter(steps[0], prior_deviation(steps[0].sketch, steps[0].seen) if tau is None else tau), []
     for t, step in enumerate(steps[: max(wanted) + 1]):
         forward.observe(step)
         if t in wanted:
-            found.append(forward.mean.T)
+            means.append(forward.mean.T)
         forward.move(step)
-    return found
+    return means
 
 
 @dataclass(frozen=True)
 class _Gain:
-    """What the backward pass needs of one round; columns of S that hold no coordinate are left out.
+    """The values of one round that the backward pass needs; columns of S that hold no coordinate are left out.
 
     Attributes:
         step: the round.
@@ -187,7 +187,7 @@ class _Filter:
 
 
 def _variances(step: Step, tau: float) -> tuple[float, float]:
-    """(σ², ρ²); a step that is not expected to move anything is allowed rounding errors."""
+    """(σ², ρ²), at least the size of rounding errors, also for a step that is expected to move nothing."""
     floor = (FLOOR * tau) ** 2
     return max(step.inside**2, floor if step.outside**2 < floor else 0.0), step.outside**2
 

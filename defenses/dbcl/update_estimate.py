@@ -1,4 +1,4 @@
-"""What a client makes of DBCL's hidden update W_t − W_{t+1}: options I and II of the paper, and the smoother.
+"""A client's estimates of DBCL's hidden update W_t − W_{t+1}: options I and II of the paper, and the smoother.
 
 option I    W̃_t S_tᵀ − W̃_{t+1} S_{t+1}ᵀ                (Section 5.1)
 option II   W̃_t S_t† − W̃_{t+1} S_{t+1}†                (Section 6.3),  S† = (SᵀS)⁻¹ Sᵀ
@@ -45,9 +45,9 @@ def smoothed(
 ) -> dict[int, dict[str, Move]]:
     """The smoother's estimates of how the sketched parameters move after the given rounds (t and t + 1 both seen).
 
-    The client expects the others' step to be as large as its own upload of that round makes it, and so every step of a
-    round that it missed. Under a server's Adam it knows nothing of the step: that leaves the row space of Sᵀ, and moves
-    every coordinate by about the learning rate.
+    The client expects the others' step to be as large as its own upload of that round, and the same of every round that
+    it missed. With the server's Adam it knows nothing about the step, which leaves the row space of Sᵀ and moves every
+    coordinate by about the learning rate.
 
     Returns:
         The moves by round and by parameter.
@@ -77,7 +77,7 @@ def hidden_update(wire: DBCLWire, now: Seen, moves: Mapping[str, Move]) -> Tenso
 def expected_step(
     defense: Defense, threat: Threat, now: Seen, sketch: Sketch, params: Tensors, name: str, missed: int
 ) -> Step:
-    """What a client knows of one parameter in one round, and expects of its step; see `smoothed`.
+    """What a client knows of one parameter in one round, and the step that it expects; see `smoothed`.
 
     Args:
         defense: the protocol. threat: the client. now: the round.

@@ -1,4 +1,4 @@
-"""What crosses DBCL's wire, and what a client makes of it: its parameters, and the sketch S of every hidden layer."""
+"""DBCL's messages, and what a client computes from them: its parameters, and the sketch S of every hidden layer."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class DBCLWire:
     Attributes:
         shapes: shape of every sketched weight W: [d_out, d_in], or [d_out, c, k, k] with d_in = c·k². The output layer
             is never sketched.
-        law: the distribution of S, one of `fedarena.defenses.dbcl.sketch.LAWS`.
+        distribution: how S is drawn, one of `fedarena.defenses.dbcl.sketch.DISTRIBUTIONS`.
     """
 
     shapes: Mapping[str, torch.Size]
-    law: str
+    distribution: str
 
     @classmethod
-    def of(cls, task: Task, law: str) -> Self:
+    def of(cls, task: Task, distribution: str) -> Self:
         """The wire of a model."""
         *hidden, _output = task.layers
-        return cls({f"{name}.weight": layer.weight.shape for name, layer in hidden}, law)
+        return cls({f"{name}.weight": layer.weight.shape for name, layer in hidden}, distribution)
 
     def sketch(self, seed: int, layer: int, name: str, size: int) -> Sketch:
         """S [d_in, size] of one parameter; `layer` is its position among the model's parameters."""
-        return draw(seed, layer, self.shapes[name][1:].numel(), size, self.law)
+        return draw(seed, layer, self.shapes[name][1:].numel(), size, self.distribution)
 
     def open(self, down: Tensors) -> tuple[Tensors, dict[str, Sketch]]:
         """The parameters of a broadcast, W̃ = W S or W itself, and S of every sketched one."""

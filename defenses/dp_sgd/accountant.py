@@ -2,12 +2,13 @@
 
 A round adds N(0, σ²I) to a sum over a random batch in which each sample weighs at most 1. Two notions of neighbours:
 
-    add/remove    one sample more or less: the sum moves by at most 1. So counts the two-stage DP paper's code.
-    replace one   one sample exchanged: the sum moves by at most 2. This is the sensitivity that its proof names.
+    add/remove    one sample more or less: the sum moves by at most 1. The two-stage DP paper's code counts in this way.
+    replace one   one sample exchanged: the sum moves by at most 2. The proof in that paper names this sensitivity.
 
-Rényi accounting (Mironov 2017; Mironov, Talwar & Zhang 2019) with the orders of Opacus and of the paper's code, and the
-conversion to (ε, δ) of Canonne, Kamath & Steinke (2020, Proposition 12) and Balle et al. (2020). Privacy loss
-distributions (Koskela et al. 2020; discretised pessimistically, so an upper bound too) where they are tighter by far.
+Rényi accounting (Mironov 2017; Mironov, Talwar & Zhang 2019) takes the orders of Opacus and of the paper's code, and
+the conversion to (ε, δ) of Canonne, Kamath & Steinke (2020, Proposition 12) and Balle et al. (2020). Privacy loss
+distributions (Koskela et al. 2020) are used where they are far tighter. They are discretised pessimistically, so they
+give an upper bound, too.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ ORDERS = (*(1 + i / 10 for i in range(1, 100)), *range(12, 64))
 TOLERANCE = 1e-4
 """Relative error of σ."""
 SEARCHED, SLACK = (1e-4, 50.0), 0.01
-"""Where the two-stage paper's code looks for σ, and the error of ε at which it stops."""
+"""The interval in which the two-stage paper's code searches for σ, and the error of ε at which it stops."""
 GRID = 1e-3
 """Spacing of a discretised privacy loss, at least."""
 COARSE = 1e-5
-"""Spacing of large ones, as a share of their size: finer, they would not fit in memory."""
+"""Spacing of large losses, as a share of their size: with a finer one they would not fit in memory."""
 LOST = 1e7
-"""A loss from which on nothing is protected, and which is not worth discretising."""
+"""A loss above which there is no protection, and which is not discretised."""
 
 
 @lru_cache(maxsize=1024)
@@ -40,8 +41,8 @@ def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: f
     Args:
         sigma: standard deviation of the noise on the sum.
         delta: δ. rate: q, the probability of each sample to be in a batch.
-        sensitivity: 1 for add/remove. 2 for replace-one as in the paper's proof, which takes the exchanged sample for
-            one that moves the sum by 2 whenever it is drawn: an upper bound, and a loose one (`replace_one`).
+        sensitivity: 1 for add/remove. 2 for replace-one as in the paper's proof, which lets the exchanged sample move
+            the sum by 2 whenever it is drawn: an upper bound, and a loose one (`replace_one`).
     """
     import dp_accounting as dp
 
@@ -53,8 +54,8 @@ def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: f
 def replace_one(sigma: float, delta: float, rate: float, rounds: int) -> float:
     """ε of `rounds` Poisson batches when one sample is exchanged: the smaller of two bounds.
 
-    By privacy loss distributions, which is tight, and `epsilon` at sensitivity 2, which holds where a δ is smaller than
-    what discretised distributions resolve.
+    One is by privacy loss distributions and tight. The other is `epsilon` at sensitivity 2, which also holds for δ
+    below the resolution of discretised distributions.
     """
     import dp_accounting as dp
 
@@ -72,7 +73,7 @@ def add_remove(sigma: float, delta: float, rate: float, rounds: int) -> float:
 
 
 def _tight(sigma: float, delta: float, rate: float, rounds: int, neighbours: Any, size: float) -> float:
-    """By privacy loss distributions; `size` is about how large a loss there is. ∞ above `LOST`."""
+    """ε by privacy loss distributions; `size` is about the size of the losses. ∞ above `LOST`."""
     if size > LOST:
         return math.inf
     import dp_accounting as dp
@@ -113,9 +114,9 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
 
 @lru_cache(maxsize=1024)
 def searched(target: float, delta: float, rate: float, rounds: int) -> float:
-    """σ as the two-stage paper's code looks for it: halve [1e-4, 50] until ε is within 0.01 of the target.
+    """σ by the search of the two-stage paper's code: halve [1e-4, 50] until ε is within 0.01 of the target.
 
-    On either side: ε may exceed the target by 0.01, which is 8 % of its smallest one, 1/8.
+    ε may exceed the target by 0.01, which is 8 % of the paper's smallest target, 1/8.
 
     Raises:
         UserError: a target that this interval does not hold.
@@ -127,8 +128,8 @@ def searched(target: float, delta: float, rate: float, rounds: int) -> float:
             f"(the code looks for σ up to {high:g})"
         )
     middle = (low + high) / 2
-    while abs((found := epsilon(middle, delta, rate, rounds)) - target) > SLACK and high - low > 1e-12 * high:
-        low, high = (middle, high) if found > target else (low, middle)
+    while abs((reached := epsilon(middle, delta, rate, rounds)) - target) > SLACK and high - low > 1e-12 * high:
+        low, high = (middle, high) if reached > target else (low, middle)
         middle = (low + high) / 2
     return middle
 
@@ -142,7 +143,7 @@ def _renyi(event: Any, delta: float, neighbours: Any) -> float:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without absl's warnings that a series of a high order did not converge: such an order is not the minimum."""
+    """Suppress absl's warnings that a series of a high order did not converge: such an order is not the minimum."""
     from absl import logging
 
     before = logging.get_verbosity()

@@ -7,8 +7,8 @@ server            W ← W − η Σ_c (N_c/N) g_c, or any aggregation rule on th
 Σ runs over the samples that the client drew, a_j bounds each term's length by C
 (`fedarena.problem.client_steps.per_sample`), b is the nominal batch size and g⁻ the client's own last upload (zero at
 first). Algorithm 1 keeps a list of b momentum slots and sets every one of them to g after each upload, so one vector is
-the whole list. That momentum reads nothing but earlier uploads, so it costs no privacy; with Poisson batches, whose
-sizes differ, there are simply as many slots as samples.
+the whole list. That momentum reads nothing but earlier uploads, so it costs no privacy. With Poisson batches, whose
+sizes differ, there are as many slots as samples.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DPSGD(FedAvg):
 
     @property
     def sampling(self) -> Literal["fixed", "poisson"]:
-        """An option here."""
+        """The option `sampling`."""
         return "poisson" if self.options.sampling == "poisson" else "fixed"
 
     @property
@@ -91,32 +91,33 @@ class DPSGD(FedAvg):
 
     @property
     def step_size(self) -> float:
-        """The schedule's, times σ_b/σ where `base_epsilon` asks for it: η σ stays what it is at the base."""
+        """The schedule's step size. If `base_epsilon` is set, times σ_b/σ, so that η σ is the same as at the base."""
         usual = self.task.schedule.step_size
         if self.options.base_epsilon is None or not self.sigma:
             return usual
         return usual * self._sigma(self.options.base_epsilon) / self.sigma
 
     def guarantees(self) -> dict[str, float]:
-        """σ, δ, q, T, and the ε that they amount to for a client that takes part in every round.
+        """σ, δ, q, T, and the resulting ε of a client that takes part in every round.
 
-        `epsilon_add_remove` counts one sample more or less by Rényi accounting (the paper's code; the target), a bound;
-        `epsilon_add_remove_tight` the same and `epsilon_replace_one` one exchanged by privacy loss distributions;
-        `epsilon_sensitivity_2` bounds the latter as the paper's proof has it. Batches of fixed size have a public
-        number of samples: for them only the exchange is defined, `epsilon_replace_one_fixed`, by Rényi accounting.
+        For one sample more or less, `epsilon_add_remove` is a bound by Rényi accounting (the paper's code; the target),
+        and `epsilon_add_remove_tight` is by privacy loss distributions. For one sample exchanged, `epsilon_replace_one`
+        is by privacy loss distributions, and `epsilon_sensitivity_2` bounds it as in the paper's proof. Batches of
+        fixed size have a public number of samples: for them only the exchange is defined, `epsilon_replace_one_fixed`,
+        by Rényi accounting.
         """
         if not self.sigma:
             return {"sigma": 0.0}
         rounds, b, n = self.task.schedule.rounds, self.task.schedule.batch_size, min(self.task.sizes)
-        found = {"sigma": self.sigma, "delta": self.delta, "q": self.rate, "rounds": float(rounds)}
+        parameters = {"sigma": self.sigma, "delta": self.delta, "q": self.rate, "rounds": float(rounds)}
         if self.sampling == "fixed":
             return {
-                **found,
+                **parameters,
                 "epsilon_replace_one_fixed": accountant.replace_one_fixed(self.sigma, self.delta, b, n, rounds),
             }
         given = (self.sigma, self.delta, self.rate, rounds)
         return {
-            **found,
+            **parameters,
             "epsilon_add_remove": accountant.epsilon(*given),
             "epsilon_add_remove_tight": accountant.add_remove(*given),
             "epsilon_replace_one": accountant.replace_one(*given),
@@ -137,7 +138,7 @@ class DPSGD(FedAvg):
         if NOISE in noise:
             total = total + noise[NOISE]
         up = total / self.task.schedule.batch_size
-        return shaped(up, down), self._kept(up)
+        return shaped(up, down), self._memory_after(up)
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
@@ -151,14 +152,14 @@ class DPSGD(FedAvg):
             if NOISE in noise:
                 up += noise[NOISE]
         ups /= self.task.schedule.batch_size
-        return shaped(ups, down), [self._kept(up) for up in ups]
+        return shaped(ups, down), [self._memory_after(up) for up in ups]
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """As inherited, scaled to a batch of the nominal size."""
         total = many_clients(self.task, down, [Batch(x[None], y[None])], None, self.options.momentum, self.bound)
         return shaped(total[0] / len(y), down)
 
-    def _kept(self, up: Tensor) -> Tensors:
+    def _memory_after(self, up: Tensor) -> Tensors:
         return {PREVIOUS: up} if self.options.momentum else {}
 
     # -- what parties observe ----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from fedarena.defenses.fedavg import readings as plain
 def readings(
     defense: Defense, momentum: bool, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """As with FedAvg. A party that reads the wire in the adaptive form replays the client's momentum as well.
+    """The readings of FedAvg. In the adaptive form, a party that reads the wire replays the client's momentum, too.
 
     See `fedarena.contracts.defense.Defense.readings`.
 
@@ -33,13 +33,13 @@ def readings(
     if isinstance(of_fedavg, NotApplicable):
         return of_fedavg
     replays = momentum and threat.form == "adaptive"
-    found = []
+    with_noise = []
     for reading in of_fedavg:
         observations = [replace(o, noise_std=_noise_of_mean(defense, o.clients)) for o in reading.observations]
         if replays:
             observations = [_with_momentum(defense, threat, seen, o) for o in observations]
-        found.append(replace(reading, observations=tuple(observations)))
-    return found
+        with_noise.append(replace(reading, observations=tuple(observations)))
+    return with_noise
 
 
 def _noise_of_mean(defense: Defense, clients: Sequence[int]) -> float:
@@ -51,7 +51,7 @@ def _noise_of_mean(defense: Defense, clients: Sequence[int]) -> float:
 def _with_momentum(defense: Defense, threat: Threat, seen: Mapping[int, Seen], o: Observation) -> Observation:
     """The observation, simulated with the client's momentum, which is its last upload before this one.
 
-    Where single uploads are not seen, or none of this client before, the observation stays as it is.
+    If single uploads are not seen, or no earlier upload of this client was, the observation is returned unchanged.
     """
     now = seen[o.round]
     if now.ups is None:

@@ -12,16 +12,14 @@ CARD = Card(
     year=2017,
     url="https://arxiv.org/abs/1602.05629",
     equations="Algorithm 1; FedSGD as its special case of one full step",
-    departures=(
-        "Local epochs take full batches only: the N_c mod b samples left over, drawn anew each round, sit it out.",
-    ),
+    departures=("Local epochs take full batches only: in each round, N_c mod b random samples are left out.",),
     facts=(
         ("down", "W"),
         ("up", "∂L/∂W (FedSGD) or W − W_local (FedAvg)"),
         ("server knows", "W, every upload"),
         (
             "client knows",
-            "W in its rounds, its own data; where no rule stands in the mean's place, the others' mean upload from two "
+            "W in its rounds, its own data; if no rule replaces the mean, the others' mean upload from two "
             "consecutive W",
         ),
         ("eavesdropper knows", "both wires, which is all that the server knows"),

@@ -1,4 +1,4 @@
-"""What each party observes of FedAvg: an upload in clear, or by two models the others' mean upload."""
+"""What each party observes of FedAvg: an upload in clear, or from two models the others' mean upload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fedarena.core.threat import NotApplicable, Threat
 def readings(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """Of any protocol that sends the parameters down and gradients or updates up, both in clear.
+    """The readings of any protocol that sends parameters down and gradients or updates up, both in clear.
 
     See `fedarena.contracts.defense.Defense.readings`.
     """
@@ -48,7 +48,7 @@ def _observations(
 
 
 def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors) -> Observation:
-    """The paper form takes the update per local step and unit of learning rate for the plain gradient."""
+    """An observation. The paper form takes the update per local step and learning rate as the plain gradient."""
     task, gradient = defense.task, per_step(defense, upload, clients)
     adaptive = threat.form == "adaptive"
     through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(task, now.down, clients)
@@ -65,7 +65,7 @@ def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int
 
 
 def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tensors:
-    """The plain gradient that an upload stands for: after local epochs, the update per step and learning rate."""
+    """The plain gradient that an upload represents: after local epochs, the update per step and learning rate."""
     schedule = defense.task.schedule
     if schedule.fedsgd:
         return upload
@@ -74,7 +74,7 @@ def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tenso
 
 
 def _others_upload(defense: Defense, threat: Threat, now: Seen, after: Seen) -> tuple[tuple[int, ...], Tensors]:
-    """Who the others are, and their mean upload of a round, from W_t and W_{t+1}."""
+    """The other clients, and their mean upload of a round, from W_t and W_{t+1}."""
     assert now.own_up is not None
     total = scale(1 / defense.step_size, combine(1.0, now.down, -1.0, after.down))
     return others_of(now, threat), without_own(total, now.own_up, defense.mean_weights, now, threat)

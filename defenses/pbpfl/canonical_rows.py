@@ -1,7 +1,7 @@
-"""How the rows of layers move in canonical form, and what of it does not depend on the units' unknown lengths.
+"""The directions in which rows of layers move in canonical form. They do not depend on the units' unknown lengths.
 
-Row i of a layer that reads the input moves from c_i along −∂L/∂c_i, by a length that depends on the unknown ‖w_i‖: so
-what is matched is the direction of each row's change, orthogonal to c_i.
+Row i of a layer that reads the input moves from c_i along −∂L/∂c_i, by a length that depends on the unknown ‖w_i‖. So
+the direction of each row's change, orthogonal to c_i, is matched.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fedarena.models.scaling.plan import ScalingPlan
 
 @dataclass(frozen=True)
 class RowDirections:
-    """Simulator: where the rows of the layers that read the input go, when the others hold a candidate batch.
+    """Simulator: the directions of rows of the layers that read the input, if the others hold a candidate batch.
 
     Attributes:
         mean: the clients' gradient at C(W_t).
-        layers: names of the layers. sizes: how long each row's direction counts.
+        layers: names of the layers. sizes: the length given to each row's direction.
     """
 
     mean: WithOwn
@@ -35,22 +35,22 @@ class RowDirections:
 
 
 def directions(change: Tensors, c: Tensors, layers: Sequence[str], sizes: Tensors) -> Tensors:
-    """Each row of `change`, its bias included, orthogonal to the row of `c`, brought to the length in `sizes`."""
-    found = {}
+    """Each row of `change`, its bias included, made orthogonal to the row of `c`, with the length in `sizes`."""
+    directions = {}
     for layer in layers:
         along = orthogonal(rows_of(change, layer), rows_of(c, layer))
         length = (along.square().sum(1) + torch.finfo(along.dtype).tiny).sqrt()
-        found[layer] = along * (sizes[layer].to(along) / length)[:, None]
-    return found
+        directions[layer] = along * (sizes[layer].to(along) / length)[:, None]
+    return directions
 
 
 def lengths(change: Tensors, c: Tensors, layers: Sequence[str]) -> Tensors:
-    """Of each row of `change` what is orthogonal to the row of `c`: its length, [units] by layer."""
+    """The length of each row's part of `change` orthogonal to the row of `c`, [units] by layer."""
     return {layer: orthogonal(rows_of(change, layer), rows_of(c, layer)).norm(dim=1) for layer in layers}
 
 
 def orthogonal(rows: Tensor, unit: Tensor) -> Tensor:
-    """Each row less its part along the row of length 1 in `unit`."""
+    """Each row without its part along the row of length 1 in `unit`."""
     return rows - (rows * unit).sum(1, keepdim=True) * unit
 
 
@@ -61,5 +61,5 @@ def rows_of(tensors: Tensors, layer: str) -> Tensor:
 
 
 def reading_the_input(plan: ScalingPlan) -> tuple[str, ...]:
-    """The hidden layers that read nothing but the network's input."""
+    """The hidden layers that read only the network's input."""
     return tuple(layer.name for layer in plan.layers[:-1] if all(run.group is None for run in layer.columns))

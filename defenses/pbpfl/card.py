@@ -12,18 +12,18 @@ class Options:
 
     r: str = option(
         "log-uniform",
-        "law of the hidden channels' masks: log-uniform over `decades`; as in the authors' code uniform "
+        "distribution of the hidden channels' masks: log-uniform over `decades`; as in the authors' code uniform "
         "(U(0, 1) + 1e-5, convolutions) or constant (1 + 1e-5, dense layers)",
         choices=("log-uniform", "uniform", "constant"),
     )
     decades: float = option(
-        2.0, "width of r's law: log10 of max r / min r", low=0, high=30, acts_with=("r", "log-uniform")
+        2.0, "width of r's distribution: log10 of max r / min r", low=0, high=30, acts_with=("r", "log-uniform")
     )
-    r_a: str = option("uniform", "law of r_a: uniform U(0, 1), normal N(0, 1)", choices=("uniform", "normal"))
+    r_a: str = option("uniform", "distribution of r_a: uniform U(0, 1), normal N(0, 1)", choices=("uniform", "normal"))
     gamma: str = option(
         "uniform",
-        "law of gamma: uniform U(0, 1), normal N(0, 1), or cancelling: what a curious server picks to cancel a single "
-        "mask on all three uploads (it then shortens r_a below 1/2)",
+        "distribution of gamma: uniform U(0, 1), normal N(0, 1), or cancelling: the value with which a curious server "
+        "cancels a single mask on all three uploads (it then shortens r_a below 1/2)",
         choices=("uniform", "normal", "cancelling"),
     )
     gamma_scale: float = option(1.0, "factor on gamma", above=0, high=1e6, acts_with=("gamma", "uniform", "normal"))
@@ -56,10 +56,10 @@ CARD = Card(
     departures=(
         "Fresh masks each round, the same for all clients of the round; the authors' code draws them for each client, "
         "which secret-shared uploads do not allow.",
-        "The paper leaves the law of r open. Its code's r is the constant 1 + 1e-5 for dense layers, which hides "
+        "The paper gives r no distribution. Its code's r is the constant 1 + 1e-5 for dense layers, which hides "
         "nothing: the default here is log-uniform over two decades.",
         "Biases are masked as weights from a unit that outputs 1; paper and code have none.",
-        "β of the last layer is 0 and is sent all the same, as the paper says, so that all three uploads are alike.",
+        "β of the last layer is 0 and is still sent, as the paper says, so that all three uploads have one form.",
     ),
     check="client 2.5 x FedAvg's backward pass (Table 3): bench reproduce pbpfl/table3",
     facts=(

@@ -1,14 +1,14 @@
 """What a client of PBPFL observes in two consecutive broadcasts.
 
-The client estimates γ (`fedarena.defenses.pbpfl.gamma_estimate`), takes γ̂ r_a off the output layer and brings what is
-left into the canonical form C(W), with incoming weights of length 1 (`fedarena.models.scaling.positive_scaling`). C
-changes by the update, seen up to the units' unknown lengths. There are two ways around those:
+The client estimates γ (`fedarena.defenses.pbpfl.gamma_estimate`), subtracts γ̂ r_a from the output layer and brings the
+model into the canonical form C(W), with incoming weights of length 1 (`fedarena.models.scaling.positive_scaling`). C
+changes by the update, seen up to the units' unknown lengths. Two readings do not need these lengths:
 
-    `first layer`   the directions in which the rows of layers that read the input go
-    (`fedarena.defenses.pbpfl.canonical_rows`)
+    `first layer`   the directions in which rows of layers move that read the input
+                    (`fedarena.defenses.pbpfl.canonical_rows`)
     `every layer`   all of C, with the lengths that a candidate implies (`fedarena.defenses.pbpfl.every_layer`)
 
-Of one sample a dense first layer shows everything, and is easily descended; a convolution's shows too little.
+A dense first layer shows all of a single sample, and is easy to match; a convolution shows too little.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def from_broadcasts(
 
 
 def _difference(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen, after: Seen) -> Observation:
-    """The paper's form: (Ŵ_t − Ŵ_{t+1})/η less the own ∂L̂/∂Ŵ."""
+    """The paper's form: (Ŵ_t − Ŵ_{t+1})/η minus the client's own ∂L̂/∂Ŵ."""
     others = others_of(now, threat)
     before, then = (wire.rounded(now.down, wire.open(one.down).params) for one in (now, after))
     total = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
@@ -71,7 +71,7 @@ def _difference(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen, af
 def _canonical_update(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], t: int
 ) -> dict[str, Observation]:
-    """What C(W_t) − C(W_{t+1}) tells of the others' samples, by the name of the reading."""
+    """The observations of the others' samples from C(W_t) − C(W_{t+1}), by the name of the reading."""
     now, plan, others = seen[t], wire.plan, others_of(seen[t], threat)
     models = (_unmasked(defense, wire, seen, t), _unmasked(defense, wire, seen, t + 1))
     c, after = (canonical(plan, model) for model in models)
@@ -120,7 +120,7 @@ def _with_own(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen, c: T
 def _output_gradient(
     defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen, models: tuple[Tensors, Tensors], own: Tensors
 ) -> Tensors | None:
-    """The others' mean gradient of the output bias, if there is one: γ r_a alone masks it, so its step shows it."""
+    """The others' mean gradient of the output bias, if there is one. Only γ r_a masks it, so its step shows it."""
     bias = defense.task.output_bias
     if bias is None:
         return None

@@ -1,7 +1,8 @@
 """Gradient and update in canonical form, which PBPFL's parties can estimate.
 
-The masks R are a positive scaling of hidden units. No function depends on it, and only the server knows it, so that
-other parties estimate at the canonical form C(W) (`fedarena.models.scaling.positive_scaling`), of which R is no part.
+The masks R are a positive scaling of hidden units, which leaves the network's function as it is. Only the server knows
+R. Other parties estimate at the canonical form C(W) (`fedarena.models.scaling.positive_scaling`), which does not
+contain R.
 """
 
 from __future__ import annotations

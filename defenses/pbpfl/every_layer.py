@@ -1,17 +1,17 @@
-"""How the canonical form of a whole network moves when the clients hold a candidate batch.
+"""The change of a whole network's canonical form if the clients hold a candidate batch.
 
 A client of PBPFL knows C(W_t) and C(W_{t+1}) (`fedarena.defenses.pbpfl.client_readings`), where W = S∘C with S_ij =
 s_i/s_j and unknown s > 0, the lengths of `fedarena.models.scaling.positive_scaling.scales`. With g = ∂L/∂C, which it
-can calculate of a candidate, and a_i = s_{i,t+1}/s_{i,t}, the server's step W − η ∂L/∂W makes of row i
+can calculate for a candidate, and a_i = s_{i,t+1}/s_{i,t}, the server's step W − η ∂L/∂W turns row i into
 
     C(W_{t+1})_i = (p_i − λ_i q_i)/a_i,    p_ij = a_j C_ij,    q_ij = a_j s_j² g_ij,    λ_i = η/s_i²
 
 In a hidden layer a_i = ‖p_i − λ_i q_i‖; in the output layer λ = η and a = 1; of the input and of biases s_j = a_j = 1.
-From the input to the output λ_i is what takes p_i as far as it has to go,
+From the input to the output, λ_i follows from how far p_i has to move,
 
     λ_i = ‖p_i⊥‖/‖q_i⊥‖,    ⊥: the part orthogonal to C(W_{t+1})_i
 
-which is right for the true batch, but for `FAINT`. So nothing is left to be searched for but the batch.
+which is right for the true batch, up to `FAINT`. So the batch is the only unknown of the search.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fedarena.defenses.pbpfl.canonical_rows import orthogonal, rows_of
 from fedarena.models.scaling.plan import ScaledLayer, ScalingPlan, spread
 
 FAINT = 1e-4
-"""This part of the mean over a layer's rows is added to ‖p_i⊥‖² and ‖q_i⊥‖²: a unit that no sample activates shows no λ
-of its own, and gets the layer's. Where an addition ties units of several layers, a unit that is silent in the first of
-them has that λ in the others, too, in which it may not be silent."""
+"""This share of the mean over a layer's rows is added to ‖p_i⊥‖² and ‖q_i⊥‖²: a unit that no sample activates shows no
+λ, and gets that of the layer. If an addition ties units of several layers, a unit that is inactive in the first layer
+has that λ in the others, too, even if it is active there."""
 
 STILL = 1e-5
-"""A layer that moves by less than this part of its length counts less: what moved is rounding in part, 1e-7 of it."""
+"""A layer that moves by less than this share of its length counts less: rounding, 1e-7 of it, is a part of the move."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class EveryLayer:
     Attributes:
         mean: the clients' gradient at C(W_t).
         plan: the network. step: η. after: C(W_{t+1}).
-        sizes: of each layer's change; as it is, layers whose units are short would drown the others.
+        sizes: the length of each layer's change. Without the division, layers with short units would dominate.
     """
 
     mean: WithOwn
@@ -53,18 +53,18 @@ class EveryLayer:
     sizes: Mapping[str, float]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        found = change(self.plan, self.mean.others.params, self.mean(x, y), self.step, self.after)
-        return sized(found, self.sizes)
+        moved = change(self.plan, self.mean.others.params, self.mean(x, y), self.step, self.after)
+        return sized(moved, self.sizes)
 
 
 def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after: Tensors) -> Tensors:
     """C(W_t) − C(W_{t+1}).
 
     Args:
-        c: C(W_t). gradient: ∂L/∂C there. step: η. after: C(W_{t+1}) as seen, which the λ are read off.
+        c: C(W_t). gradient: ∂L/∂C there. step: η. after: C(W_{t+1}) as seen, from which the λ are computed.
     """
     squares, growths = ([torch.empty(0)] * len(plan.sizes) for _ in range(2))  # s² and a of every group
-    found: Tensors = {}
+    change: Tensors = {}
     for layer in plan.layers:
         weight = gradient[f"{layer.name}.weight"]
         grown, scaled = (columns(layer, of, weight) for of in (growths, squares))
@@ -76,14 +76,14 @@ def change(plan: ScalingPlan, c: Tensors, gradient: Tensors, step: float, after:
             parts = []
             for run, pr, qr, sr in zip(layer.rows, *(split(layer, rows) for rows in (p, q, seen)), strict=True):
                 assert run.group is not None
-                if not len(squares[run.group]):  # of layers that write to the same units the first one tells
+                if not len(squares[run.group]):  # of several layers that write to the same units, the first decides
                     ratio = ratios(pr, qr, sr)
                     squares[run.group], growths[run.group] = step / ratio, norms(pr - ratio[:, None] * qr)
                 ratio = step / squares[run.group]
                 parts.append((pr - ratio[:, None] * qr) / growths[run.group][:, None])
             moved = torch.cat([part.reshape(-1, p.shape[1]) for part in parts])
-        found |= named(was - moved, layer, weight.shape)
-    return found
+        change |= named(was - moved, layer, weight.shape)
+    return change
 
 
 def ratios(p: Tensor, q: Tensor, seen: Tensor) -> Tensor:
@@ -119,7 +119,7 @@ def columns(layer: ScaledLayer, of: Sequence[Tensor], weight: Tensor) -> Tensor:
 
 
 def split(layer: ScaledLayer, rows: Tensor) -> Sequence[Tensor]:
-    """Rows by runs, [channels, spatial·d]: what has one factor is one row."""
+    """Rows by runs, [channels, spatial·d]: entries with one factor form one row."""
     parts: tuple[Tensor, ...] = rows.split([run.channels * run.spatial for run in layer.rows])
     return [part.reshape(run.channels, -1) for run, part in zip(layer.rows, parts, strict=True)]
 

@@ -1,4 +1,4 @@
-"""γ̂ of one round, by the best of the ways in `gamma` and `gamma_steady` that a party's rounds allow."""
+"""γ̂ of one round, by the best method of `gamma` and `gamma_steady` that a party's rounds allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedarena.defenses.pbpfl.gamma import (
     gamma_from_labels,
     gammas_from_two,
 )
-from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
+from fedarena.defenses.pbpfl.gamma_steady import gamma_from_bounds, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import offset, steady
 from fedarena.defenses.pbpfl.wire import GAMMA, R_A, Masked, PBPFLWire
 
@@ -25,8 +25,9 @@ NEAREST = 100
 def estimate_gamma(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], t: int) -> float:
     """γ̂ of round t by the broadcast after it or before it.
 
-    Where these do not tell, it is taken by labels, if the party has any and columns do not contradict them. Under
-    steady masks two broadcasts tell most if a gradient's step is between them; of one output all of them together do.
+    If these do not determine γ, it is estimated by labels, if the party has some and columns do not contradict them.
+    With steady masks, two broadcasts determine γ best if a gradient's step is between them; with one output, all
+    broadcasts together do.
     """
     now = wire.open(seen[t].down)
     if steady(wire.options):
@@ -49,7 +50,7 @@ def estimate_gamma(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], 
 
 
 def _by_balance(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], t: int) -> float | None:
-    """γ̂ of round t by two broadcasts with a step of SGD along the mean gradient between them, if there are such."""
+    """γ̂ of round t from two broadcasts with one SGD step along the mean gradient between them; None without such."""
     if defense.task.schedule.server_optimizer != "sgd" or defense.why_not_mean():
         return None
     for first in (t, t - 1):
@@ -61,7 +62,7 @@ def _by_balance(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], t: 
 
 
 def _of_one_output(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], t: int) -> float:
-    """γ̂ of round t of a network with one output whose hidden masks are the same in all rounds, of all broadcasts."""
+    """γ̂ of round t from all broadcasts, for a network with one output and hidden masks that are equal in all rounds."""
     near = sorted(sorted(seen, key=lambda s: abs(s - t))[:NEAREST])
     own = seen[t].own_data
 
@@ -70,8 +71,8 @@ def _of_one_output(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], 
         return gamma_from_labels(sent, wire.wide, defense.task.criterion, *own.images())
 
     sents = [wire.open(seen[s].down) for s in near]
-    law = partial(offset, wire.options)
-    return gamma_from_law(sents, near.index(t), law, labels if own is not None else None)
+    bounds = partial(offset, wire.options)
+    return gamma_from_bounds(sents, near.index(t), bounds, labels if own is not None else None)
 
 
 def coefficients(

@@ -12,7 +12,7 @@ from fedarena.core.rng import Rng
 from fedarena.defenses.pbpfl.card import Options
 
 TINY = 1e-5
-"""What the authors' code adds to its masks."""
+"""The constant that the authors' code adds to its masks."""
 
 
 def channel_masks(options: Options, sizes: Sequence[int], rng: Rng) -> list[Tensor]:
@@ -21,40 +21,40 @@ def channel_masks(options: Options, sizes: Sequence[int], rng: Rng) -> list[Tens
     log-uniform: 10^U(−decades/2, decades/2). uniform: U(0, 1) + 1e-5, as the authors' code for convolutions.
     constant: 1 + 1e-5 throughout, as their code for dense layers.
     """
-    found = []
+    masks = []
     for g, size in enumerate(sizes):
         u = torch.rand(size, generator=rng.child("r", g).torch(), dtype=torch.float64)
         if options.r == "log-uniform":
-            found.append(10.0 ** (options.decades * (u - 0.5)))
+            masks.append(10.0 ** (options.decades * (u - 0.5)))
         else:
-            found.append(u + TINY if options.r == "uniform" else torch.full_like(u, 1 + TINY))
-    return found
+            masks.append(u + TINY if options.r == "uniform" else torch.full_like(u, 1 + TINY))
+    return masks
 
 
 def direction(options: Options, outputs: int, rng: Rng) -> Tensor:
     """r_a [outputs], in double precision: U(0, 1) or N(0, 1); equal entries have probability 0.
 
-    With gamma=cancelling it is shortened to ‖r_a‖ = ½·U(½, 1), for which such a γ exists.
+    With gamma=cancelling it is shortened to ‖r_a‖ = ½·U(½, 1), for which a cancelling γ exists.
     """
     draw = torch.rand if options.r_a == "uniform" else torch.randn
-    found: Tensor = draw(outputs, generator=rng.child("r_a").torch(), dtype=torch.float64)
+    r_a: Tensor = draw(outputs, generator=rng.child("r_a").torch(), dtype=torch.float64)
     if options.gamma == "cancelling":
         length = 0.25 + 0.25 * torch.rand(1, generator=rng.child("length").torch(), dtype=torch.float64)
-        found = found / found.norm() * length
-    return found
+        r_a = r_a / r_a.norm() * length
+    return r_a
 
 
 def coefficient(options: Options, r_a: Tensor, rng: Rng) -> Tensor:
     """γ [1], in double precision: U(0, 1), N(0, 1) or scale of these; or the root of 1 − γ + γ²‖r_a‖² = 0.
 
-    That root is what a curious server picks against one mask λ on all three uploads, which then cancels.
+    A curious server picks that root so that a single mask λ on all three uploads cancels.
     """
     if options.gamma == "cancelling":
         v = float(r_a.square().sum())
         return torch.tensor([(1 - math.sqrt(1 - 4 * v)) / (2 * v)], dtype=torch.float64)
     draw = torch.rand if options.gamma == "uniform" else torch.randn
-    found: Tensor = options.gamma_scale * draw(1, generator=rng.child("gamma").torch(), dtype=torch.float64)
-    return found
+    gamma: Tensor = options.gamma_scale * draw(1, generator=rng.child("gamma").torch(), dtype=torch.float64)
+    return gamma
 
 
 def steady(options: Options) -> bool:
@@ -63,9 +63,9 @@ def steady(options: Options) -> bool:
 
 
 def offset(options: Options, r_a: Tensor, between: Tensor) -> tuple[float, float]:
-    """The c for which all (D_t + c)/r_a,t can be γ: low and high, which an error of D larger than their distance swaps.
+    """The least and the largest c for which all (D_t + c)/r_a,t can be γ. A large error of D may swap them.
 
-    A γ of N(0, scale²) has no bounds; there they are two standard errors of the likeliest c around it,
+    A γ of N(0, scale²) has no bounds; they are then two standard errors around the likeliest c,
 
         c = −Σ_t D_t/r_a,t² / Σ_t 1/r_a,t²,    its error scale/√(Σ_t 1/r_a,t²)
 

@@ -1,13 +1,13 @@
-"""What one client's masked message shows of its upload, where uploads are summed securely.
+"""What one client's masked message shows of its upload if uploads are summed securely.
 
 `under its mask`   β of one message as it is, where masks are noise of a known size (`zero-sum`): β grows with α², and
-                   is several times as large as a mask of size 1. Of one sample the first layer's part is a multiple of
-                   that sample in every row, so that averaging over rows takes the mask off. No secret is needed: β is
-                   a function of Ŵ and x alone
+                   is several times as large as a mask of size 1. For one sample, every row of the first layer's part
+                   is a multiple of that sample, so that averaging over rows reduces the mask. No secret is needed: β
+                   is a function of Ŵ and x alone
 
 A server that sums with one mask for all three uploads (zero-sum.repeat=3, or a multiple) knows two differences of them:
 
-`shared mask`      ∂L̂/∂Ŵ − σ and σ − β, through the client step; all of its output layer, whose β is 0
+`shared mask`      ∂L̂/∂Ŵ − σ and σ − β, through the client step; the whole output layer, whose β is 0
 `cancelled`        with γ chosen such that 1 − γ + γ²‖r_a‖² = 0, that client's exact gradient
 """
 
@@ -34,9 +34,9 @@ class Message:
     """One client's masked upload.
 
     Attributes:
-        client: whose it is.
+        client: the sender.
         upload: the message divided by the client's share N_c/N of the sum.
-        factor: N/N_c, by which the mask was multiplied on the way.
+        factor: N/N_c, by which this division multiplies the mask.
     """
 
     client: int
@@ -74,7 +74,7 @@ class HiddenBeta:
 
 
 def hidden_beta(up: Tensors, output: Sequence[str]) -> Tensors:
-    """β without the output layer's, which is 0: all that is seen of that is mask."""
+    """β without that of the output layer, which is 0, so that only its mask is seen."""
     return {name: t for name, t in part_of(up, BETA).items() if name not in output}
 
 
@@ -93,7 +93,7 @@ def under_its_mask(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen)
 
 @dataclass(frozen=True)
 class UploadDifferences:
-    """Simulator: what a mask that all three uploads share leaves in clear of them; see `upload_differences`.
+    """Simulator: what is in clear if all three uploads share a mask; see `upload_differences`.
 
     Attributes:
         through: the upload that a candidate batch would have sent. output: names of the output layer's parameters.
@@ -107,7 +107,7 @@ class UploadDifferences:
 
 
 def upload_differences(up: Tensors, output: Sequence[str]) -> Tensors:
-    """∂L̂/∂Ŵ − σ and σ − β; in the output layer, whose β is 0, so that the upload shows the mask, ∂L̂/∂Ŵ and σ."""
+    """∂L̂/∂Ŵ − σ and σ − β. In the output layer β is 0 and shows the mask, so it gives ∂L̂/∂Ŵ and σ themselves."""
     gradient, sigma, beta = (part_of(up, kind) for kind in UPLOADS)
     in_clear = {}
     for name, t in gradient.items():
@@ -117,7 +117,7 @@ def upload_differences(up: Tensors, output: Sequence[str]) -> Tensors:
 
 
 def shared_mask(defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
-    """The differences that the mask leaves in clear, and by them the gradient of the output layer."""
+    """The differences that the mask leaves in clear, and the gradient of the output layer that follows from them."""
     message = _message(defense, wire, threat, now)
     simulate = UploadDifferences(ThroughProtocol(defense, now.down, (message.client,)), wire.additive)
     target = upload_differences(message.upload, wire.additive)
@@ -131,7 +131,7 @@ def shared_mask(defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping
 
 
 def cancelled(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Observation:
-    """Eq. 19 of one masked upload: the mask comes in with the factor 1 − γ + γ²‖r_a‖² = 0."""
+    """Eq. 19 of one masked upload: the factor of the mask is 1 − γ + γ²‖r_a‖² = 0."""
     message, task = _message(defense, wire, threat, now), defense.task
     gradient = exact_gradient(wire, now, message.upload)
     assert now.params is not None

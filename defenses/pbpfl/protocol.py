@@ -11,10 +11,10 @@
                       W ← W − η Σ_k (N_k/N) ∇F_k(W)
     in the end        clients get R ∘ W without γ r_a, which predicts as W does                 (Section 3.3)
 
-For ½‖y − ȳ‖² = ½‖ŷ − ȳ − γ α r_a‖² = L̂ − γ Φ + υ Ψ: the loss is a quadratic in γ, and its three coefficients are
-functions of Ŵ that a client can differentiate. The square is what makes this work: no other loss will do.
+This holds because ½‖y − ȳ‖² = ½‖ŷ − ȳ − γ α r_a‖² = L̂ − γ Φ + υ Ψ: the loss is a quadratic in γ, and its three
+coefficients are functions of Ŵ that a client can differentiate. It needs the square; no other loss will do.
 
-The network is run with one output more, whose weights are all 1: it gives α. R is found from the network's graph
+The network is run with one output more, whose weights are all 1: it gives α. R follows from the network's graph
 (`fedarena.models.scaling.positive_scaling`), and a bias is a weight from a unit that outputs 1, in the last layer too.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.secure_sum import SecureSum
 
 LOST = "digits lost"
-"""In verdicts: decimal digits that each recovered gradient lost to rounding."""
+"""The name in verdicts of the decimal digits that each recovered gradient lost to rounding."""
 
 
 class PBPFL(Defense):
@@ -86,7 +86,7 @@ class PBPFL(Defense):
         like = state.params[f"{self.wire.output}.weight"]
         r_a = direction(self.options, like.shape[0], rng).to(like)
         if self.options.precision == "float64":
-            r_a = r_a.double()  # and with it the layer that γ r_a is added to, where the model would drown
+            r_a = r_a.double()  # also the layer to which γ r_a is added; float32 would lose the model's digits there
         gamma = coefficient(self.options, r_a.double().cpu(), rng).to(r_a)
         masks = self._masks(rng, like.device)
         down = self.wire.masked(state.params, masks)

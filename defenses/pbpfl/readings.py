@@ -1,19 +1,19 @@
 """What each party observes of PBPFL.
 
-The paper's attackers take the masked model for the plain one:
+The paper's attackers take the masked model as the plain one:
 
     server         `gradient`     the exact gradient, by Eq. 19; matched with the plain model at W
     eavesdropper   `upload`       ∂L̂/∂Ŵ; matched with the plain model at Ŵ
-    client         `difference`   (Ŵ_t − Ŵ_{t+1})/η less its own ∂L̂/∂Ŵ; matched with the plain model at Ŵ_t
+    client         `difference`   (Ŵ_t − Ŵ_{t+1})/η minus its own ∂L̂/∂Ŵ; matched with the plain model at Ŵ_t
 
-The adaptive ones know that the masked model is a network like any other, and that the multiplicative mask is the
-positive scaling of ReLU units, which no function depends on:
+The adaptive ones use that the masked model is an ordinary network, and that the multiplicative mask is the positive
+scaling of ReLU units, which does not change the function:
 
     server, eavesdropper   `upload`      Eq. 19 with γ or γ̂, σ and β; matched through the client step at Ŵ
     client                 `first layer`, `every layer`   the others' update in canonical form
 
-Where uploads are summed securely, single messages show more: `fedarena.defenses.pbpfl.message_readings`. How
-the client does it: `fedarena.defenses.pbpfl.client_readings`.
+If uploads are summed securely, single messages show more: see `fedarena.defenses.pbpfl.message_readings`. The client's
+readings are in `fedarena.defenses.pbpfl.client_readings`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def readings(
 def _of_messages(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[Seen]
 ) -> list[Reading]:
-    """What single messages of a secure sum show besides; nothing without one."""
+    """The further readings of single messages of a secure sum; empty without one."""
     if defense.secure is None:
         return []
     more = []
@@ -77,7 +77,7 @@ def _of_messages(
 def disclosures(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
 ) -> Sequence[Disclosure] | NotApplicable:
-    """The model, for the paper's attackers Ŵ itself; for the adaptive ones Ŵ less γ̂ r_a, which predicts as W does."""
+    """The model: for the paper's attackers Ŵ itself, for the adaptive ones Ŵ − γ̂ r_a, which predicts as W does."""
     if threat.party == "server":
         return NotApplicable("the server holds its own model")
     disclosed = []
@@ -93,7 +93,7 @@ def disclosures(
 
 
 def _as_gradient(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -> Observation:
-    """What the paper's attacker reads as a gradient, matched with the model that it takes for the plain one."""
+    """What the paper's attacker reads as a gradient, matched with the model that it takes as the plain one."""
     clients, up = uploads_seen(now, threat)
     if threat.party == "server":
         params, target = now.params, exact_gradient(wire, now, up)
@@ -115,8 +115,8 @@ def _as_gradient(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen) -
 def _through_the_step(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], now: Seen
 ) -> Observation:
-    """The upload, unmixed. An eavesdropper has Eq. 19 with γ̂ and without R, which nobody finds but the server; its
-    estimate is the gradient at the canonical form, of which R is no part."""
+    """The upload, unmixed. An eavesdropper has Eq. 19 with γ̂ and without R, which only the server knows. Its estimate
+    is the gradient at the canonical form, which does not contain R."""
     clients, up = uploads_seen(now, threat)
     bias, server = defense.task.output_bias, threat.party == "server"
     gamma, v = coefficients(defense, wire, threat, seen, now)
@@ -143,13 +143,13 @@ def _through_the_step(
 
 @dataclass(frozen=True)
 class Unmixed:
-    """Simulator: an upload with Eq. 19 (but for R) in place of ∂L̂/∂Ŵ, and its three parts brought to length 1.
+    """Simulator: an upload with Eq. 19 (without R) in place of ∂L̂/∂Ŵ, and its three parts brought to length 1.
 
-    As sent, γ α r_a drowns in ∂L̂/∂Ŵ what labels and images change.
+    In ∂L̂/∂Ŵ as sent, γ α r_a is much larger than the effect of labels and images.
 
     Attributes:
-        through: what a candidate batch would have sent. gamma, v: γ and υ, or their estimates.
-        sizes: of the three parts of what was seen.
+        through: the upload that a candidate batch would have sent. gamma, v: γ and υ, or their estimates.
+        sizes: the lengths of the three parts of what was seen.
     """
 
     through: ThroughProtocol
@@ -158,12 +158,12 @@ class Unmixed:
     sizes: tuple[float, ...] = (1.0, 1.0, 1.0)
 
     def with_sizes_of(self, parts: Tensors) -> Unmixed:
-        """The one that brings these parts to length 1."""
+        """The simulator that brings these parts to length 1."""
         sizes = (float(flatten(part_of(parts, kind)).norm()) for kind in UPLOADS)
         return replace(self, sizes=tuple(size or 1.0 for size in sizes))
 
     def unmixed(self, up: Tensors) -> Tensors:
-        """Of an upload."""
+        """The unmixed form of an upload, without a change of lengths."""
         g, sigma, beta = (part_of(up, kind) for kind in UPLOADS)
         combined = {name: t - self.gamma * sigma[name] + self.v * beta[name] for name, t in g.items()}
         parts = zip(UPLOADS, self.sizes, (combined, sigma, beta), strict=True)

@@ -1,4 +1,4 @@
-"""What the parties of PBPFL make of one round's upload: Eq. 19, its canonical form, and an observation of it."""
+"""What the parties of PBPFL compute from one round's upload: Eq. 19, its canonical form, and an observation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def exact_gradient(wire: PBPFLWire, now: Seen, up: Tensors) -> Tensors:
 
 
 def canonical_gradient(wire: PBPFLWire, now: Seen, gradient: Tensors) -> Tensors:
-    """∂L/∂C at the canonical form C of the model, by whoever reads Ŵ.
+    """∂L/∂C at the canonical form C of the model, for a party that reads Ŵ.
 
-    From Ŵ the canonical form is read, and with it the lengths s for which R ∘ W = S ∘ C (S_ij = s_i/s_j), so that
+    Ŵ gives the canonical form, and the lengths s for which R ∘ W = S ∘ C (S_ij = s_i/s_j), so that
 
         ∂L/∂C = S ∘ ∂L/∂(R ∘ W) = S ∘ (∂L̂/∂Ŵ − γ σ + υ β)
 
-    This is all of ∇F(W) that can be known without R, and all that matters of it: C is the same network as W. γ̂ does not
-    enter S, because γ r_a is added to the output layer, whose rows have no factor.
+    More of ∇F(W) cannot be known without R, and more does not matter: C is the same network as W. S does not depend on
+    γ̂, because γ r_a is added to the output layer, whose rows have no factor.
 
     Args:
         gradient: ∂L̂/∂Ŵ − γ σ + υ β.
@@ -51,9 +51,9 @@ def observation(
     estimate: Tensors | None = None,
     estimate_of: Estimand = TrueGradient(),  # noqa: B008  (a value)
 ) -> Observation:
-    """An observation of the samples behind these clients' uploads of a round; the rest as in `Observation`.
+    """An observation of the samples behind these clients' uploads of a round; the arguments are as in `Observation`.
 
-    Targets and estimates are rounded to the precision of the model: messages may have a higher one.
+    Targets and estimates are rounded to the precision of the model; messages may have a higher one.
     """
     return Observation(
         round=now.index,
@@ -68,7 +68,7 @@ def observation(
 
 
 def residual_of_one(wire: PBPFLWire, now: Seen, up: Tensors) -> Tensor:
-    """y − ȳ [outputs] of the one sample behind an upload, which is what the gradient of an output bias would be.
+    """y − ȳ [outputs] of the one sample behind an upload, which would be the gradient of an output bias.
 
     σ of the output layer is α r_a hᵀ with h the masked features and α their sum, so that r_aᵀσ/‖r_a‖² = α h and its sum
     is α². The server knows γ, and with it (y − ȳ) hᵀ.

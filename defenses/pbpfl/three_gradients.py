@@ -7,9 +7,9 @@ At the outputs (y, α) of the widened network the three scalars have the derivat
     Ψ = mean ½ α²                  (0, α) / n
 
 For a chain of dense layers the three go backwards together, and so do all clients, since they start from the same
-parameters. Other networks take one client after the other, and one derivative after the other: convolutions are bound
-by arithmetic, so that stacking the three gains nothing, and a vmap over them (`is_grads_batched`) loses. What can be
-saved is the conversion between layouts, with channels last throughout where the network's code allows it.
+parameters. Other networks take one client after the other, and one derivative after the other. The time of convolutions
+is arithmetic, so that stacking the three gains nothing, and a vmap over them (`is_grads_batched`) is slower. Only the
+conversion between layouts can be saved: channels are last throughout if the network's code allows it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fedarena.problem.task import Batch, Task
 def three_gradients(
     task: Task, wide: Widened, params: Tensors, r_a: Tensor, batches: Sequence[Batch]
 ) -> tuple[Tensors, Tensors, Tensors]:
-    """By every parameter, stacked over clients, each at its one batch.
+    """The three gradients by every parameter, stacked over clients, each at its one batch.
 
     Args:
         params: Ŵ. r_a: [outputs]. batches: [1, b, ...] each; their b may differ.
@@ -96,7 +96,7 @@ def _one_by_one(
     except RuntimeError as error:
         if "view" not in str(error):
             raise
-        # A network that calls `view` takes the layout alone that it was written for.
+        # A network that calls `view` accepts only the layout for which it was written.
         _in_layout(lambda t: t, task, wide, params, r_a, batches, outs)
 
 
@@ -116,10 +116,10 @@ def _in_layout(
             out = torch.cat([t if t.dim() > 1 else t[:, None] for t in wide(leaves, x)], 1)
         three = cotangents(task, r_a, out.detach(), y, x.new_full((len(x),), 1 / len(x)))
         for k, cotangent in enumerate(three):
-            found = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 out, list(leaves.values()), cotangent, retain_graph=k < 2, materialize_grads=True
             )
-            torch._foreach_copy_([outs[name][k, c] for name in leaves], found)
+            torch._foreach_copy_([outs[name][k, c] for name in leaves], gradients)
 
 
 def channels_last(t: Tensor) -> Tensor:

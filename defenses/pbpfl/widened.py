@@ -1,4 +1,4 @@
-"""A network with one output more: the sum of what its last layer reads."""
+"""A network with one output more: the sum of its last layer's inputs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Widened:
 
     def params(self, params: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The parameters with those of the further unit."""
-        found = dict(params)
+        widened = dict(params)
         for name in (f"{self._output}.weight", f"{self._output}.bias"):
-            if name in found:
-                found[name] = torch.cat([found[name], torch.ones_like(found[name][:1])])
-        return found
+            if name in widened:
+                widened[name] = torch.cat([widened[name], torch.ones_like(widened[name][:1])])
+        return widened
 
     def __call__(self, params: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
         """[n, *input_shape] → y [n, outputs], α [n]."""

@@ -1,4 +1,4 @@
-"""What crosses PBPFL's wire, what a client makes of the broadcast, and what the server makes of uploads."""
+"""PBPFL's messages, what a client computes from the broadcast, and what the server computes from uploads."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Masked:
         return torch.cat([weight, *(b[:, None] for b in bias)], 1)
 
     def without(self, gamma: float) -> Tensors:
-        """R ∘ W: Ŵ less γ r_a on every column."""
+        """R ∘ W: Ŵ minus γ r_a on every column."""
         params, mask = dict(self.params), (gamma * self.r_a.double()).to(self.r_a)
         for name in self.output:
             params[name] = params[name] - (mask if params[name].dim() == 1 else mask[:, None])
         return params
 
     def projected(self) -> Tensors:
-        """Ŵ with an output layer orthogonal to r_a: (I − r_a r_aᵀ/‖r_a‖²) Ŵ, whatever γ is."""
+        """Ŵ with an output layer orthogonal to r_a: (I − r_a r_aᵀ/‖r_a‖²) Ŵ, which does not depend on γ."""
         params, unit = dict(self.params), self.r_a.double() / self.r_a.double().norm()
         for name in self.output:
             layer = params[name].double()
@@ -141,12 +141,12 @@ class PBPFLWire:
     def recover(self, sent: Broadcast, ups: Tensors, rounding: float = 0.0) -> tuple[Tensors, Tensor]:
         """R ∘ (∂L̂/∂Ŵ − γ σ + υ β) of every upload (Eq. 19), stacked, and the digits that it lost [uploads].
 
-        Cancellation loses log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖ digits: by so
-        much is the rounding error of the terms larger than that of their sum. The layer with the most of them counts.
+        Cancellation loses log10 of (‖R ∘ ∂L̂/∂Ŵ‖ + ‖γ R ∘ σ‖ + ‖υ R ∘ β‖) / ‖R ∘ (∂L̂/∂Ŵ − γ σ + υ β)‖ digits: the
+        factor by which the terms' rounding error exceeds that of their sum. The layer that loses most digits counts.
 
-        An error of a secure sum, `rounding`, counts by as much as it exceeds ε/2. With precision=float64 everything
-        counts by as much as it exceeds one rounding of the model, which is float32. What arrives decides by its type,
-        should something on the way have rounded it.
+        The error of a secure sum, `rounding`, counts if it exceeds ε/2. With precision=float64, errors count if they
+        exceed one rounding of the model, which is float32. The type of the received upload decides, because a secure
+        sum may have rounded it.
 
         Args:
             sent: the broadcast with the server's secrets.

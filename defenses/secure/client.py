@@ -1,7 +1,7 @@
 """A client of the masking protocol (Bonawitz et al. 2017, Figure 4), driven by messages.
 
     round 0   advertise   up: public keys c (to encrypt shares) and s (to agree on masks)
-    round 1   share       down: everybody's keys          up: shares of s's private key and of b, encrypted for each
+    round 1   share       down: all public keys           up: shares of s's private key and of b, encrypted for each
     round 2   upload      down: the shares meant for it   up: y_u
     round 4   reveal      down: who sent an upload        up: shares of b of those who did, of s of those who did not
 
@@ -25,7 +25,7 @@ from fedarena.defenses.secure.stream import Words, words
 
 
 class Refused(Exception):
-    """A client stops, since what the server sent breaks the protocol."""
+    """A client stops, because a message of the server breaks the protocol."""
 
 
 class Client:
@@ -34,7 +34,7 @@ class Client:
     Attributes:
         index: u. threshold: t, how many shares give a secret.
         sealing, masking: the key pairs c and s. self_seed: b_u [32 bytes].
-        shares: what the others entrusted to it: by client a share of s, a share of b; its own included.
+        shares: the shares that it holds, by client: a share of s and a share of b, its own included.
     """
 
     def __init__(self, index: int, vector: Words, threshold: int, rng: Rng, agreement: Agree = agree) -> None:
@@ -54,7 +54,7 @@ class Client:
         return self.sealing.public + self.masking.public
 
     def share(self, roster: bytes) -> bytes:
-        """Round 1: for every other client on the roster, its shares, which only it can open."""
+        """Round 1: the shares for every other client on the roster, each encrypted for that client."""
         self._once("advertise", "share")
         self._keys = unpack(roster, KEYS)
         self._at_least(len(self._keys), "clients on the roster")

@@ -4,13 +4,13 @@
     decode(w) = step · (w as a signed integer)
     step      = the least power of two with  n · ⌈bound / step⌉ < 2^(bits − 1)
 
-A sum of up to n encodings therefore never wraps, and decodes to exactly the sum of what the encodings decode to:
+A sum of up to n encodings therefore never wraps, and decodes to exactly the sum of the decoded values:
 Σ_c |q_c| < 2^(bits−1), and scaling by a power of two loses nothing. The step lies between 2·n·bound / 2^bits and about
 twice that; an encoding is off by at most step/2, and a sum of n by n·step/2 (about step·√(n/12) as a rule).
 
 With 64 bits a total of more than 53 significant bits is rounded once, to the nearest float64.
 
-The bound is public. Taking it from the round's vectors would tell the server the largest of them.
+The bound is public. A bound taken from the round's vectors would show the server the largest value in them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class FixedPoint:
                 f"a client sends, which was {largest:g} (values are weighted by the client's share of the samples)"
             )
         integers: NDArray[np.int64] = np.rint(values / self.step).astype(np.int64)
-        found: Words = integers.view(np.uint64).astype(f"<u{self.bits // 8}")  # the low 32 bits: modulo 2^32
-        return found
+        words: Words = integers.view(np.uint64).astype(f"<u{self.bits // 8}")  # the low 32 bits: modulo 2^32
+        return words
 
     def decode(self, words: Words) -> NDArray[np.float64]:
         """Values of encodings, or of their sum modulo 2^bits."""

@@ -3,7 +3,7 @@
     secret(a, B) = a·B = b·A
     key          = HKDF(secret, salt = none, info = label ‖ the two public keys, sorted)     32 bytes
 
-The public keys are bound into the key, as RFC 7748, Section 6.1 advises; labels part keys of different use.
+The public keys are bound into the key, as RFC 7748, Section 6.1 advises; labels separate keys of different use.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def derive(secret: bytes, salt: bytes | None, info: bytes) -> bytes:
 
 
 class Once:
-    """`agree` for a simulation that plays both ends: what one end computed, the other looks up.
+    """`agree` for a simulation that plays both ends: one end computes the key, and the other looks it up.
 
-    The keys are the same as without it and the time is half. An end finds only what it could compute itself,
-    since it asks with its own pair.
+    The keys are the same as without it, and the time is half. An end gets only keys that it could compute itself,
+    because it looks them up with its own pair.
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[frozenset[bytes], bytes], bytes] = {}
+        self._keys: dict[tuple[frozenset[bytes], bytes], bytes] = {}
 
     def __call__(self, own: KeyPair, other: bytes, label: bytes) -> bytes:
         pair = frozenset((own.public, other)), label
-        if pair not in self._found:
-            self._found[pair] = agree(own, other, label)
-        return self._found[pair]
+        if pair not in self._keys:
+            self._keys[pair] = agree(own, other, label)
+        return self._keys[pair]

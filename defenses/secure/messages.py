@@ -16,7 +16,7 @@ BOX = 2 * shamir.SHARE + 16
 """Bytes of two encrypted shares, of s's private key and of b, and of their tag."""
 
 MASKING = b"fedarena secure mask"
-"""Label of the keys that masks are made of."""
+"""Label of the keys from which masks are made."""
 
 SEALING = b"fedarena secure share"
 """Label of the keys that shares are encrypted with."""

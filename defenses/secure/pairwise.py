@@ -10,8 +10,9 @@ What holds, with n participants and threshold t:
       them that is the last one's vector;
     - t or more colluding clients hold enough shares to unmask any upload that they get from the wire.
 
-A server that lies about who is alive, differently to different clients, unmasks an upload unless 2t > n + the clients
-that collude with it; one that swaps public keys is not stopped at all (see the card's departures).
+A server that gives different clients different lists of live clients unmasks an upload, unless 2t exceeds n + the
+number of clients that collude with it. A server that swaps public keys is not stopped at all (see the card's
+departures).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors, require_two
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.pairwise_masks import Options
@@ -40,7 +41,7 @@ class PairwiseMasks(SecureSum):
     options: Options
 
     def check(self, n: int) -> None:
-        require_company("pairwise-masks", n)
+        require_two("pairwise-masks", n)
 
     @property
     def limit(self) -> float:
@@ -51,7 +52,7 @@ class PairwiseMasks(SecureSum):
         return FixedPoint(self.options.bits, self.options.bound, n).step * math.sqrt(n / 12)
 
     def require_room(self, vectors: Tensor) -> None:
-        """Refuse a bound so far above the largest |value| that all of them become 0: round(v/step) for |v| ≤ step/2."""
+        """Refuse a bound so far above the largest |value| that all values are rounded to 0: |v| ≤ step/2."""
         (n, _), o = vectors.shape, self.options
         step, largest = FixedPoint(o.bits, o.bound, n).step, float(vectors.abs().max())
         if 0 < largest <= step / 2:
@@ -65,8 +66,8 @@ class PairwiseMasks(SecureSum):
     def threshold(self, n: int) -> int:
         """t: the share `threshold` of n rounded up, and more than half.
 
-        More than half: otherwise a server could tell one half of the clients that u is alive and the other half that
-        it is gone, and would get t shares of both of u's secrets.
+        With half or fewer, a server could announce to one half of the clients that u is alive and to the other half
+        that it is gone, and would get t shares of both of u's secrets.
         """
         return max(math.ceil(round(self.options.threshold * n, 9)), n // 2 + 1)
 
@@ -107,8 +108,10 @@ class PairwiseMasks(SecureSum):
         )
 
     def _leave(self, n: int, rng: Rng) -> tuple[set[int], set[int]]:
-        """Who drops out before the masked vector, and who after it: each client with probability `dropout`, then
-        either with 1/2."""
+        """The clients that drop out before the masked vector, and those that drop out after it.
+
+        Each client drops out with probability `dropout`, and at either time with probability 1/2.
+        """
         leaves, early = rng.numpy().random((2, n))
         gone = np.flatnonzero(leaves < self.options.dropout).tolist()
         before = {u for u in gone if early[u] < 0.5}

@@ -1,4 +1,4 @@
-"""The server of the masking protocol (Bonawitz et al. 2017, Figure 4): it holds what it was sent, and nothing else.
+"""The server of the masking protocol (Bonawitz et al. 2017, Figure 4). It holds only what it was sent.
 
 round 0   roster    in: public keys           out: all of them, to all
 round 1   route     in: encrypted shares      out: to each client those meant for it
@@ -21,11 +21,11 @@ from fedarena.defenses.secure.stream import Words, read, words
 
 
 class Server:
-    """One round's server. Messages in: by sender.
+    """The server of one round. Messages that it receives are given by sender.
 
     Attributes:
         threshold: t. bits: of a word.
-        keys, boxes, uploads: what it got in rounds 0, 1 and 2, by sender.
+        keys, boxes, uploads: the messages of rounds 0, 1 and 2, by sender.
     """
 
     def __init__(self, threshold: int, bits: int) -> None:
@@ -35,25 +35,25 @@ class Server:
         self.uploads: dict[int, Words] = {}
 
     def roster(self, keys: Mapping[int, bytes]) -> bytes:
-        """Round 0: everybody's public keys."""
+        """Round 0: the public keys of all clients."""
         self._enough(len(keys), "advertised keys")
         self.keys = dict(keys)
         return pack(self.keys)
 
     def route(self, boxes: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Round 1: to each client that shared its keys, what the others encrypted for it."""
+        """Round 1: for each client that shared its keys, the shares that the others encrypted for it."""
         self._enough(len(boxes), "shared their keys")
         self.boxes = {sender: unpack(message, BOX) for sender, message in boxes.items()}
         return {to: pack({v: sent[to] for v, sent in self.boxes.items() if v != to}) for to in self.boxes}
 
     def alive(self, uploads: Mapping[int, bytes]) -> bytes:
-        """Round 2: who sent a masked vector."""
+        """Round 2: the list of clients that sent a masked vector."""
         self._enough(len(uploads), "sent a masked vector")
         self.uploads = {u: read(message, self.bits) for u, message in uploads.items()}
         return pack(dict.fromkeys(self.uploads, b""))
 
     def total(self, revealed: Mapping[int, bytes]) -> Words:
-        """Round 4: the sum of the vectors of all who sent one. Raises TooFewSurvivors."""
+        """Round 4: the sum of all vectors that were sent. Raises TooFewSurvivors."""
         self._enough(len(revealed), "answered the unmasking")
         answers = {u + 1: unpack(message, shamir.SHARE) for u, message in list(revealed.items())[: self.threshold]}
         lagrange = shamir.weights(answers)
@@ -69,7 +69,7 @@ class Server:
         return total
 
     def _settle(self, total: Words, gone: int, pair: KeyPair) -> None:
-        """Take out of the total, in place, the masks that the living had agreed on with one who is gone."""
+        """Remove from the total, in place, the masks that the live clients had agreed on with one that is gone."""
         for u in self.uploads:
             mask = words(agree(pair, self.keys[u][SIZE:], MASKING), len(total), self.bits)
             if gone < u:

@@ -1,9 +1,9 @@
-"""Shamir's secret sharing (1979): any t of n shares give the secret, t − 1 tell nothing about it.
+"""Shamir's secret sharing (1979): any t of n shares give the secret, t − 1 shares give no information about it.
 
     f(x) = secret + c_1 x + … + c_{t−1} x^{t−1}  mod p,   c uniform;  the share of x is f(x), x = 1 … n
     secret = Σ_x λ_x f(x),  λ_x = Π_{z≠x} z / (z − x)  mod p,  over any t points x
 
-The libraries at hand draw their own coefficients (a replay would differ) or share at most 16 bytes.
+Available libraries draw their own coefficients, so that a replay would differ, or share at most 16 bytes.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def _evaluate(falling: list[int], x: int) -> int:
 
 def weights(points: Collection[int], prime: int = PRIME) -> dict[int, int]:
     """λ_x for every x in `points`: the same for all secrets whose shares are at these points."""
-    found = {}
+    weights = {}
     for x in points:
         above, below = 1, 1
         for z in points:
             if z != x:
                 above, below = above * z % prime, below * (z - x) % prime
-        found[x] = above * pow(below, -1, prime) % prime
-    return found
+        weights[x] = above * pow(below, -1, prime) % prime
+    return weights
 
 
 def join(shares: Mapping[int, int], lagrange: Mapping[int, int], prime: int = PRIME) -> int:

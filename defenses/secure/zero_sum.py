@@ -4,8 +4,8 @@
     (N_c/N) u_c = v_c + ε_c,   v_c = (N_c/N) x_c              as sent here, weighted
     ε_c = spread · √(n/(n−1)) · (g_c − mean g),  g_c ~ N(0, 1) for every coordinate of every client
 
-The paper takes the masks from secure aggregation and says no more about them; here a trusted dealer sends each client
-its mask, with entries of standard deviation `spread`. Two things are not as with integers (`pairwise`):
+The paper takes the masks from secure aggregation and says no more about them. Here a trusted dealer sends each client
+its mask, with entries of standard deviation `spread`. Two properties differ from masks of integers (`pairwise`):
 
     - the total is not exact. Masks and v_c + ε_c are rounded to the grid of floats of the masks' size, so that the
       total is off by some 1 to 4 times spread · 2⁻²⁵ · √n for float32, however small the vectors are;
@@ -14,9 +14,10 @@ its mask, with entries of standard deviation `spread`. Two things are not as wit
       round in which the same is sent. A larger spread hides more and rounds more.
 
 With `repeat` equal parts of a vector share one mask, as in PBPFL's printed form (λ_k is added to each of its three
-uploads). Then differences of parts are in clear: it is there to show what that costs.
+uploads). Then differences of parts are in clear. The option exists to show this leak.
 
-Nothing recovers the total when a client drops out: the masks of the others no longer cancel. All take part here.
+If a client dropped out, the masks of the others would no longer cancel, and the total could not be recovered. So all
+clients take part here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import math
 import torch
 from torch import Tensor
 
-from fedarena.contracts.secure_sum import Exchange, SecureSum, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, require_two
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.zero_sum import Options
@@ -51,7 +52,7 @@ class ZeroSum(SecureSum):
         return self.options.spread * torch.finfo(dtype).eps * math.sqrt(n / 6)
 
     def check(self, n: int) -> None:
-        require_company("zero-sum", n)
+        require_two("zero-sum", n)
 
     def __call__(self, vectors: Tensor, rng: Rng) -> Exchange:
         self.check(len(vectors))

@@ -6,7 +6,7 @@ from fedarena.core.errors import UserError
 from fedarena.defenses.two_stage.card import Options
 
 OF_FIRST_STAGE, OF_SECOND_STAGE = ("norm_sds", "level"), ("aux_per_class", "aux_dataset")
-"""Options that one stage alone reads."""
+"""Options that only one of the stages reads."""
 
 
 def check(options: Options, first_stage: bool, noisy: bool) -> None:

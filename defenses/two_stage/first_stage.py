@@ -3,7 +3,7 @@
 An honest upload times b is a short signal plus N(0, σ²I). Divided by σ, its d coordinates z are tested twice:
 
     norm    ‖z‖² lies within d ± norm_sds·√(2d), the mean and standard deviation of χ²_d
-    KS      sup_x |#{z_i ≤ x}/d − Φ(x)| has p ≥ level under Kolmogorov's exact law for d samples
+    KS      sup_x |#{z_i ≤ x}/d − Φ(x)| has p ≥ level under Kolmogorov's exact distribution for d samples
 
 Pure noise fails the first with probability 0.27 % at three standard deviations, and the second with 5 % at level 0.05.
 """
@@ -33,9 +33,9 @@ class FirstStage:
     level: float = 0.05
 
     def rejects(self, x: Tensor, std: float) -> Tensor:
-        """Which rows of x [n, d] fail a test [n], their noise having standard deviation `std`.
+        """Which rows of x [n, d] fail a test [n], for noise of standard deviation `std`.
 
-        Those that are not finite do. A few rows at a time stay in the cache.
+        Rows that are not finite fail. A few rows at a time fit into the cache.
         """
         d = x.shape[1]
         width = self.norm_sds * math.sqrt(2 * d)
@@ -48,7 +48,7 @@ class FirstStage:
 
 
 def statistic(z: Tensor) -> Tensor:
-    """D = sup_x |#{z_i ≤ x}/d − Φ(x)| of every row of z [n, d]; NaN where a row holds one."""
+    """D = sup_x |#{z_i ≤ x}/d − Φ(x)| of every row of z [n, d]; NaN for a row that holds one."""
     d = z.shape[1]
     # NumPy sorts single precision with vector instructions, several times faster than torch on a CPU.
     ascending = torch.from_numpy(np.sort(z.detach().numpy(), axis=1)) if z.device.type == "cpu" else z.sort(1)[0]

@@ -1,31 +1,31 @@
-"""Two-stage aggregation with two further tests, and a memory that fades, against adaptive attackers. Not from a paper.
+"""Two-stage aggregation with two further tests and a fading memory, against adaptive attackers. Not from a paper.
 
-The two-stage protocol tests each upload alone and never forgets a score. So an upload that is all direction can take on
-the values of noise (the attack `rank-map`), and a client that earned trust can spend it (the attack `bank`). Before
-stage one this protocol tests two things that such clients do, and that noise of standard deviation σ_u a coordinate
-does not. An upload that fails counts as nothing in its round:
+The two-stage protocol tests each upload alone and never forgets a score. So an upload without noise can take on the
+values of noise (the attack `rank-map`), and a client can earn trust before it does harm (the attack `bank`). Before
+stage one this protocol runs two tests. Such clients fail them, but noise of standard deviation σ_u on each coordinate
+does not. An upload that fails has no weight in its round:
 
-    score   s_i = ⟨g_i, g_s⟩ < −c·σ_u‖g_s‖: further against the server's own gradient than noise explains, whatever
-            its client has earned
+    score   s_i = ⟨g_i, g_s⟩ < −c·σ_u‖g_s‖: farther against the server's own gradient than noise explains, whatever
+            score its client has earned
 
-    trace   e_i ← λ e_i + (1 − λ) g_i over a client's rounds. Noise averages out, a direction that is kept up does not:
+    trace   e_i ← λ e_i + (1 − λ) g_i over a client's rounds. Noise averages out, a direction that persists does not:
 
                 ‖e_i‖² > σ_u² κ (d + a√(2d)) + 2 κ r σ_u√d/λ + 6 w r σ_u√κ + w² r²
 
-            κ = Σ_j w_j², w = Σ_j w_j of the weights w_j = (1 − λ)λ^j; r = C, the length that an honest batch of nominal
-            size can have at most without its noise; a = norm_sds. The second term is there with momentum only, which
-            repeats up to r of the noise of the round before.
+            κ = Σ_j w_j², w = Σ_j w_j of the weights w_j = (1 − λ)λ^j; r = C, the greatest length of an honest batch of
+            nominal size without its noise; a = norm_sds. The second term exists only with momentum, which repeats up to
+            r of the noise of the round before.
 
-The trace is kept for two λ. The quick one, `decay`, catches a direction that is sent in a few rounds at full length.
-A sender whose noise cancels over its rounds leaves the first term to its signal, √κ σ_u√d, so the slow one averages for
+The trace is stored for two λ. The quick one, `decay`, catches a direction that is sent in a few rounds at full length.
+If a sender's noise cancels over its rounds, its signal can use the whole first term, √κ σ_u√d. The slow λ averages for
 so long that this is r: κ = (1 − λ)/(1 + λ) in the long run, hence λ = (σ_u²d − r²)/(σ_u²d + r²).
 
-Stage two's sum of scores fades, S_i ← ρ S_i + s_i over a client's rounds, ρ = `score_decay`: what was earned before a
-strike is gone 1/(1 − ρ) rounds into it.
+Stage two's sum of scores fades, S_i ← ρ S_i + s_i over a client's rounds, ρ = `score_decay`: the scores earned before a
+strike have faded after 1/(1 − ρ) rounds.
 
-Together they leave an attacker whose noise is fresh in every round no more than an honest client's largest signal in
-any direction that it keeps up, one whose noise cancels about half as much again, and both nothing that the server's own
-gradient opposes. They still may push sideways.
+Together these tests limit what an attacker can send in a persistent direction. With fresh noise in every round, it is
+no more than an honest client's largest signal; with noise that cancels, it is about half as much again. In directions
+that the server's own gradient opposes, it is nothing. Attackers may still push sideways.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from fedarena.defenses.two_stage.protocol import SCORES, TwoStage
 from fedarena.problem.task import Batch, Task
 
 TRACE, REACH, SPREAD = "trace", "reach", "spread"
-"""Kept per client and λ: e [C, 2, d], w [C, 2], κ [C, 2]."""
+"""The server's memory for each client and λ: e [C, 2, d], w [C, 2], κ [C, 2]."""
 
 
 class TwoStageHardened(TwoStage):
@@ -66,15 +66,15 @@ class TwoStageHardened(TwoStage):
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
         state, flat = super().init(params, rng, auxiliary), flatten(params)
         clients, decays = len(self.task.sizes), len(self._decays(flat))
-        kept = {
+        memory = {
             TRACE: flat.new_zeros(clients, decays, len(flat)),
             REACH: flat.new_zeros(clients, decays),
             SPREAD: flat.new_zeros(clients, decays),
         }
-        return replace(state, extra={**state.extra, **kept})
+        return replace(state, extra={**state.extra, **memory})
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """As inherited, on uploads that pass. The verdict: `implausible` [n], 1 for the others; `score` of all."""
+        """As inherited, on uploads that pass. The verdict has `implausible` [n], 1 for the others, and all `score`."""
         x, extra = rows(ups), dict(state.extra)
         members, keep = torch.tensor(cohort.clients, device=x.device), self._decays(x[0])
         trace = torch.lerp(x.unsqueeze(1), extra[TRACE][members], keep.unsqueeze(1))
@@ -86,17 +86,17 @@ class TwoStageHardened(TwoStage):
         reference = self._reference_gradient(state, dict(extra))
         scores = x @ reference
         harmful = scores < -self.options.score_sds * self.noise_std * reference.norm()
-        kept_up = trace.square().sum(2) > self._room(keep, reach, spread, x.shape[1])
-        implausible = harmful | kept_up.any(1)
+        persistent = trace.square().sum(2) > self._room(keep, reach, spread, x.shape[1])
+        implausible = harmful | persistent.any(1)
         passed = shaped(torch.where(implausible.unsqueeze(1), 0.0, x), row(ups, 0))
-        found = super().direction(replace(state, extra=extra), sent, passed, cohort, rng)
+        direction = super().direction(replace(state, extra=extra), sent, passed, cohort, rng)
         verdict = {
-            **found.verdict,
-            "first_stage": found.verdict["first_stage"] * ~implausible,  # a row of zeros never looks like noise
+            **direction.verdict,
+            "first_stage": direction.verdict["first_stage"] * ~implausible,  # a row of zeros never looks like noise
             "implausible": implausible.to(x),
             "score": scores,
         }
-        return replace(found, verdict=verdict)
+        return replace(direction, verdict=verdict)
 
     def _decays(self, like: Tensor) -> Tensor:
         """Both λ [2], quick and slow, for uploads of the size, type and device of `like` [d]."""

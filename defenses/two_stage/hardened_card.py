@@ -51,7 +51,7 @@ CARD = Card(
             "60 % colluders that push sideways and a little towards the right (bank, strike=sideways, strength=0.14, "
             "tilt=0.3, turn=0.3 or 0.5) take half of its accuracy for hundreds of rounds, with 2 server samples a "
             "class. 20 or 40 % who are honest until two rounds are left, and then push sideways, take 7 or 14 points: "
-            "its averages and scores need about three rounds to tell. Attacks on some inputs only (backdoors) were not "
+            "its averages and scores react after about three rounds. Attacks on some inputs only (backdoors) were not "
             "tried.",
         ),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),

@@ -36,7 +36,7 @@ from fedarena.problem.task import Auxiliary, Batch, Task
 
 SCORES, SMOOTHED = "scores", "smoothed"
 CODE_MOMENTUM = 0.99
-"""Of the server's gradient in the authors' code."""
+"""The momentum of the server's gradient in the authors' code."""
 
 
 class TwoStage(DPSGD):
@@ -75,8 +75,11 @@ class TwoStage(DPSGD):
         return State(params, extra=extra, auxiliary=auxiliary)
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """Algorithm 3. The verdict: `used` [n], 1 for uploads in the aggregate; `first_stage`, 1 for those that stage
-        one zeroed; `score`, s of this round before the threshold."""
+        """Algorithm 3.
+
+        The verdict has `used` [n], 1 for uploads in the aggregate; `first_stage`, 1 for those that stage one zeroed;
+        `score`, s of this round before the threshold.
+        """
         x = rows(ups)
         chosen = torch.ones(len(x), dtype=torch.bool, device=x.device)
         extra, verdict = dict(state.extra), {}
@@ -103,19 +106,19 @@ class TwoStage(DPSGD):
         return Direction(shaped(verdict["used"] @ x / divisor, state.params), extra, verdict)
 
     def _reference_gradient(self, state: State, extra: Tensors) -> Tensor:
-        """g_s [d]: of the server's samples; in the authors' code smoothed over rounds, of length 1."""
+        """g_s [d], the gradient of the server's samples; in the authors' code averaged over rounds, with length 1."""
         assert state.auxiliary is not None
         x, y = state.auxiliary.images()
-        found = flatten(grad(self.task.loss)(state.params, x, y))
+        gradient = flatten(grad(self.task.loss)(state.params, x, y))
         if not self.code:
-            return found
-        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * found
+            return gradient
+        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * gradient
         return F.normalize(extra[SMOOTHED], dim=0)
 
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
-        """As with DP-SGD, but for a client: broadcasts show a sum over a selection that it does not know."""
+        """As with DP-SGD, except for a client: broadcasts show a sum over a selection that it does not know."""
         if threat.party == "client":
             return NotApplicable(
                 "consecutive broadcasts show the sum of the uploads that the server selected, which no client knows"

@@ -17,7 +17,7 @@ from fedarena.core.rng import Rng
 
 
 def counted(scores: Tensor, k: int) -> Tensor:
-    """What a round adds to S [n]: its scores, without those below the mean of the k largest."""
+    """The addition of a round to S [n]: its scores, with 0 for those below the mean of the k largest."""
     threshold = scores.topk(k).values.mean()
     return torch.where(scores < threshold, 0.0, scores)
 

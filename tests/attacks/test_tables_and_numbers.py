@@ -46,14 +46,24 @@ def spec(data: tuple[str, str] = TABLE, corrupted: int = 0, **schedule: Any) -> 
     else:
         model = registry.find("model", "mlp").parse({"widths": "40", "activation": "sigmoid", "init": "uniform-half"})
     times = Schedule(**{"rounds": 6, "batch_size": 1, "lr": 1e-3, "loss": loss, **schedule})
-    return ProblemSpec(dataset, "mlp", "iid", 5 if corrupted else 2, model, schedule=times, corrupted=corrupted)
+    return ProblemSpec(
+        dataset,
+        model="mlp",
+        partition="iid",
+        clients=5 if corrupted else 2,
+        model_options=model,
+        schedule=times,
+        corrupted=corrupted,
+    )
 
 
 def read(attack: str, data: tuple[str, str] = TABLE, party: str = "server", **options: str) -> dict[str, Any]:
     """The record of an undefended run."""
     threats = (Threat(party, "adaptive"),)  # type: ignore[arg-type]
     made = compose.parse_attack(attack, options)
-    (record,) = run_groups([GroupSpec(spec(data), MethodSpec("fedavg"), made, threats, 0)], 1)[0].records
+    (record,) = run_groups(
+        [GroupSpec(spec(data), defense=MethodSpec("fedavg"), attack=made, threats=threats, seed=0)], 1
+    )[0].records
     canonical(record)
     return record
 
@@ -176,8 +186,16 @@ def test_what_needs_no_classes_is_allowed() -> None:
 
 def harmed(attack: MethodSpec, **schedule: Any) -> dict[str, Any]:
     problem = spec(corrupted=1, **{"rounds": 60, "lr": 0.05, "batch_size": 8, "eval_every": 10, **schedule})
-    groups = [GroupSpec(problem, MethodSpec("fedavg"), None, (), 0, probe=attack)]
-    groups.append(GroupSpec(problem, MethodSpec("fedavg"), attack, (Threat("client", "paper", knows="own"),), 0))
+    groups = [GroupSpec(problem, defense=MethodSpec("fedavg"), attack=None, threats=(), seed=0, probe=attack)]
+    groups.append(
+        GroupSpec(
+            problem,
+            defense=MethodSpec("fedavg"),
+            attack=attack,
+            threats=(Threat("client", "paper", knows="own"),),
+            seed=0,
+        )
+    )
     record = run_groups(groups, 1)[-1].records[0]
     canonical(record)
     return record

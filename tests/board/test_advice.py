@@ -8,7 +8,7 @@ from helpers.board import make_board, make_cell, make_clean_run
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board, BoardCell
-from fedarena.board.lead import difference, excludes_zero
+from fedarena.board.differences import difference, excludes_zero
 from fedarena.board.ranking import Score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 from fedarena.core.text.numbers import mean

@@ -44,8 +44,18 @@ def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **cha
         {**copy.deepcopy(some["last-layer-label"]), "seed": seed, "key": f"{seed}-{i}", **r}
         for i, r in enumerate(records)
     ]
-    where = ("read", "fedavg", "last-layer-label", "server", "adaptive", "", "labels", seed)
-    return PlannedTrial(*where, made, **changes)
+    return PlannedTrial(
+        "read",
+        defense="fedavg",
+        attack="last-layer-label",
+        party="server",
+        form="adaptive",
+        knows="",
+        goal="labels",
+        seed=seed,
+        records=made,
+        **changes,
+    )
 
 
 def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg") -> PlannedTrial:
@@ -53,7 +63,18 @@ def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: 
     made = copy.deepcopy(some["none"])
     made["utility"]["clean_accuracy"] = accuracy
     records = [] if accuracy is None else [made]
-    return PlannedTrial("read", defense, "none", "", "", "", "", seed, records, reference=defense == "fedavg")
+    return PlannedTrial(
+        "read",
+        defense=defense,
+        attack="none",
+        party="",
+        form="",
+        knows="",
+        goal="",
+        seed=seed,
+        records=records,
+        reference=defense == "fedavg",
+    )
 
 
 def scored(privacy: float, reading: str = "") -> dict[str, Any]:
@@ -65,7 +86,7 @@ def cell_of(*trials: PlannedTrial) -> BoardCell:
     return cell
 
 
-def test_a_cell_shows_the_worst_reading_over_all_seeds_and_keeps_the_others(some: dict[str, Record]) -> None:
+def test_a_cell_shows_the_worst_reading_over_seeds_and_keeps_others(some: dict[str, Record]) -> None:
     cell = cell_of(
         attacked(some, 0, scored(0.9, "upload"), scored(0.1, "difference")),
         attacked(some, 1, scored(0.2, "upload"), scored(0.8, "difference")),
@@ -243,6 +264,18 @@ def test_a_problem_s_description_has_the_number_that_the_server_assumes(
     """A rule that expects nobody may be the plain mean."""
     record = copy.deepcopy(next(iter(some.values())))
     record["problem"] |= {"corrupted": number, "assumed_corrupted": expected}
-    asked = PlannedTrial("p", "fedavg", "none", "", "", "", "", 0, [record], "", True)
+    asked = PlannedTrial(
+        "p",
+        defense="fedavg",
+        attack="none",
+        party="",
+        form="",
+        knows="",
+        goal="",
+        seed=0,
+        records=[record],
+        refused="",
+        reference=True,
+    )
     (arena,) = build("s", "t", [asked]).problems
     assert f", {text}, " in arena.description

@@ -41,7 +41,7 @@ def test_a_run_prints_table_and_verdict_and_writes_what_it_says(
     for text in (
         "krum against sign-flip on digits, model mlp, 8 clients, 2 corrupted (the server expects 2)",
         "no defense (fedavg)",
-        "(nobody is corrupted)",
+        "(clean run)",
         "weight of corrupted",
         "Verdict. With their own data only, sign-flip takes FedAvg from",
         f"Records: {tmp_path / 'records'} (4 files)",
@@ -126,7 +126,7 @@ def test_when_to_begin_may_be_chosen_where_the_options_would_wait_too_long(
     assert record["attacked"]["begins"] < record["options"]["training"]["rounds"]
 
 
-def test_explain_says_how_many_of_the_attackers_samples_honest_clients_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_says_if_honest_clients_hold_the_attackers_samples(capsys: pytest.CaptureFixture[str]) -> None:
     for how, said in (("shard", False), ("resampled", True)):
         line = ("explain", "median", "ipm", "--clients=8", "--corrupted=2", "--rounds=6", f"--corrupted-data={how}")
         code, out, _ = bench(*line, "--json", capsys=capsys)
@@ -169,7 +169,7 @@ def test_what_does_not_apply_is_said_and_not_hidden(tmp_path: Path, capsys: pyte
     assert "gives no result against FedAvg and krum with their own data only: the defense" in " ".join(out.split())
 
 
-def test_a_rule_that_selects_nothing_is_the_reason_why_no_selection_is_shown(
+def test_the_reason_for_no_selection_is_a_rule_that_selects_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reason = "a coordinate-wise rule selects no uploads"
@@ -202,7 +202,7 @@ def test_a_private_protocol_states_what_it_promises(tmp_path: Path, capsys: pyte
     assert records_in(tmp_path)["fedavg", "none", ""]["guarantees"] == {}
 
 
-def test_explain_says_what_corrupted_clients_know_and_what_the_server_expects(
+def test_explain_says_what_corrupted_clients_know_and_the_server_expects(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = ("explain", "two-stage", "min-max", "--clients=8", "--corrupted=2", "--rounds=6")
@@ -341,7 +341,7 @@ BAD = {
     "tuned in words": ((*KRUM, "--set", "attack.tune=yes"), "option 'tune' is 'yes', allowed: integer in [0, inf)"),
     "tuning a length that a wrapper fixes": (
         against("dp-sgd", "--set", "ipm.tune=2", attack="delayed+rank-map+ipm"),
-        "option 'tune' is 2, allowed for ipm inside rank-map: 0, for epsilon only changes the length of uploads",
+        "option 'tune' is 2, allowed for ipm inside rank-map: 0, because epsilon only changes the length of uploads",
     ),
     "a later seed whose shards are too small": (
         against("krum", "--seeds=2,3,0", "--partition=dirichlet", "--batch-size=70"),

@@ -336,7 +336,7 @@ def test_bad_input_is_one_line(case: str, begun: Callable[[], list[str]], capsys
     assert begun() == []
 
 
-def test_folders_that_cannot_be_written_are_one_line_and_come_before_the_work(
+def test_folders_that_cannot_be_written_are_told_before_the_work(
     begun: Callable[[], list[str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -354,7 +354,7 @@ def test_minutes_are_more_than_none(text: str) -> None:
     assert read_minutes("1.5") == 1.5
 
 
-def test_a_part_keeps_where_it_was_computed_and_what_counts_bytes_is_computed_nowhere_else(
+def test_a_part_keeps_its_device_and_a_count_stays_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, begun: Callable[[], list[str]]
 ) -> None:
     asked = [PartKey(TABLE, "red, one", 0)]

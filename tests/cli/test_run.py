@@ -120,8 +120,8 @@ BAD = {
     ),
     "a weight of a law that nobody has": (
         ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.unlikely=2"),
-        "attack idlg: option 'unlikely' is 2.0, allowed with prior=none: 0.0, for it does nothing there; it acts with "
-        "prior=population",
+        "attack idlg: option 'unlikely' is 2.0, allowed with prior=none: 0.0, because it does nothing there; "
+        "it acts with prior=population",
     ),
     "data without attributes": (
         ("run", "--defense=fedavg", "--attack=property-inference", "--dataset=breast-cancer"),
@@ -138,22 +138,22 @@ BAD = {
     ),
     "queries for who holds the parameters": (
         ("run", "--defense=fedavg", "--attack=model-inversion", "--party=server,client", "--set", "attack.block=2"),
-        "attack model-inversion: option 'block' is 2, allowed with party server, client: 1, for it acts for party "
-        "outsider alone",
+        "attack model-inversion: option 'block' is 2, allowed with party server, client: 1, because it acts "
+        "for party outsider alone",
     ),
     "a classifier of the adaptive form": (
         (*PROPERTY, "--form=paper", "--set", "attack.classifier=ridge"),
-        "attack property-inference: option 'classifier' is ridge, allowed with form paper: best, for it acts in form "
-        "adaptive alone",
+        "attack property-inference: option 'classifier' is ridge, allowed with form paper: best, because it acts "
+        "in form adaptive alone",
     ),
     "batches for a classifier of the adaptive form": (
         (*PROPERTY, "--form=paper", "--set", "attack.round_batches=4"),
-        "attack property-inference: option 'round_batches' is 4, allowed with form paper: 32, for it acts in form "
-        "adaptive alone",
+        "attack property-inference: option 'round_batches' is 4, allowed with form paper: 32, because it acts "
+        "in form adaptive alone",
     ),
     "features that a ridge does not read": (
         (*PROPERTY, "--form=adaptive", "--set", "attack.classifier=ridge", "--set", "attack.features=code"),
-        "attack property-inference: option 'features' is code, allowed with classifier=ridge: best, for it does "
+        "attack property-inference: option 'features' is code, allowed with classifier=ridge: best, because it does "
         "nothing there; it acts with classifier other than ridge",
     ),
     "no such attribute": (
@@ -166,8 +166,8 @@ BAD = {
     ),
     "colours of no variation": (
         (*GEIPING, "--set", "attack.colours=true", "--set", "attack.tv=0"),
-        "attack inverting-gradients: option 'colours' is true, allowed with tv=0.0: false, for it does nothing there; "
-        "it acts with tv other than 0.0",
+        "attack inverting-gradients: option 'colours' is true, allowed with tv=0.0: false, because it does nothing "
+        "there; it acts with tv other than 0.0",
     ),
     "no images to invert": (
         ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),
@@ -251,7 +251,7 @@ def test_explain_says_of_how_many_rounds_a_short_run_asks(capsys: pytest.Capture
     code, out, err = bench("explain", "dbcl", "property-inference", "--rounds=6", capsys=capsys)
     assert code == 0, err
     told = " ".join(out.replace("│", " ").split())
-    assert "asks of each of 5 rounds whether" in told
+    assert "decides for each of 5 rounds whether" in told
 
 
 def test_explain_says_what_crosses_and_who_sees_it(capsys: pytest.CaptureFixture[str]) -> None:

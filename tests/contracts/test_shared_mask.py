@@ -33,7 +33,17 @@ PROTOCOLS: dict[str, dict[str, str]] = {
 
 def played(name: str, **options: str) -> tuple[Problem, Defense, Round]:
     model = registry.find("model", "mlp").parse({"widths": "12"})
-    problem = build(ProblemSpec("digits", "mlp", "iid", 4, model, schedule=Schedule(rounds=1, batch_size=1)), 0)
+    problem = build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=4,
+            model_options=model,
+            schedule=Schedule(rounds=1, batch_size=1),
+        ),
+        0,
+    )
     defense = compose.make_defense(compose.parse_defense(f"{name}+zero-sum", options), problem.task)
     (r,) = federation.run(defense, problem, Rng(0).child("federation"), watch=(0,)).rounds
     return problem, defense, r

@@ -214,7 +214,8 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
     assert parse_options(Dependent, {"width": "1"}, "x") == Dependent()  # the default said aloud
     with pytest.raises(
         UserError,
-        match=r"x: option 'width' is 2\.0, allowed with law=a: 1\.0, for it does nothing there; it acts with law=b$",
+        match=r"x: option 'width' is 2\.0, allowed with law=a: 1\.0, because it does nothing there; "
+        r"it acts with law=b$",
     ):
         parse_options(Dependent, {"width": "2"}, "x")
     with pytest.raises(UserError, match=r"'pause' is 1, allowed with turns=0: none, .* acts with turns other than 0$"):
@@ -257,7 +258,8 @@ def test_an_option_for_another_party_alone_is_refused() -> None:
     check_acting(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "outsider"), FORMS)
     with pytest.raises(
         UserError,
-        match=r"x: option 'queries' is 4, allowed with party server, client: 3, for it acts for party outsider alone$",
+        match=r"x: option 'queries' is 4, allowed with party server, client: 3, "
+        r"because it acts for party outsider alone$",
     ):
         check_acting(parse_options(Outside, {"queries": "4"}, "x"), "x", ("server", "client"), FORMS)
     assert describe_options(Outside)[1].help == "a count (acts for party outsider alone)"
@@ -268,7 +270,7 @@ def test_an_option_for_another_party_alone_is_refused() -> None:
 def test_an_option_of_another_form_alone_is_refused() -> None:
     assert not refused(rule="b")
     assert not refused(form="adaptive", rule="b")
-    said = "x: option 'rule' is b, allowed with form paper: a, for it acts in form adaptive alone"
+    said = "x: option 'rule' is b, allowed with form paper: a, because it acts in form adaptive alone"
     assert refused(form="paper", rule="b") == said
     assert describe_options(Outside)[2].help == "a choice (acts in form adaptive alone)"
     assert describe_options(Outside)[4].help == "a width (acts with rule=b alone) (acts in form adaptive alone)"
@@ -276,11 +278,11 @@ def test_an_option_of_another_form_alone_is_refused() -> None:
         card(options=declare(int, 1, form="long"))
 
 
-def test_an_option_stands_at_its_default_in_the_form_in_which_it_does_not_act() -> None:
+def test_an_option_is_refused_in_the_form_in_which_it_does_not_act() -> None:
     both = {"rule": "b", "shown": "y"}
     assert not refused(**both), "in the paper form the rule is a, and what is shown matters"
     assert refused(form="adaptive", **both) == (
-        "x: option 'shown' is y, allowed with rule=b: x, for it does nothing there; it acts with rule other than b"
+        "x: option 'shown' is y, allowed with rule=b: x, because it does nothing there; it acts with rule other than b"
     )
     assert not refused(form="paper", shown="y")
     assert not refused(rule="b", width="2")

@@ -58,7 +58,7 @@ def test_each_call_starts_the_stream_again_and_no_global_generator_moves() -> No
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])
 
 
-def test_every_reader_of_a_board_tells_the_largest_seed_from_its_neighbours() -> None:
+def test_a_reader_of_a_board_tells_the_largest_seed_from_its_neighbours() -> None:
     assert float(LARGEST_SEED - 1) != float(LARGEST_SEED) != float(LARGEST_SEED + 1)
     assert float(LARGEST_SEED + 1) == float(LARGEST_SEED + 2)
     assert WHOLE.fullmatch(str(LARGEST_SEED))

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 
-def python(code: str) -> None:
+def assert_runs(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_torchvision_imports_and_its_transforms_work() -> None:
-    python(
+    assert_runs(
         "from fedarena.core.torchvision_import import import_torchvision as load\n"
         "assert load() is load()\n"
         "import torch, torchvision\n"
@@ -24,7 +24,7 @@ def test_torchvision_imports_and_its_transforms_work() -> None:
 
 
 def test_operators_that_exist_are_left_alone() -> None:
-    python(
+    assert_runs(
         "import torch\n"
         "real = torch.library.Library('torchvision', 'DEF')\n"
         "signature = '(Tensor dets, Tensor scores, float iou_threshold) -> Tensor'\n"

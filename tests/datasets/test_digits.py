@@ -41,7 +41,7 @@ def test_the_data_folder_plays_no_part(tmp_path: Path) -> None:
     assert np.array_equal(datasets.load("digits", tmp_path / "nowhere").x_test, datasets.load("digits").x_test)
 
 
-def test_bold_is_ink_at_or_above_the_median_of_the_class_in_the_training_part() -> None:
+def test_bold_is_ink_at_or_above_the_training_median_of_the_class() -> None:
     data = datasets.load("digits")
     bold = dict(zip(("train", "test"), data.attributes["bold"], strict=True))
     for k in range(10):

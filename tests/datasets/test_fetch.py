@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from fedarena.core.errors import UserError
-from fedarena.datasets.archive import Archive, ByHand, Found
+from fedarena.datasets.archive import Archive, ByHand, LocatedFile
 from fedarena.datasets.cards.spec import File, Spec
 from fedarena.datasets.checksum import sidecar
 from fedarena.datasets.fetch import fetch
 from fedarena.datasets.npz import Arrays
 
-SPEC = Spec("toy", "Toy", n_train=6, n_test=3, licence="none", files=(File("toy.npz", (1, 4, 4), 10),))
+SPEC = Spec(
+    "toy", title="Toy", n_train=6, n_test=3, licence="none", files=(File("toy.npz", shape=(1, 4, 4), n_classes=10),)
+)
 
 
 def arrays(n_train: int = 6) -> Arrays:
@@ -100,18 +102,23 @@ def test_the_failure_says_which_file_to_put_where(tmp_path: Path) -> None:
 
 
 def test_what_nobody_offers_is_refused_at_once_and_kept_where_it_is(tmp_path: Path) -> None:
-    alone = Archive(SPEC, ByHand("nobody offers it"))
+    alone = Archive(SPEC, ByHand("there is none"))
     folder = tmp_path / "cache"
-    with pytest.raises(
-        UserError, match=r"cannot download 'toy' \(nobody offers it\): put toy\.npz \(x_train uint8 \[6"
-    ):
+    with pytest.raises(UserError, match=r"cannot download 'toy' \(there is none\): put toy\.npz \(x_train uint8 \[6"):
         fetch(alone, folder)
     assert not folder.exists()
     np.savez(tmp_path / "toy.npz", **arrays())
     assert not fetch(alone, tmp_path).downloaded
 
 
-TABLE = Spec("rows", "Rows", n_train=4, n_test=2, licence="none", files=(File("rows.npz", (3,), 2, lacks="colour"),))
+TABLE = Spec(
+    "rows",
+    title="Rows",
+    n_train=4,
+    n_test=2,
+    licence="none",
+    files=(File("rows.npz", shape=(3,), n_classes=2, lacks="colour"),),
+)
 
 
 def rows(folder: Path) -> Arrays:
@@ -148,7 +155,7 @@ def test_a_failed_download_leaves_what_was_there(tmp_path: Path) -> None:
         fetch(Archive(SPEC, offline), tmp_path)
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"damaged"]
     fetch(Archive(SPEC, good), tmp_path)
-    assert Archive(SPEC, good).read(Found(tmp_path / "toy.npz", SPEC.files[0])).provenance.verified
+    assert Archive(SPEC, good).read(LocatedFile(tmp_path / "toy.npz", SPEC.files[0])).provenance.verified
 
 
 def test_a_users_own_subset_is_kept_and_told(tmp_path: Path) -> None:

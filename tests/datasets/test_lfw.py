@@ -160,7 +160,7 @@ def test_an_absent_file_is_to_be_put_there_by_hand(tmp_path: Path, cache: Path) 
     with pytest.raises(UserError) as caught:
         datasets.load("lfw", tmp_path)
     said = str(caught.value)
-    assert f"put lfw_62x47.npz into {tmp_path} or {cache}; it cannot be downloaded: nobody offers" in said
+    assert f"put lfw_62x47.npz into {tmp_path} or {cache}; it cannot be downloaded: there is no download of" in said
     assert "vis-www.cs.umass.edu/lfw" in said
     assert survey("lfw", tmp_path).state == "absent"
 

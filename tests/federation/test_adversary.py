@@ -28,7 +28,12 @@ from fedarena.problem.task import Batch
 def problem_of(corrupted: int = 2, **schedule: Any) -> Problem:
     model = registry.find("model", "mlp").parse({"widths": "8"})
     made = Schedule(**{"rounds": 4, "batch_size": 8, **schedule})
-    return build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=made, corrupted=corrupted), 3)
+    return build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=6, model_options=model, schedule=made, corrupted=corrupted
+        ),
+        3,
+    )
 
 
 def play(
@@ -81,7 +86,7 @@ def test_corrupted_clients_that_obey_change_nothing() -> None:
     assert all(torch.equal(a.params[n], b.params[n]) for n in a.params)
 
 
-def test_uploads_of_corrupted_clients_take_the_place_of_theirs_and_of_nobody_else_s() -> None:
+def test_malicious_uploads_replace_those_of_corrupted_clients_alone() -> None:
     problem = problem_of()
     a, b = play(None, problem=problem)[0], play(Flip, problem=problem)[0]
     for name, ups in b.rounds[0].ups.items():
@@ -254,7 +259,12 @@ def test_integers_of_an_upload_stay_as_the_protocol_has_them() -> None:
     """Clients' own seeds and counts say how differences are to be read; a scaled seed would be another one."""
     times = Schedule(rounds=2, batch_size=8, lr=0.02)
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    problem = build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=times, corrupted=2), 0)
+    problem = build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=6, model_options=model, schedule=times, corrupted=2
+        ),
+        0,
+    )
     options = {"perturbations": "client", "directions": "20", "min_directions": "5"}
     defense = make_defense(parse_defense("baffle", options), problem.task)
     rng, bad = Rng(0).child("federation"), list(problem.corrupted)
@@ -275,7 +285,12 @@ def test_integers_of_an_upload_stay_as_the_protocol_has_them() -> None:
 def test_nobody_is_omniscient_under_a_secure_sum() -> None:
     times = Schedule(rounds=2, batch_size=8)
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    problem = build(ProblemSpec("digits", "mlp", "iid", 6, model, schedule=times, corrupted=2), 0)
+    problem = build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=6, model_options=model, schedule=times, corrupted=2
+        ),
+        0,
+    )
     summed = make_defense(parse_defense("fedavg+pairwise-masks"), problem.task)
     attack = make_poisoning(parse_attack("ipm"), knowledge_of(problem, summed, "omniscient"))
     reason = why_not(attack)

@@ -38,7 +38,17 @@ class Waster(FedAvg):
 @pytest.fixture(scope="module")
 def problem() -> Problem:
     model = registry.find("model", "mlp").parse({"widths": "8"})
-    return build(ProblemSpec("digits", "mlp", "iid", 3, model, schedule=Schedule(rounds=1, batch_size=4)), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=3,
+            model_options=model,
+            schedule=Schedule(rounds=1, batch_size=4),
+        ),
+        0,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,15 @@ from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 
-SPEC = ProblemSpec("digits", "mlp", "iid", 10, find("model", "mlp").parse({}), schedule=Schedule(), corrupted=2)
+SPEC = ProblemSpec(
+    "digits",
+    model="mlp",
+    partition="iid",
+    clients=10,
+    model_options=find("model", "mlp").parse({}),
+    schedule=Schedule(),
+    corrupted=2,
+)
 
 
 def test_a_rule_alone_aggregates_fedavg() -> None:
@@ -112,7 +120,12 @@ def test_unknown_options_name_what_there_is() -> None:
 
 
 def test_a_rule_that_the_numbers_do_not_allow_is_refused_before_the_run() -> None:
-    task = build(ProblemSpec("digits", "mlp", "iid", 4, find("model", "mlp").parse({}), corrupted=2), 0).task
+    task = build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=4, model_options=find("model", "mlp").parse({}), corrupted=2
+        ),
+        0,
+    ).task
     with pytest.raises(UserError, match="4 uploads a round of which 2 are assumed to be corrupted"):
         compose.make_defense(compose.parse_defense("krum"), task)
 

@@ -27,7 +27,7 @@ DROPPING = {"dropout": "0.45", "threshold": "0.75"}
 def spec_of(rounds: int, **schedule: Any) -> ProblemSpec:
     times = Schedule(**{"rounds": rounds, "batch_size": 8, "lr": 0.02, **schedule})
     model = registry.find("model", "mlp").parse({"widths": "12"})
-    return ProblemSpec("digits", "mlp", "iid", 4, model, schedule=times)
+    return ProblemSpec("digits", model="mlp", partition="iid", clients=4, model_options=model, schedule=times)
 
 
 def make(options: dict[str, str], rounds: int, name: str = "baffle", **schedule: Any) -> tuple[Defense, Problem]:
@@ -122,7 +122,9 @@ def test_an_outgrown_bound_is_named_with_the_value_that_it_needs(attacked: bool)
     defense = compose.parse_defense("fedavg+pairwise-masks", {"bound": "2"})
     dlg = compose.parse_attack("dlg", {"victims": "1", "iterations": "1"}) if attacked else None
     threats = (Threat("server", "adaptive"),) if attacked else ()
-    (cell,) = prepare(GroupSpec(spec_of(60, lr=50.0, batch_size=2), defense, dlg, threats, 0))
+    (cell,) = prepare(
+        GroupSpec(spec_of(60, lr=50.0, batch_size=2), defense=defense, attack=dlg, threats=threats, seed=0)
+    )
     record, _ = attack(cell)
     assert record["status"] == "diverged"
     assert "option 'bound' is 2, allowed: at least" in record["reason"]
@@ -133,7 +135,9 @@ def test_an_outgrown_bound_is_named_with_the_value_that_it_needs(attacked: bool)
 
 @pytest.mark.parametrize(("lr", "stopped"), [(1e30, True), (0.1, False)])
 def test_parameters_that_overflow_are_the_reason_where_they_are(lr: float, stopped: bool) -> None:
-    (cell,) = prepare(GroupSpec(spec_of(20, lr=lr), compose.parse_defense("fedavg", {}), None, (), 0))
+    (cell,) = prepare(
+        GroupSpec(spec_of(20, lr=lr), defense=compose.parse_defense("fedavg", {}), attack=None, threats=(), seed=0)
+    )
     assert cell.record["status"] == ("diverged" if stopped else "ok")
     assert cell.record["reason"].startswith("a parameter was not finite in round") == stopped
     assert any("of 20 rounds" in mark for mark in cell.record["warnings"]) == stopped

@@ -78,13 +78,13 @@ def test_what_happens_before_an_attack_begins_is_none_of_its_doing(begins: int, 
     assert found["largest_drop"] == pytest.approx(largest)
 
 
-def test_an_attack_without_effect_has_nothing_to_recover_from_whatever_was_before() -> None:
+def test_an_attack_without_effect_leaves_nothing_to_recover_from() -> None:
     dip = attacked(0.3, 0.1, 0.79, 0.8, 0.8)
     assert damage(dip, CLEAN)["rounds_to_recover"] == 10
     assert damage(dip, CLEAN, 30)["rounds_to_recover"] == 0
 
 
-def test_a_look_out_of_turn_counts_beside_the_clean_model_as_it_was_last_seen() -> None:
+def test_a_look_out_of_turn_counts_beside_the_last_clean_look() -> None:
     curve = sorted([*attacked(0.3, 0.75, 0.79, 0.8, 0.8), [35, 0.05, 1.0]])
     found = damage(curve, CLEAN, 33)
     assert found["lowest"] == 0.05

@@ -24,7 +24,18 @@ from fedarena.problem.spec import ProblemSpec
 def make(clients: int = 3, partition: str = "iid", **schedule: Any) -> Problem:
     model = registry.find("model", "mlp").parse({"widths": "12"})
     split = registry.find("partition", partition).parse({})
-    return build(ProblemSpec("digits", "mlp", partition, clients, model, split, Schedule(**schedule)), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition=partition,
+            clients=clients,
+            model_options=model,
+            partition_options=split,
+            schedule=Schedule(**schedule),
+        ),
+        0,
+    )
 
 
 def play(problem: Problem, name: str = "fedavg", **kwargs: Any) -> federation.Run:
@@ -32,7 +43,7 @@ def play(problem: Problem, name: str = "fedavg", **kwargs: Any) -> federation.Ru
     return federation.run(card.load()(card.parse({}), problem.task), problem, Rng(0).child("federation"), **kwargs)
 
 
-def close(a: Tensors, b: Tensors) -> None:
+def assert_close_to(a: Tensors, b: Tensors) -> None:
     for name in a:
         torch.testing.assert_close(a[name], b[name], rtol=1e-5, atol=1e-6)
 
@@ -48,7 +59,7 @@ def test_fedsgd_is_one_gradient_step_on_the_pooled_batch() -> None:
     pooled = sum((w / sizes.sum()) * loss for w, loss in zip(sizes, losses, strict=True))
     assert isinstance(pooled, Tensor)
     gradients = torch.autograd.grad(pooled, list(params.values()))
-    close(run.params, {n: p - 0.5 * g for (n, p), g in zip(problem.init.items(), gradients, strict=True)})
+    assert_close_to(run.params, {n: p - 0.5 * g for (n, p), g in zip(problem.init.items(), gradients, strict=True)})
 
 
 @pytest.mark.parametrize("client_optimizer", ["sgd", "momentum", "adam"])
@@ -88,7 +99,7 @@ def test_server_adam_agrees_with_torch() -> None:
         for p, up in zip(params, r.ups.values(), strict=True):
             p.grad = torch.tensordot(sizes / sizes.sum(), up, dims=1)
         optimizer.step()
-    close(run.params, dict(zip(problem.init, [p.detach() for p in params], strict=True)))
+    assert_close_to(run.params, dict(zip(problem.init, [p.detach() for p in params], strict=True)))
 
 
 def test_adam_step_starts_at_its_learning_rate() -> None:
@@ -141,7 +152,17 @@ def test_same_seed_same_run_other_seed_other_run() -> None:
     a, b = play(make(rounds=5, batch_size=4)), play(make(rounds=5, batch_size=4))
     assert all(torch.equal(a.params[n], b.params[n]) for n in a.params)
     model = registry.find("model", "mlp").parse({"widths": "12"})
-    other = build(ProblemSpec("digits", "mlp", "iid", 3, model, schedule=Schedule(rounds=5, batch_size=4)), 1)
+    other = build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=3,
+            model_options=model,
+            schedule=Schedule(rounds=5, batch_size=4),
+        ),
+        1,
+    )
     assert not torch.equal(a.params["out.weight"], play(other).params["out.weight"])
 
 
@@ -186,7 +207,9 @@ def test_a_client_that_does_not_fit_its_memory_is_refused() -> None:
     """FedAvg cannot slice a client's work; BAFFLE does, in the same memory."""
     model = registry.find("model", "cnn-two-stage").parse({"size": "28"})
     times = Schedule(rounds=1, batch_size=32, client_memory=3.0)
-    problem = build(ProblemSpec("digits", "cnn-two-stage", "iid", 2, model, schedule=times), 0)
+    problem = build(
+        ProblemSpec("digits", model="cnn-two-stage", partition="iid", clients=2, model_options=model, schedule=times), 0
+    )
     with pytest.raises(UserError, match=r"option 'client-memory' is 3 MB, but a client's step takes \d+"):
         play(problem)
     done = play(problem, "baffle")

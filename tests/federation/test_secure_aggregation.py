@@ -23,7 +23,18 @@ from fedarena.problem.spec import ProblemSpec
 def problem(clients=4, rounds=3, **schedule):
     times = Schedule(**{"rounds": rounds, "batch_size": 8, "lr": 0.2, **schedule})
     model = registry.find("model", "mlp").parse({})
-    return build(ProblemSpec("digits", "mlp", "iid", clients, model, schedule=times, corrupted=clients // 4), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=clients,
+            model_options=model,
+            schedule=times,
+            corrupted=clients // 4,
+        ),
+        0,
+    )
 
 
 def played(defense, given, options=None, adversary=None):
@@ -185,7 +196,18 @@ def test_the_average_by_steps_knows_the_steps_of_all_survivors():
     times = Schedule(rounds=1, batch_size=4, lr=0.01, local_epochs=1)
     model = registry.find("model", "mlp").parse({"widths": "8"})
     law = registry.find("partition", "dirichlet").parse({"alpha": "0.5"})
-    given = build(ProblemSpec("digits", "mlp", "dirichlet", 5, model, law, times), 0)
+    given = build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="dirichlet",
+            clients=5,
+            model_options=model,
+            partition_options=law,
+            schedule=times,
+        ),
+        0,
+    )
     steps = [times.steps(size) for size in given.task.sizes]
     assert steps[0] != max(steps)
     options = {"ema_per": "step", "ema_warmup": "false", "directions": "5"}

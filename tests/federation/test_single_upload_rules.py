@@ -27,7 +27,12 @@ def played(defense: str, options: dict[str, str] | None = None, **schedule: Any)
     """Five clients, of whom the server expects one to be corrupted."""
     times = Schedule(**{"rounds": ROUNDS, "batch_size": 4, "lr": 0.5, **schedule})
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    given = build(ProblemSpec("digits", "mlp", "iid", 5, model, schedule=times, assumed_corrupted=1), 0)
+    given = build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=5, model_options=model, schedule=times, assumed_corrupted=1
+        ),
+        0,
+    )
     made = compose.make_defense(compose.parse_defense(defense, options or {}), given.task)
     return made, federation.run(made, given, Rng(0).child("federation"), watch=range(ROUNDS))
 

@@ -30,7 +30,9 @@ def played(name: str, **schedule: Any) -> tuple[Problem, Defense, tuple[Round, .
     usual = dict(registry.find("defense", name).usual)
     model = registry.find("model", usual.get("model", "lenet-dlg"))
     times = Schedule(rounds=ROUNDS, loss=usual.get("loss", "cross-entropy"), **schedule)
-    spec = ProblemSpec("digits", model.name, "iid", 3, model.parse({}), schedule=times)
+    spec = ProblemSpec(
+        "digits", model=model.name, partition="iid", clients=3, model_options=model.parse({}), schedule=times
+    )
     method = compose.parse_defense(name)
     problem = build(spec, 0, auxiliary=compose.auxiliary(method))
     defense = compose.make_defense(method, problem.task)
@@ -71,7 +73,18 @@ def views(defense: Defense, problem: Problem, rounds: tuple[Round, ...], threat:
         assert threat.party == "client"
         return []
     task = problem.task
-    return [seal(View(threat, r.name, task.input_shape, task.n_classes, r.observations)) for r in readings]
+    return [
+        seal(
+            View(
+                threat,
+                reading=r.name,
+                input_shape=task.input_shape,
+                n_classes=task.n_classes,
+                observations=r.observations,
+            )
+        )
+        for r in readings
+    ]
 
 
 DEFENSES = registry.registries()["defense"].names()
@@ -149,7 +162,13 @@ def test_sealing_copies() -> None:
     threat = Threat("server", "adaptive")
     readings = defense.readings(threat, cut(rounds, threat), (1,))
     assert not isinstance(readings, NotApplicable)
-    view = View(threat, "upload", problem.task.input_shape, problem.task.n_classes, readings[0].observations)
+    view = View(
+        threat,
+        reading="upload",
+        input_shape=problem.task.input_shape,
+        n_classes=problem.task.n_classes,
+        observations=readings[0].observations,
+    )
     name = next(iter(view.observations[0].target))
     before = view.observations[0].target[name].clone()
     seal(view).observations[0].target[name].zero_()

@@ -27,7 +27,12 @@ from fedarena.runs.trial import prepare
 def problem(partition: str = "iid", clients: int = 2, **options: str) -> Problem:
     laws = registry.find("partition", partition).parse(options)
     model = registry.find("model", "mlp").parse({"widths": "8"})
-    return build(ProblemSpec("digits", "mlp", partition, clients, model, laws), 0)
+    return build(
+        ProblemSpec(
+            "digits", model="mlp", partition=partition, clients=clients, model_options=model, partition_options=laws
+        ),
+        0,
+    )
 
 
 def batch(made: Problem, client: int, n: int) -> tuple[Tensor, Tensor]:
@@ -106,8 +111,19 @@ def test_an_empty_batch_has_no_candidates() -> None:
 
 def cells(attack: str, parties: tuple[Threat, ...], defense: str = "fedavg") -> list[PreparedRecord]:
     model = registry.find("model", "mlp").parse({"widths": "8"})
-    spec = ProblemSpec("digits", "mlp", "iid", 3, model, schedule=Schedule(rounds=6, batch_size=4))
-    return prepare(GroupSpec(spec, compose.parse_defense(defense), compose.parse_attack(attack), parties, 0))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=3,
+        model_options=model,
+        schedule=Schedule(rounds=6, batch_size=4),
+    )
+    return prepare(
+        GroupSpec(
+            spec, defense=compose.parse_defense(defense), attack=compose.parse_attack(attack), threats=parties, seed=0
+        )
+    )
 
 
 def test_only_an_attack_on_membership_is_given_candidates() -> None:
@@ -143,8 +159,8 @@ def test_every_party_is_asked_about_the_same_candidates_of_the_same_victim() -> 
 
 def test_the_base_of_a_slice_stays_behind_the_seal() -> None:
     whole = torch.randn(1000, 10, generator=Rng(0).torch())
-    seen = Observation(0, (1,), 1, {"w": whole[1]}, simulate=_nothing)
-    view = View(Threat("client", "paper"), "upload", (10,), 2, (seen,))
+    seen = Observation(0, clients=(1,), images=1, target={"w": whole[1]}, simulate=_nothing)
+    view = View(Threat("client", "paper"), reading="upload", input_shape=(10,), n_classes=2, observations=(seen,))
     assert len(pickle.dumps(view)) > 30_000  # so that the next line can fail
     copy = seal(view).observations[0].target["w"]
     assert torch.equal(copy, whole[1])
@@ -159,12 +175,18 @@ def test_nobody_to_ask_about_is_not_applicable() -> None:
     """Poisson batches of a client may all be empty."""
     model = registry.find("model", "mlp").parse({"widths": "8"})
     schedule = Schedule(rounds=2, batch_size=1)
-    spec = ProblemSpec("digits", "mlp", "iid", 2, model, schedule=schedule)
+    spec = ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=model, schedule=schedule)
     attack = MethodSpec("joint-membership", registry.find("attack", "joint-membership").parse({"rounds": "1"}))
     outcomes = set()
     for seed in range(12):
         (cell,) = prepare(
-            GroupSpec(spec, compose.parse_defense("dp-sgd"), attack, (Threat("server", "adaptive"),), seed)
+            GroupSpec(
+                spec,
+                defense=compose.parse_defense("dp-sgd"),
+                attack=attack,
+                threats=(Threat("server", "adaptive"),),
+                seed=seed,
+            )
         )
         empty = isinstance(cell, CompleteRecord)
         assert empty == (cell.record["status"] == "n/a")

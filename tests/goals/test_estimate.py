@@ -51,11 +51,19 @@ def groups(defense: str = "fedavg", seed: int = 0, **attack: str) -> list[GroupS
     model = registry.find("model", "mlp").parse({"widths": "24"})
     loss = dict(registry.find("defense", defense).usual).get("loss", "cross-entropy")
     problem = ProblemSpec(
-        "digits", "mlp", "iid", 2, model, schedule=Schedule(rounds=12, batch_size=16, lr=0.05, loss=loss)
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=2,
+        model_options=model,
+        schedule=Schedule(rounds=12, batch_size=16, lr=0.05, loss=loss),
     )
     made = compose.parse_attack("gradient-estimate", {"rounds": "6", **attack})
     names = dict.fromkeys((defense, "fedavg"))
-    return [GroupSpec(problem, compose.parse_defense(n), made, threats(PARTIES, FORMS), seed) for n in names]
+    return [
+        GroupSpec(problem, defense=compose.parse_defense(n), attack=made, threats=threats(PARTIES, FORMS), seed=seed)
+        for n in names
+    ]
 
 
 def records(defense: str = "fedavg", seed: int = 0, **attack: str) -> list[dict[str, Any]]:
@@ -211,7 +219,7 @@ def test_readings_without_an_estimate_are_left_out(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(FedAvg, "readings", lambda self, *args: without(inherited(self, *args)))
     for r in records():
         assert r["status"] == "n/a"
-        assert r["reason"] == "what was seen is matched as it is: no estimate of the gradient is made of it"
+        assert r["reason"] == "what was seen is matched as it is: the gradient is not estimated from it"
         assert not r["series"]
 
 

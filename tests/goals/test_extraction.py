@@ -83,7 +83,7 @@ def dense(activation: nn.Module) -> nn.Sequential:
 
 def exam(activation: nn.Module, *models: Tensors, **schedule: Any) -> Exam:
     g = torch.Generator().manual_seed(0)
-    task = Task(dense(activation), (4,), 3, (8, 8), Schedule(**schedule))
+    task = Task(dense(activation), input_shape=(4,), n_classes=3, sizes=(8, 8), schedule=Schedule(**schedule))
     x, y = torch.rand(50, 4, generator=g), torch.randint(0, 3, (50,), generator=g)
     return Exam(task, (255 * x).byte(), y, 255.0, models)
 
@@ -249,11 +249,11 @@ def test_only_the_rounds_that_are_needed_are_written_down() -> None:
 
 
 def seen(down: Tensors, t: int = 3) -> Seen:
-    return Seen(t, (0, 1), down)
+    return Seen(t, participants=(0, 1), down=down)
 
 
 def fedavg() -> FedAvg:
-    return FedAvg(None, Task(dense(nn.ReLU()), (4,), 3, (8, 8), Schedule()))
+    return FedAvg(None, Task(dense(nn.ReLU()), input_shape=(4,), n_classes=3, sizes=(8, 8), schedule=Schedule()))
 
 
 def test_a_plain_broadcast_is_the_model() -> None:
@@ -293,9 +293,12 @@ def records(defense: str = "fedavg", jobs: int = 1, participation: float = 1.0, 
     """Of all parties and forms, in order."""
     made = compose.parse_attack("model-extraction", {"rounds": "2", "history": "6", **options})
     schedule = Schedule(rounds=20, batch_size=8, lr=0.2, participation=participation)
-    problem = ProblemSpec("digits", "mlp", "iid", 2, mlp(), schedule=schedule)
+    problem = ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=mlp(), schedule=schedule)
     names = dict.fromkeys((defense, "fedavg"))
-    groups = [GroupSpec(problem, compose.parse_defense(n), made, threats(PARTIES, FORMS), 0) for n in names]
+    groups = [
+        GroupSpec(problem, defense=compose.parse_defense(n), attack=made, threats=threats(PARTIES, FORMS), seed=0)
+        for n in names
+    ]
     return run_groups(groups, jobs)[0].records
 
 

@@ -29,7 +29,7 @@ from fedarena.problem.task import Batch
 def spec(**changes: object) -> ProblemSpec:
     model = registry.find("model", "mlp").parse({"widths": "8"})
     schedule = Schedule(**{"rounds": 3, "batch_size": 4, **changes})  # type: ignore[arg-type]
-    return ProblemSpec("digits", "mlp", "iid", 2, model, schedule=schedule)
+    return ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=model, schedule=schedule)
 
 
 def finished(defense: str = "fedavg", **changes: object) -> FinishedRun:
@@ -37,7 +37,9 @@ def finished(defense: str = "fedavg", **changes: object) -> FinishedRun:
     problem = build(made, 0)
     protocol = compose.make_defense(compose.parse_defense(defense), problem.task)
     run = federation.run(protocol, problem, Rng(0).child("federation"), watch=range(3))
-    group = GroupSpec(made, compose.parse_defense(defense), compose.parse_attack("dlg"), (), 0)
+    group = GroupSpec(
+        made, defense=compose.parse_defense(defense), attack=compose.parse_attack("dlg"), threats=(), seed=0
+    )
     return FinishedRun(group, problem, protocol, run)
 
 

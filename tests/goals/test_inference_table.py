@@ -102,7 +102,7 @@ def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[st
 def test_the_verdict_names_the_reading_that_was_picked() -> None:
     records = [ranked("option-I", 0.6, form="paper"), ranked("option-II", 0.7, form="paper"), ranked("smoother", 0.8)]
     told = verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
-    assert "AUC 0.70 (0.50 to 0.90, not told from chance) by 'option-II' as the server" in told
+    assert "AUC 0.70 (0.50 to 0.90, not distinguishable from chance) by 'option-II' as the server" in told
     assert "by 'smoother'" not in told  # there is no other
 
 

@@ -94,15 +94,13 @@ def test_a_model_that_learned_nothing_has_nothing_to_lose(accuracies: tuple[floa
 
 def test_both_models_at_chance_make_one_sentence() -> None:
     records = [record("fedavg", "", None, clean=0.1), record("krum", "", None, clean=0.11), record("krum", "own", 0.1)]
-    assert "Even with everybody honest the accuracy of FedAvg (10 %) and krum (11 %) is that of guessing" in told(
-        *records
-    )
+    assert "Even without poisoning the accuracy of FedAvg (10 %) and krum (11 %) is that of guessing" in told(*records)
 
 
 def test_the_reason_why_no_upload_has_a_weight() -> None:
     rule = {"options": {"defense": {}, "defense+median": {}}}
     assert "a coordinate-wise rule selects no uploads" in unweighed([record("median", "own", 0.3, **rule)], "median")
-    assert "the protocol does not tell" in unweighed([record("noisy", "own", 0.3)], "noisy")
+    assert "the protocol does not report" in unweighed([record("noisy", "own", 0.3)], "noisy")
     selects = record(
         "krum", "own", 0.3, metrics={"accuracy": 0.3, **SELECTS}, options={"defense": {}, "defense+krum": {}}
     )

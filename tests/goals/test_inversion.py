@@ -28,7 +28,7 @@ from fedarena.runs.engine import run_groups
 def problem_spec(dataset: str = "digits", **changes: Any) -> ProblemSpec:
     model = registry.find("model", "mlp").parse({"widths": "32"})
     schedule = Schedule(**{"rounds": 150, "batch_size": 32, "lr": 0.3, **changes})
-    return ProblemSpec(dataset, "mlp", "iid", 2, model, schedule=schedule)
+    return ProblemSpec(dataset, model="mlp", partition="iid", clients=2, model_options=model, schedule=schedule)
 
 
 def groups(
@@ -38,7 +38,10 @@ def groups(
     made = compose.parse_attack("model-inversion", attack or {"iterations": "60"})
     names = dict.fromkeys((defense, "fedavg"))
     spec = problem_spec(**changes)
-    return [GroupSpec(spec, compose.parse_defense(n), made, threats(parties, forms), 0) for n in names]
+    return [
+        GroupSpec(spec, defense=compose.parse_defense(n), attack=made, threats=threats(parties, forms), seed=0)
+        for n in names
+    ]
 
 
 def records(*args: Any, **changes: Any) -> list[dict[str, Any]]:
@@ -78,7 +81,7 @@ def test_a_trained_model_shows_its_classes_and_an_untrained_one_does_not() -> No
     assert trained["scores"]["leak"] > blank["scores"]["leak"] + 0.3
 
 
-def test_a_masked_release_gives_what_the_plain_model_of_the_same_loss_gives() -> None:
+def test_a_masked_release_gives_what_a_plain_model_of_that_loss_gives() -> None:
     """PBPFL's masks scale units; the function stays, so that inversion is none the worse for them."""
     masked, plain = (run_groups(groups(d, loss="mse"), 1)[0] for d in ("pbpfl", "fedavg"))
     a, b = masked.galleries[0].guesses, plain.galleries[0].guesses

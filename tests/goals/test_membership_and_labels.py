@@ -38,10 +38,13 @@ def groups(
     options = {name: changes.pop(name) for name in ("rounds", "scale", "evidence") if name in changes}
     schedule = Schedule(**{"rounds": 12, "batch_size": 4, **changes})
     method = registry.find("model", model).parse({"widths": "32"} if model == "mlp" else {})
-    problem = ProblemSpec("digits", model, "iid", 2, method, schedule=schedule)
+    problem = ProblemSpec("digits", model=model, partition="iid", clients=2, model_options=method, schedule=schedule)
     made = compose.parse_attack(attack, {"rounds": "8", **options})
     names = dict.fromkeys((defense, "fedavg"))
-    return [GroupSpec(problem, compose.parse_defense(n), made, threats(parties, forms), seed) for n in names]
+    return [
+        GroupSpec(problem, defense=compose.parse_defense(n), attack=made, threats=threats(parties, forms), seed=seed)
+        for n in names
+    ]
 
 
 def records(*args: Any, **changes: Any) -> list[dict[str, Any]]:
@@ -174,7 +177,9 @@ def test_random_batches_are_judged_by_the_samples_they_held() -> None:
     problem = replace(groups("last-layer-label")[0].problem, schedule=Schedule(rounds=12, batch_size=1))
     attack = compose.parse_attack("analytic", {"victims": "12"})
     names, whom = ("dp-sgd", "fedavg"), (Threat("server", "paper"),)
-    made = [GroupSpec(problem, compose.parse_defense(name), attack, whom, 0) for name in names]
+    made = [
+        GroupSpec(problem, defense=compose.parse_defense(name), attack=attack, threats=whom, seed=0) for name in names
+    ]
     (record,) = run_groups(made, 1)[0].records
     assert record["status"] == "ok", record["reason"]
     held = [len(y) for _, y in trial.prepare(made[0])[0].challenge.answers.truths]  # type: ignore[union-attr]

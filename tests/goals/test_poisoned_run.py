@@ -30,11 +30,15 @@ def groups(
     defense: str, attack: str, knows: Knowledge = "own", options: dict[str, str] | None = None, **change: Any
 ) -> list[GroupSpec]:
     schedule = Schedule(**{"rounds": 60, "batch_size": 16, "lr": 0.2, "eval_every": 20, **change})
-    problem = ProblemSpec("digits", "mlp", "iid", 10, MODEL, schedule=schedule, corrupted=3)
+    problem = ProblemSpec(
+        "digits", model="mlp", partition="iid", clients=10, model_options=MODEL, schedule=schedule, corrupted=3
+    )
     method, found = compose.parse_attack(attack, options), []
     for one in dict.fromkeys((compose.parse_defense(defense), compose.parse_defense("fedavg"))):
-        found.append(GroupSpec(problem, one, None, (), 0, probe=method))
-        found.append(GroupSpec(problem, one, method, (Threat("client", "paper", knows=knows),), 0))
+        found.append(GroupSpec(problem, defense=one, attack=None, threats=(), seed=0, probe=method))
+        found.append(
+            GroupSpec(problem, defense=one, attack=method, threats=(Threat("client", "paper", knows=knows),), seed=0)
+        )
     return found
 
 
@@ -47,7 +51,7 @@ def poisoned(records: list[Record], defense: str) -> Record:
     return found
 
 
-def test_an_attack_is_scored_against_the_same_federation_with_everybody_honest() -> None:
+def test_an_attack_is_scored_against_the_same_honest_federation() -> None:
     records = records_of(groups("krum", "sign-flip", options={"scale": "5"}))
     assert [(r["defense"], r["attack"], r["attacker_knowledge"]) for r in records] == [
         ("krum", "none", ""),
@@ -100,15 +104,25 @@ def test_an_attack_that_cannot_start_says_why() -> None:
     assert record["status"] == "ok"
     few = groups("fedavg", "optimized", "omniscient")
     for i, group in enumerate(few):
-        problem = ProblemSpec("digits", "mlp", "iid", 10, MODEL, schedule=group.problem.schedule, corrupted=2)
-        few[i] = GroupSpec(problem, group.defense, group.attack, group.threats, 0, probe=group.probe)
+        problem = ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=10,
+            model_options=MODEL,
+            schedule=group.problem.schedule,
+            corrupted=2,
+        )
+        few[i] = GroupSpec(
+            problem, defense=group.defense, attack=group.attack, threats=group.threats, seed=0, probe=group.probe
+        )
     record = poisoned(records_of(few), "fedavg")
     assert record["status"] == "n/a"
     assert record["reason"]
     assert record["scores"] == {}
 
 
-def test_a_strike_is_looked_at_where_it_ends_and_counted_from_where_it_begins() -> None:
+def test_a_strike_is_seen_at_its_end_and_counted_from_its_beginning() -> None:
     """Looks every 20 rounds do not see two strikes of four rounds, which end after 34 and after 50."""
     pulses = {"turn": "0.5", "burn_rounds": "4", "bank_rounds": "12", "strike": "ascent"}
     record = poisoned(records_of(groups("fedavg", "bank", options=pulses)), "fedavg")
@@ -158,7 +172,7 @@ def test_an_attack_and_its_wrapper_are_tuned_one_after_the_other() -> None:
     assert record["attacked"]["begins"] == math.ceil(tuned["chosen"][1] * rounds)
 
 
-def test_a_wrapper_may_choose_its_time_around_an_attack_that_chooses_nothing() -> None:
+def test_a_wrapper_tunes_its_time_around_an_attack_that_tunes_nothing() -> None:
     record = poisoned(
         records_of(groups("median", "delayed+label-flip", options={"tune": "2", "tune_rounds": "4"})), "median"
     )

@@ -52,7 +52,15 @@ def made(**options: str) -> Inference:
 def spec(clients: int = 2, dataset: str = "digits", **changes: Any) -> ProblemSpec:
     schedule = Schedule(**{"rounds": 14, "batch_size": 16, "lr": 0.1, **changes})
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    return ProblemSpec(dataset, "mlp", "iid", clients, model, registry.find("partition", "iid").parse({}), schedule)
+    return ProblemSpec(
+        dataset,
+        model="mlp",
+        partition="iid",
+        clients=clients,
+        model_options=model,
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
+    )
 
 
 def problem(clients: int = 2, **changes: Any) -> Problem:
@@ -66,7 +74,11 @@ def records(
     methods = dict.fromkeys((defense, "fedavg"))
     groups = [
         GroupSpec(
-            spec(clients, **changes), compose.parse_defense(n), attack(**options or {}), threats(parties, forms), seed
+            spec(clients, **changes),
+            defense=compose.parse_defense(n),
+            attack=attack(**options or {}),
+            threats=threats(parties, forms),
+            seed=seed,
         )
         for n in methods
     ]
@@ -83,7 +95,7 @@ def known_of(held: Problem, x: Tensor) -> Tensor:
 # -- who works on what ----------------------------------------------------------------------------------
 
 
-def test_the_victim_has_the_property_in_the_rounds_drawn_and_nobody_else_ever() -> None:
+def test_only_the_victim_has_the_property_and_in_drawn_rounds_alone() -> None:
     held, method = problem(3), made()
     watch = method.watch(held.task.schedule)
     draw = PropertyOfBatch().draws(held, method, watch, Rng(0).child("draws"))
@@ -183,7 +195,13 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
     held = build(spec(), 0)
     train, test = held.attributes["bold"]
     monkeypatch.setattr(trial, "build", lambda *a: replace(held, attributes={"bold": (train, test.clone().fill_(-1))}))
-    group = GroupSpec(spec(), compose.parse_defense("fedavg"), attack(), threats(("server", "client"), ("paper",)), 0)
+    group = GroupSpec(
+        spec(),
+        defense=compose.parse_defense("fedavg"),
+        attack=attack(),
+        threats=threats(("server", "client"), ("paper",)),
+        seed=0,
+    )
     server, client = trial.prepare(group)
     assert server.record["status"] == "n/a"
     assert "no sample of its own with" in server.record["reason"]
@@ -196,10 +214,10 @@ def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest
 def prepared(defense: str = "fedavg", party: Party = "server", form: Form = "paper", **changes: Any) -> Any:
     group = GroupSpec(
         spec(changes.pop("clients", 2), **changes),
-        compose.parse_defense(defense),
-        attack(),
-        threats((party,), (form,)),
-        0,
+        defense=compose.parse_defense(defense),
+        attack=attack(),
+        threats=threats((party,), (form,)),
+        seed=0,
     )
     return trial.prepare(group)
 
@@ -208,7 +226,13 @@ def test_the_answers_are_what_the_victim_worked_on() -> None:
     (cell,) = prepared()
     seen, truth = cell.challenge.view.observations, cell.challenge.answers
     assert int(truth.sum()) == 2
-    group = GroupSpec(spec(), compose.parse_defense("fedavg"), attack(), threats(("server",), ("paper",)), 0)
+    group = GroupSpec(
+        spec(),
+        defense=compose.parse_defense("fedavg"),
+        attack=attack(),
+        threats=threats(("server",), ("paper",)),
+        seed=0,
+    )
     held = build(group.problem, 0)
     method = made()
     watch = method.watch(held.task.schedule)
@@ -389,7 +413,11 @@ def test_every_option_acts(name: str) -> None:
         for options in (usual, usual | CHANGES[name])
         for cell in trial.prepare(
             GroupSpec(
-                spec(), compose.parse_defense("fedavg"), attack(**options), threats(("server",), ("adaptive",)), 0
+                spec(),
+                defense=compose.parse_defense("fedavg"),
+                attack=attack(**options),
+                threats=threats(("server",), ("adaptive",)),
+                seed=0,
             )
         )
     )

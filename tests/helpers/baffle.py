@@ -18,7 +18,9 @@ SIZES = (20, 30, 50)
 
 def make(model=None, shape=(12,), sizes=SIZES, schedule=None, rule=None, **options):
     times = Schedule(**{"rounds": 4, "batch_size": 4, "lr": 0.1, **(schedule or {})})
-    return Baffle(Options(**options), Task(model or mlp(), shape, 3, sizes, times), rule)
+    return Baffle(
+        Options(**options), Task(model or mlp(), input_shape=shape, n_classes=3, sizes=sizes, schedule=times), rule
+    )
 
 
 def drawn(defense, seed=0):
@@ -51,6 +53,17 @@ def watched(defense, rounds=2):
     for t in range(rounds):
         sent, batches, ups, memories, after = one_round(defense, state, t, memories)
         clients = tuple(range(len(batches)))
-        found.append(Round(t, clients, state.params, after.params, {}, sent.down, ups, tuple(batches)))
+        found.append(
+            Round(
+                t,
+                participants=clients,
+                params=state.params,
+                after=after.params,
+                secret={},
+                down=sent.down,
+                ups=ups,
+                batches=tuple(batches),
+            )
+        )
         state = after
     return found

@@ -66,7 +66,7 @@ def play(
 ) -> tuple[DBCL, list[Round]]:
     """A few rounds of DBCL on random data; `schedule` overrides batches of 4 and a learning rate of 0.1."""
     times = Schedule(**{"rounds": rounds, "batch_size": 4, "lr": 0.1, **schedule})
-    task = Task(model or mlp(), shape, 3, sizes, times)
+    task = Task(model or mlp(), input_shape=shape, n_classes=3, sizes=sizes, schedule=times)
     defense, rng, g = DBCL(options or Options(), task), Rng(0), torch.Generator().manual_seed(0)
     state, written = defense.init(parameters(task.model, 0, dtype), rng), []
     for t in range(rounds):
@@ -76,7 +76,18 @@ def play(
         sent = defense.broadcast(state, rng.child("broadcast", t))
         ups, _ = defense.clients(sent.down, batches, [{}] * len(who), [{}] * len(who))
         new = defense.aggregate(state, sent, ups, Cohort(tuple(who), weights(sizes, who)), Rng(0))
-        written.append(Round(t, who, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))
+        written.append(
+            Round(
+                t,
+                participants=who,
+                params=state.params,
+                after=new.params,
+                secret=sent.secret,
+                down=sent.down,
+                ups=ups,
+                batches=tuple(batches),
+            )
+        )
         state = new
     return defense, written
 

@@ -57,7 +57,7 @@ def make_view(
     schedule = schedule or Schedule(batch_size=batch)
     model = DlgLeNet(LeNetOptions())
     module = model.module((1, 8, 8), CLASSES)
-    task = Task(module, (1, 8, 8), CLASSES, (batch,), schedule)
+    task = Task(module, input_shape=(1, 8, 8), n_classes=CLASSES, sizes=(batch,), schedule=schedule)
     defense: Defense = FedAvg(NoOptions(), task) if cell == "fedavg" else DBCL(DBCLOptions(), task)
     state = State(model.init(module, Rng(seed).child("init").torch()))
     order = torch.randperm(len(x), generator=Rng(seed).child("victims").torch())
@@ -71,9 +71,17 @@ def make_view(
             assert isinstance(defense, DBCL)
             target = defense.wire.expand(up, defense.wire.open(down)[1])
             simulate = PlainGradient(task, state.params, (0,))
-        observations.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
+        observations.append(
+            Observation(t, clients=(0,), images=batch, target=target, simulate=simulate, output_bias=task.output_bias)
+        )
         truths.append((x[i], y[i]))
-    return View(Threat("server", "adaptive"), "upload", (1, 8, 8), CLASSES, tuple(observations)), truths
+    return View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=(1, 8, 8),
+        n_classes=CLASSES,
+        observations=tuple(observations),
+    ), truths
 
 
 def score(guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> dict[str, float]:

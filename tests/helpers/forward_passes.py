@@ -32,7 +32,7 @@ def federation(model, shape, sizes, classes=4, dtype=torch.float64, seed=0):
         )
         for b in sizes
     ]
-    task = Task(model, shape, classes, tuple(sizes), Schedule(batch_size=1))
+    task = Task(model, input_shape=shape, n_classes=classes, sizes=tuple(sizes), schedule=Schedule(batch_size=1))
     return task, {n: p.to(dtype) for n, p in params.items()}, batches
 
 
@@ -58,7 +58,7 @@ def one_by_one(task, params, batches, directions, k, sigma, scheme, dtype):
     return torch.stack(found)
 
 
-def agree(task, params, batches, scheme, dtype, k=3, rows=None, sigma=1e-3):
+def assert_differences_agree(task, params, batches, scheme, dtype, k=3, rows=None, sigma=1e-3):
     n = sum(p.numel() for p in params.values())
     got = differences(task, params, batches, draws(n), k, Differencing(sigma, scheme, dtype), rows)
     with torch.no_grad():

@@ -26,11 +26,19 @@ def group(
     schedule = Schedule(rounds=rounds, batch_size=16, loss=loss)
     lira = {} if attack.get("statistic") == "loss" else {"shadows": "3"}
     return GroupSpec(
-        ProblemSpec("digits", "mlp", partition, 4, model, division, schedule),
-        compose.parse_defense(defense, options),
-        compose.parse_attack("membership-inference", lira | attack),
-        (Threat(party, form),),
-        seed,
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition=partition,
+            clients=4,
+            model_options=model,
+            partition_options=division,
+            schedule=schedule,
+        ),
+        defense=compose.parse_defense(defense, options),
+        attack=compose.parse_attack("membership-inference", lira | attack),
+        threats=(Threat(party, form),),
+        seed=seed,
     )
 
 

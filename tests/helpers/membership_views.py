@@ -60,7 +60,7 @@ def play(
     x, y = digits()
     architecture = MLP(MLPOptions(widths=(32,), activation=activation))
     module = architecture.module((1, 8, 8), CLASSES)
-    task = Task(module, (1, 8, 8), CLASSES, (batch,), Schedule(batch_size=batch))
+    task = Task(module, input_shape=(1, 8, 8), n_classes=CLASSES, sizes=(batch,), schedule=Schedule(batch_size=batch))
     rng = Rng(seed)
     plain = PlainGradient(task, architecture.init(module, rng.child("init").torch()), (0,))
     n = sum(p.numel() for p in module.parameters())
@@ -76,9 +76,25 @@ def play(
         order = torch.randperm(2 * batch, generator=generator)
         asked = torch.cat([inside, outside])[order]
         target = simulate(x[behind], torch.nn.functional.one_hot(y[behind], CLASSES).float())
-        observations.append(Observation(t, (0,), batch, target, simulate, candidates=Candidates(x[asked], y[asked])))
+        observations.append(
+            Observation(
+                t,
+                clients=(0,),
+                images=batch,
+                target=target,
+                simulate=simulate,
+                candidates=Candidates(x[asked], y[asked]),
+            )
+        )
         members.append(order < batch)
-    view = View(Threat("server", "adaptive"), "upload", (1, 8, 8), CLASSES, tuple(observations), output_layer="out")
+    view = View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=(1, 8, 8),
+        n_classes=CLASSES,
+        observations=tuple(observations),
+        output_layer="out",
+    )
     return view, members
 
 

@@ -33,7 +33,10 @@ def cnn() -> nn.Sequential:
 def make(model=None, shape=(12,), sizes=SIZES, classes=3, name="pbpfl", schedule=None, **options: Any):
     times = Schedule(**{"rounds": 4, "batch_size": 4, "lr": 0.1, "loss": "mse", **(schedule or {})})
     text = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    return make_defense(parse_defense(name, text), Task(model or mlp(), shape, classes, sizes, times))
+    return make_defense(
+        parse_defense(name, text),
+        Task(model or mlp(), input_shape=shape, n_classes=classes, sizes=sizes, schedule=times),
+    )
 
 
 def start(defense, seed=0, dtype=torch.float64) -> State:
@@ -56,7 +59,18 @@ def play(defense, rounds=3, seed=0, dtype=torch.float64, state=None) -> tuple[li
         batches = [drawn(defense, 1000 * seed + 10 * t + c, dtype) for c in who]
         ups, _ = defense.clients(sent.down, batches, [{}] * len(who), [{}] * len(who))
         new = defense.aggregate(state, sent, ups, Cohort(who, weights(sizes, who)), Rng(seed).child("aggregate", t))
-        written.append(Round(t, who, state.params, new.params, sent.secret, sent.down, ups, tuple(batches)))
+        written.append(
+            Round(
+                t,
+                participants=who,
+                params=state.params,
+                after=new.params,
+                secret=sent.secret,
+                down=sent.down,
+                ups=ups,
+                batches=tuple(batches),
+            )
+        )
         state = new
     return written, state
 

@@ -30,7 +30,12 @@ def problem() -> Problem:
     """Digits, a dense network, ten clients of which three are corrupted."""
     model = registry.find("model", "mlp").parse({"widths": "8"})
     schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
-    return build(ProblemSpec("digits", "mlp", "iid", 10, model, schedule=schedule, corrupted=3), 0)
+    return build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=10, model_options=model, schedule=schedule, corrupted=3
+        ),
+        0,
+    )
 
 
 def knowledge(

@@ -190,7 +190,7 @@ def net(forward, *unused):
     return randomised(made)
 
 
-def check(model: nn.Module, shape: tuple[int, ...], seed: int = 0) -> ScalingPlan:
+def assert_masks_keep_outputs(model: nn.Module, shape: tuple[int, ...], seed: int = 0) -> ScalingPlan:
     """Plan a model; masked, it must give the plain outputs, and all of its masks have one canonical form."""
     found, params = plan(model, shape), parameters(model)
     plain, r = outputs(model, params, shape), drawn(found.sizes, seed)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 PACKAGES = {
     "bench": "fedarena",
@@ -66,20 +67,28 @@ def read_tree(root: Path) -> SourceTree:
     return SourceTree(files, tuple(_imports(files)))
 
 
+def written(root: Path, files: dict[str, str]) -> SourceTree:
+    """The tree of made-up files (path → source), which are written below `root`."""
+    for path, source in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(dedent(source), encoding="utf-8")
+    return read_tree(root)
+
+
 def _imports(files: Mapping[str, Path]) -> Iterator[Import]:
     for module, path in files.items():
-        for node in ast.walk(_parsed(path)):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     if _is_own(alias.name):
                         yield Import(module, alias.name, (), node.lineno)
             elif isinstance(node, ast.ImportFrom):
-                source = _source(files, module, node)
+                source = import_source(files, module, node)
                 if _is_own(source):
                     yield from _from_imports(files, module, source, node)
 
 
-def _source(files: Mapping[str, Path], module: str, node: ast.ImportFrom) -> str:
+def import_source(files: Mapping[str, Path], module: str, node: ast.ImportFrom) -> str:
     """The absolute name of the module that a `from` import takes names from."""
     if not node.level:
         return node.module or ""
@@ -115,7 +124,7 @@ class Literal:
 def literals(root: Path, folder: str) -> Iterator[Literal]:
     """The strings in the files below a folder, parts of f-strings among them; docstrings are left out."""
     for path in sorted((root / folder).rglob("*.py")):
-        tree = _parsed(path)
+        tree = parsed(path)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
@@ -135,7 +144,7 @@ def functions(root: Path) -> Iterator[Function]:
     """The package's functions and methods, nested ones too."""
     for folder in PACKAGES:
         for path in sorted((root / folder).rglob("*.py")):
-            for node in ast.walk(_parsed(path)):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     lines = (node.end_lineno or node.lineno) - node.lineno + 1
                     yield Function(path.relative_to(root).as_posix(), node.name, lines)
@@ -146,5 +155,6 @@ def _is_own(name: str) -> bool:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree."""
     return ast.parse(path.read_text(encoding="utf-8"))

@@ -94,13 +94,13 @@ def measure(
     engine: str = "local",
     fresh: bool = False,
     seeds: Sequence[int] | None = None,
-    tell: Callable[..., object] = lambda *told: None,
+    report_progress: Callable[..., object] = lambda *news: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
     """Run a suite into where/out, in this process."""
     suite, plan = planned(text, where, seeds)
     with executor(engine, jobs) as place:
-        return run_suite(suite, plan, where / "out", None, lambda: place, fresh, tell, warn)
+        return run_suite(suite, plan, where / "out", None, lambda: place, fresh, report_progress, warn)
 
 
 def planned(text: str, where: Path, seeds: Sequence[int] | None = None) -> tuple[Suite, Plan]:

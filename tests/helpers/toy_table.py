@@ -54,5 +54,5 @@ TABLE = Table(
     pieces=tuple(PAPER),
     rows=rows,
     measured=("accuracy",),
-    published=tuple(Published(piece, paper, "accuracy") for piece, paper in PAPER.items()),
+    published=tuple(Published(piece, paper=paper, column="accuracy") for piece, paper in PAPER.items()),
 )

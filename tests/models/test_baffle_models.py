@@ -115,7 +115,7 @@ def test_every_option_changes_the_output(name, changed):
 
 
 @CONVOLUTIONAL
-def test_batch_normalisation_takes_the_batch_s_statistics_in_training_and_in_evaluation(name):
+def test_batch_normalisation_always_takes_the_batch_s_statistics(name):
     x = images(6, 3, 16, 16)
     for norm, mixes in (("batch", True), ("group", False), ("none", False)):
         module, params = make(name, (3, 16, 16), norm=norm)
@@ -209,7 +209,13 @@ def test_the_smallest_image_works_alone_and_smaller_ones_are_refused(name, small
 def test_the_harness_trains_what_the_plain_client_does(name, epochs):
     options = RANDOM if name == "mobilenet-head" else {"size": "8"}
     module, params = make(name, (1, 8, 8), 3, **options)
-    task = Task(module, (1, 8, 8), 3, (4, 4), Schedule(batch_size=2, local_epochs=epochs, lr=0.05))
+    task = Task(
+        module,
+        input_shape=(1, 8, 8),
+        n_classes=3,
+        sizes=(4, 4),
+        schedule=Schedule(batch_size=2, local_epochs=epochs, lr=0.05),
+    )
     g, steps = Rng(2).torch(), task.schedule.steps(4)
     batches = [
         Batch(torch.rand(steps, 2, 1, 8, 8, generator=g), torch.randint(0, 3, (steps, 2), generator=g))
@@ -225,7 +231,14 @@ def test_the_harness_trains_what_the_plain_client_does(name, epochs):
 @pytest.mark.parametrize("name", ["lenet-baffle", "wrn-10-2"])
 def test_fedavg_trains_it(name):
     model = find("model", name).parse({})
-    spec = ProblemSpec("digits", name, "iid", 2, model, schedule=Schedule(rounds=2, batch_size=32, local_epochs=1))
+    spec = ProblemSpec(
+        "digits",
+        model=name,
+        partition="iid",
+        clients=2,
+        model_options=model,
+        schedule=Schedule(rounds=2, batch_size=32, local_epochs=1),
+    )
     problem = build(spec, 0)
     run = federation.run(make_defense(parse_defense("fedavg"), problem.task), problem, Rng(0), watch=())
     before = problem.evaluate(problem.init)[1]
@@ -241,7 +254,9 @@ def test_only_the_head_is_trained_and_nothing_frozen_shows():
     assert list(params) == ["out.weight", "out.bias"]
     assert list(params) == [n for n, _ in module.named_parameters()]
     assert [type(m) for m in module.modules() if list(m.children()) == [] and list(m.parameters())] == [nn.Linear]
-    assert [name for name, _ in Task(module, (3, 32, 32), 10, (1,), Schedule()).layers] == ["out"]
+    assert [
+        name for name, _ in Task(module, input_shape=(3, 32, 32), n_classes=10, sizes=(1,), schedule=Schedule()).layers
+    ] == ["out"]
     assert not list(module.buffers())
     assert not module.state_dict().keys() - set(params)
 
@@ -351,9 +366,7 @@ def test_random_features_are_never_taken_for_pretrained_ones(nowhere):
 
 
 @pytest.mark.parametrize("place", ["data", "torch/hub/checkpoints"])
-def test_pretrained_weights_are_found_and_held_to_the_checksum_in_their_name(
-    nowhere, state, place, tmp_path, monkeypatch
-):
+def test_pretrained_weights_are_found_and_held_to_their_checksum(nowhere, state, place, tmp_path, monkeypatch):
     folder = tmp_path / place
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr(

@@ -54,7 +54,7 @@ def test_parameter_counts_of_the_papers(name, shape, parameters):
 
 
 @pytest.mark.parametrize("name", sorted(CARDS))
-def test_every_model_maps_images_to_logits_and_is_drawn_from_its_generator_alone(name):
+def test_a_model_gives_logits_and_is_drawn_from_its_generator_alone(name):
     before = torch.random.get_rng_state()
     model = make(name)
     module = model.module(CIFAR, 7)
@@ -178,7 +178,13 @@ def test_defaults_lie_in_their_own_range(name):
 
 @pytest.mark.parametrize("width", [10**12, 10**18, 10**20])  # beyond the addresses, the bytes, the integers there are
 def test_a_model_that_does_not_fit_in_memory_is_told_by_its_options(width):
-    spec = ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({"widths": str(width)}))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=2,
+        model_options=find("model", "mlp").parse({"widths": str(width)}),
+    )
     with pytest.raises(UserError) as told:
         build(spec, 0)
     assert str(told.value) == (
@@ -195,7 +201,12 @@ def test_memory_that_runs_out_on_the_way_is_told_alike(error, monkeypatch):
 
     monkeypatch.setattr(MLP, "init", init)
     with pytest.raises(UserError, match="option 'model' is mlp, which does not fit in memory: use a smaller model"):
-        build(ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({})), 0)
+        build(
+            ProblemSpec(
+                "digits", model="mlp", partition="iid", clients=2, model_options=find("model", "mlp").parse({})
+            ),
+            0,
+        )
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes cannot be multiplied"), TypeError("a bug")])
@@ -205,4 +216,9 @@ def test_a_model_s_other_errors_stay_what_they_are(error, monkeypatch):
 
     monkeypatch.setattr(MLP, "init", init)
     with pytest.raises(type(error), match=str(error)):
-        build(ProblemSpec("digits", "mlp", "iid", 2, find("model", "mlp").parse({})), 0)
+        build(
+            ProblemSpec(
+                "digits", model="mlp", partition="iid", clients=2, model_options=find("model", "mlp").parse({})
+            ),
+            0,
+        )

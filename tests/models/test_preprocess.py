@@ -121,7 +121,13 @@ def test_stacked_form_applies_it(epochs, monkeypatch):
     ran = []
     train = stacked.train
     monkeypatch.setattr(stacked, "train", lambda *args: ran.append(1) or train(*args))
-    task = Task(module, (1, 8, 8), 10, (8,) * 3, Schedule(batch_size=4, local_epochs=epochs, lr=0.05))
+    task = Task(
+        module,
+        input_shape=(1, 8, 8),
+        n_classes=10,
+        sizes=(8,) * 3,
+        schedule=Schedule(batch_size=4, local_epochs=epochs, lr=0.05),
+    )
     g, steps = Rng(2).torch(), task.schedule.steps(8)
     params = {n: p.double() for n, p in params.items()}
     batches = [

@@ -143,7 +143,7 @@ def spread(**options: Any) -> float:
         return float(functional_call(module, params, (images(4, *CIFAR),)).std())
 
 
-def test_deep_sums_explode_without_the_factor_and_neither_way_does_with_its_default() -> None:
+def test_deep_sums_explode_without_the_factor_but_not_with_its_default() -> None:
     assert spread(depth=56, branch_scale=1.0) > 100
     for skip in ("add", "concat"):
         assert 0.02 < spread(depth=56, skip=skip) < 5

@@ -17,7 +17,13 @@ from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Auxiliary
 
 SPEC = ProblemSpec(
-    "digits", "mlp", "iid", 10, registry.find("model", "mlp").parse({}), schedule=Schedule(batch_size=4), corrupted=3
+    "digits",
+    model="mlp",
+    partition="iid",
+    clients=10,
+    model_options=registry.find("model", "mlp").parse({}),
+    schedule=Schedule(batch_size=4),
+    corrupted=3,
 )
 
 
@@ -141,7 +147,16 @@ def test_a_foreign_table_is_no_picture(data, other, monkeypatch) -> None:
 
     table = registry.find("dataset", "breast-cancer").load()(None)
     x, y = np.zeros((20, 1, 8, 8), np.float32), np.arange(20) % 2
-    pictures = Dataset("pictures", x, y, x, y, 1.0, 2, Provenance("made up", None, None, False))
+    pictures = Dataset(
+        "pictures",
+        x_train=x,
+        y_train=y,
+        x_test=x,
+        y_test=y,
+        scale=1.0,
+        n_classes=2,
+        provenance=Provenance("made up", None, None, False),
+    )
     sets = {"breast-cancer": table, "pictures": pictures}
 
     class Card:

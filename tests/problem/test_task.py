@@ -29,7 +29,7 @@ class OutputFirst(nn.Module):
 
 def test_layers_stand_in_the_order_in_which_they_are_computed() -> None:
     model = OutputFirst()
-    task = Task(model, (12,), 3, (40,) * 3, Schedule(rounds=2, batch_size=4))
+    task = Task(model, input_shape=(12,), n_classes=3, sizes=(40,) * 3, schedule=Schedule(rounds=2, batch_size=4))
     before = torch.get_rng_state()
     assert [name for name, _ in task.layers] == ["unused", "hidden", "out"]
     assert task.output_bias == "out.bias"
@@ -43,7 +43,9 @@ def test_layers_stand_in_the_order_in_which_they_are_computed() -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "lenet-dlg", "lenet-baffle", "resnet", "wrn-10-2"])
 def test_the_harness_s_own_models_register_their_output_last(name: str) -> None:
-    task = build(ProblemSpec("digits", name, "iid", 2, find("model", name).parse({})), 0).task
+    task = build(
+        ProblemSpec("digits", model=name, partition="iid", clients=2, model_options=find("model", name).parse({})), 0
+    ).task
     named = [n for n, m in task.model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
     assert task.layers[-1][0] == named[-1]
     assert {n for n, _ in task.layers} == set(named)

@@ -10,7 +10,7 @@ from helpers.paths import ROOT
 from fedarena.records import record_of
 
 
-def test_a_checkout_s_records_hold_its_commit_and_an_installed_package_s_none() -> None:
+def test_records_hold_the_commit_of_a_checkout_and_else_none() -> None:
     commit = record_of.environment()["commit"]
     in_checkout = Path(record_of.__file__).resolve().is_relative_to(ROOT / "bench") and (ROOT / ".git").exists()
     if not in_checkout:

@@ -39,10 +39,13 @@ def test_papers_numbers_are_printed_as_the_paper_prints_them() -> None:
         if isinstance(p.paper, float):
             assert float(f"{p.paper:.{p.decimals}f}") == p.paper, (table, p)
     with pytest.raises(ValueError, match="3 digits shown"):
-        Published("p", 322 / 96, "ratio", decimals=3)
-    assert Published("p", 0.80, "accuracy").shown == "0.80"
-    assert Published("p", 0.8, "accuracy", decimals=4, source="authors' logs").shown == "0.8000 (authors' logs)"
-    assert Published("p", 3.354, "ratio", decimals=3, derived="322/96").shown == "3.354 (derived: 322/96)"
+        Published("p", paper=322 / 96, column="ratio", decimals=3)
+    assert Published("p", paper=0.80, column="accuracy").shown == "0.80"
+    assert (
+        Published("p", paper=0.8, column="accuracy", decimals=4, source="authors' logs").shown
+        == "0.8000 (authors' logs)"
+    )
+    assert Published("p", paper=3.354, column="ratio", decimals=3, derived="322/96").shown == "3.354 (derived: 322/96)"
 
 
 def leaves(value: Any) -> int:
@@ -73,7 +76,7 @@ def test_what_the_tables_hold_is_what_is_said_to_be_on_the_page(paper: str) -> N
             assert one.here == sum(leaves(vars(import_module(TABLES[t]))["PAPER"]) for t in holding), one.where
 
 
-def test_every_published_number_with_a_paper_s_number_is_named_among_what_the_papers_print() -> None:
+def test_every_published_number_is_listed_among_what_the_papers_print() -> None:
     named = {table for entries in PAPERS.values() for one in entries for table in one.tables}
     assert named == {table for table, _ in every_published_number()}
 

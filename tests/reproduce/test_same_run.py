@@ -37,7 +37,10 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         toy_table.TABLE,
         setting="accuracy of other toys",
         pieces=("crimson", "green"),
-        published=(Published("crimson", 0.51, "accuracy"), Published("green", 0.20, "accuracy")),
+        published=(
+            Published("crimson", paper=0.51, column="accuracy"),
+            Published("green", paper=0.20, column="accuracy"),
+        ),
         runs={
             "crimson": TrainedRun("1", {"toy": "crimson", "paper": 0.51}),
             "green": TrainedRun("9", {"toy": "green"}),
@@ -127,7 +130,13 @@ def test_a_damaged_part_of_another_table_is_not_taken(
 
 def test_a_part_of_its_own_comes_before_what_is_made_of_another(log: Path) -> None:
     def part(table: str, piece: str, accuracy: float, seed: int = 0) -> MeasuredPart:
-        return MeasuredPart(PartKey(table, piece, seed), "", [{"accuracy": accuracy}], 1.0, {"fedarena": "0"})
+        return MeasuredPart(
+            PartKey(table, piece, seed),
+            setting="",
+            rows=[{"accuracy": accuracy}],
+            cpu_seconds=1.0,
+            environment={"fedarena": "0"},
+        )
 
     there = {TABLE: [part(TABLE, "red, one", 0.1), part(TABLE, "red, one", 0.3, 1)], OTHER: []}
     made = elsewhere([PartKey(OTHER, "crimson", 0), PartKey(OTHER, "green", 0)], there.__getitem__)

@@ -31,7 +31,14 @@ WIDE = {"pairwise-masks.bits": "32", "pairwise-masks.bound": "1e12"}
 def made(defense: str, seed: int = 0, **options: str) -> tuple[Defense, Problem]:
     loss = "mse" if defense.startswith("pbpfl") else "cross-entropy"
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    spec = ProblemSpec("digits", "mlp", "iid", 4, model, schedule=Schedule(rounds=50, batch_size=8, lr=0.1, loss=loss))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=4,
+        model_options=model,
+        schedule=Schedule(rounds=50, batch_size=8, lr=0.1, loss=loss),
+    )
     problem = build(spec, seed)
     return compose.make_defense(compose.parse_defense(defense, options), problem.task), problem
 
@@ -77,19 +84,30 @@ def test_the_round_checked_is_the_first_of_the_run(seed: int) -> None:
     assert str(early.value) == str(late.value)
 
 
+def plays(monkeypatch: pytest.MonkeyPatch) -> list[Defense]:
+    """The defenses that are played from now on. Each of them makes a mistake."""
+    played: list[Defense] = []
+
+    def mistaken(defense: Defense, *args: Any, **kwargs: Any) -> NoReturn:
+        played.append(defense)
+        raise ValueError("a method's own mistake")
+
+    monkeypatch.setattr(federation, "run", mistaken)
+    return played
+
+
 @pytest.mark.parametrize("defense", ["fedavg", "pbpfl", "zero-sum"])
 def test_nothing_is_played_where_there_is_nothing_to_refuse(defense: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federation, "run", untimely)
+    """What was played is listed, because `require_summable` passes over a method's errors."""
+    played = plays(monkeypatch)
     require_summable(*made(defense), 0)
+    assert played == []
 
 
 def test_a_method_s_own_mistake_is_left_to_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federation, "run", untimely)
+    played = plays(monkeypatch)
     require_summable(*made("pairwise-masks"), 0)
-
-
-def untimely(*args: Any, **kwargs: Any) -> NoReturn:
-    raise AssertionError("something was played")
+    assert len(played) == 1
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -112,6 +130,10 @@ def test_a_bound_that_is_allowed_keeps_the_largest_value(bits: int) -> None:
 def test_pbpfl_s_uploads_share_a_mask_all_three_or_none(repeat: str) -> None:
     with pytest.raises(UserError, match=f"'repeat' of its secure sum is {repeat}, allowed: 1, or 3 and multiples"):
         made("pbpfl+zero-sum", repeat=repeat)
+
+
+def untimely(*args: Any, **kwargs: Any) -> NoReturn:
+    raise AssertionError("something was trained")
 
 
 @pytest.mark.parametrize("setting", ["zero-sum.repeat=2", "zero-sum.repeat=9"])

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -101,12 +101,26 @@ def test_a_worker_that_is_killed_is_told() -> None:
 def test_stopping_ends_workers_in_whatever_they_do(tmp_path: Path) -> None:
     place = Local(2)
     place.submit(busy, tmp_path / "pid")
-    while not (tmp_path / "pid").exists():
-        time.sleep(0.01)
+    assert happens((tmp_path / "pid").exists)
     pid = (tmp_path / "pid").read_text()
     place.stop()
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
+    assert happens(lambda: not works(pid))
+
+
+def works(pid: str) -> bool:
+    """Whether there is such a process, and it has not ended."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def happens(what: Callable[[], bool]) -> bool:
+    """Whether it becomes true within two minutes."""
+    end = time.monotonic() + 120
+    while not what() and time.monotonic() < end:
         time.sleep(0.01)
+    return what()
 
 
 def test_stopping_what_never_worked_starts_nothing() -> None:

@@ -24,7 +24,14 @@ N = 4 * (64 * 12 + 12 + 12 * 10 + 10)
 
 def told(name: str, clients: int = 6, **options: str) -> dict[str, Any]:
     model = registry.find("model", "mlp").parse({"widths": "12"})
-    spec = ProblemSpec("digits", "mlp", "iid", clients, model, schedule=Schedule(rounds=9, batch_size=4))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=clients,
+        model_options=model,
+        schedule=Schedule(rounds=9, batch_size=4),
+    )
     return explain(spec, compose.parse_defense(name, options), compose.parse_attack("dlg", {}), None)
 
 
@@ -45,7 +52,14 @@ def test_rows_add_up_to_the_mean_over_the_sampled_clients(name: str, dropout: st
     """As a run counts it: those who dropped out have been sent to, and send less."""
     found = told(name, dropout=dropout, threshold="0.5")
     model = registry.find("model", "mlp").parse({"widths": "12"})
-    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=Schedule(rounds=ROUNDS, batch_size=4))
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=6,
+        model_options=model,
+        schedule=Schedule(rounds=ROUNDS, batch_size=4),
+    )
     given = build(spec, 0)
     made = compose.make_defense(compose.parse_defense(name, {"dropout": dropout, "threshold": "0.5"}), given.task)
     run = federation.run(made, given, Rng(0).child("federation"))
@@ -69,7 +83,16 @@ def test_the_mean_lacks_the_part_that_a_client_does_not_send() -> None:
 def test_explain_gives_a_late_attack_what_the_whole_run_gives(attack: str, given: str) -> None:
     model = registry.find("model", "mlp").parse({"widths": "12"})
     schedule = Schedule(rounds=60, batch_size=4)
-    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, corrupted=2, assumed_corrupted=2)
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=6,
+        model_options=model,
+        schedule=schedule,
+        corrupted=2,
+        assumed_corrupted=2,
+    )
     found = explain(spec, compose.parse_defense("fltrust"), compose.parse_attack(attack, {}), None)
     assert all(given in party["given"] for party in found["parties"])
 
@@ -96,12 +119,19 @@ def test_explain_says_what_the_adaptive_form_cannot_replay() -> None:
 )
 def test_explain_gives_the_run_s_reason_for_an_unreadable_view(attack: str, model: str, batch: int, why: str) -> None:
     network = registry.find("model", model).parse({})
-    spec = ProblemSpec("digits", model, "iid", 4, network, schedule=Schedule(rounds=2, batch_size=batch, lr=0.01))
+    spec = ProblemSpec(
+        "digits",
+        model=model,
+        partition="iid",
+        clients=4,
+        model_options=network,
+        schedule=Schedule(rounds=2, batch_size=batch, lr=0.01),
+    )
     defense, method = compose.parse_defense("fedavg"), compose.parse_attack(attack, {"victims": "1"})
     told = explain(spec, defense, method, None)["parties"]
     for threat in (Threat("server", "paper"), Threat("client", "paper")):
         (given,) = (row["given"] for row in told if (row["party"], row["form"]) == (threat.party, threat.form))
-        (cell,) = trial.prepare(GroupSpec(spec, defense, method, (threat,), 0))
+        (cell,) = trial.prepare(GroupSpec(spec, defense=defense, attack=method, threats=(threat,), seed=0))
         record, _ = trial.attack(cell)
         assert record["status"] == "n/a"
         assert why in given

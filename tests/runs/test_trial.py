@@ -31,9 +31,22 @@ QUICK = DLGOptions(iterations=40, restarts=2, victims=2, window=4)
 
 def group(defense: str = "dbcl", seed: int = 0, attack: DLGOptions = QUICK, **schedule: Any) -> GroupSpec:
     model = registry.find("model", "lenet-dlg").parse({})
-    problem = ProblemSpec("digits", "lenet-dlg", "iid", 2, model, schedule=Schedule(**{"rounds": 6, **schedule}))
+    problem = ProblemSpec(
+        "digits",
+        model="lenet-dlg",
+        partition="iid",
+        clients=2,
+        model_options=model,
+        schedule=Schedule(**{"rounds": 6, **schedule}),
+    )
     options = DBCLOptions() if defense == "dbcl" else registry.find("defense", defense).parse({})
-    return GroupSpec(problem, MethodSpec(defense, options), MethodSpec("dlg", attack), threats(PARTIES, FORMS), seed)
+    return GroupSpec(
+        problem,
+        defense=MethodSpec(defense, options),
+        attack=MethodSpec("dlg", attack),
+        threats=threats(PARTIES, FORMS),
+        seed=seed,
+    )
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 from helpers.layers import (
@@ -15,15 +14,7 @@ from helpers.layers import (
     stray_files,
     upward_imports,
 )
-from helpers.source_tree import SourceTree, functions, literals, read_tree
-
-
-def written(root: Path, files: dict[str, str]) -> SourceTree:
-    """The tree of those files (path → source), written below `root`."""
-    for path, source in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(dedent(source), encoding="utf-8")
-    return read_tree(root)
+from helpers.source_tree import functions, literals, written
 
 
 def test_downward_imports_are_right(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ CARD = Card(
     equations="Section 6.3, Figure 3: cosine and relative L2 error of the estimate, by round",
     departures=(
         "The paper looks at a DBCL client alone; here every party of every defense is measured that has an estimate.",
-        "A control stands beside it, what a client's own samples or upload would have given in the others' place: "
-        "where clients are alike, it has a high cosine without reading anything.",
+        "A control is measured as well: the estimate that a client's own samples or upload would give in the others' "
+        "place. If clients are alike, it has a high cosine without reading anything.",
     ),
     check="Figure 3: options I and II have cosine about 0; tests/attacks/estimate/test_gradient_estimate.py, "
     "`bench reproduce dbcl/figure3`",
@@ -47,7 +47,7 @@ CARD = Card(
         (
             "PBPFL's eavesdropper",
             "paper form: ∂L̂/∂Ŵ as if it were plain; adaptive form: the gradient at the canonical form C(W_t), judged "
-            "there: the mask scales units, which changes no function, so that nobody can tell it, and nobody needs to",
+            "there: the mask scales units, which changes no function, so that it is neither visible nor needed",
         ),
         ("BAFFLE", "the Stein estimate in both forms"),
         (

@@ -18,8 +18,8 @@ class Options:
     )
     lr: float = option(0.1, "λ, the step along the gradient of the cost", above=0)
     iterations: int = option(5000, "α, steps for each class, at most", low=1)
-    patience: int = option(100, "β, steps without a lower cost after which a class is given up", low=1)
-    confidence: float = option(0.99, "γ, the model's confidence at which a class is taken as found", above=0, high=1)
+    patience: int = option(100, "β, steps without a lower cost after which the search for a class stops", low=1)
+    confidence: float = option(0.99, "γ, the model's confidence at which the search for a class stops", above=0, high=1)
     start: str = option(
         "grey",
         "where every class begins: grey (0.5), zeros as in the paper, or the mean of samples of the attacker's own",
@@ -58,19 +58,19 @@ CARD = Card(
     url="https://doi.org/10.1145/2810103.2813677",
     equations="Section 5, algorithm MI-Face, with c(x) = 1 − f_class(x) (cost=confidence) and no auxiliary term",
     departures=(
-        "The cost is the model's own loss. 1 − f is flat where the model is sure of another class, and says nothing of "
+        "The cost is the model's own loss. 1 − f is flat where the model is sure of another class, and ignores "
         "the other outputs of a model trained for squared errors. The paper's: cost=confidence.",
-        "A start at mid-grey. From black, the paper's, a model of faces is convinced by pictures too dark to show "
-        "anybody. The paper's: start=zeros.",
+        "A start at mid-grey. From black, the paper's start, the search for a face ends at pictures that are too dark "
+        "to recognise. The paper's: start=zeros.",
         "The search ends when f reaches γ. As printed, c ≤ γ with γ = 0.99 ends it at the first step.",
         "All classes at once. Process is a smoothing with the share denoise; the paper's denoises and sharpens in the "
         "code of an autoencoder.",
     ),
     check="evaluator top-1 of 39 faces from a softmax model: bench reproduce inversion/faces",
     facts=(
-        ("goal", "inversion: a picture of each class, by whoever has the model in the end, or can ask it"),
-        ("reads", "the released model: the server what it deploys, an outsider answers alone"),
-        ("form", "paper alone: a released model is attacked as it is, whatever protocol made it"),
+        ("goal", "inversion: a picture of each class, by any party that has the final model, or can query it"),
+        ("reads", "the released model: the server the one it deploys, an outsider only answers to queries"),
+        ("form", "paper alone: a released model is attacked in the same way after any protocol"),
         (
             "without parameters",
             "2·directions queries a step and class; exact where directions reach the number of blocks",

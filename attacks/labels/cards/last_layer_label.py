@@ -13,7 +13,7 @@ class Options:
     rounds: int = option(25, "first rounds of the training that are attacked", low=1)
     evidence: str = option(
         "bias",
-        "what is read of the output layer: its bias, or its rows, which noise spoils less where features are large",
+        "what is read of the output layer: its bias, or its rows, on which noise has less effect if features are large",
         choices=("bias", "rows"),
     )
 
@@ -44,6 +44,6 @@ CARD = Card(
             "with mse the gradients show output less label, so that outputs far from 0 are taken for classes; with one "
             "output for all classes, and for numbers, n/a",
         ),
-        ("training", "counts of a batch take predictions to be uniform, and lose by every round of training"),
+        ("training", "counts of a batch assume uniform predictions, and get worse with every round of training"),
     ),
 )

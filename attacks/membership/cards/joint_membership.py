@@ -21,7 +21,7 @@ CARD = Card(
     target="fedarena.attacks.membership.joint_membership:JointMembership",
     options=Options,
     departures=(
-        "Not from a paper: the usual gradient-cosine test of membership, taken through whatever protocol was run; "
+        "Not from a paper: the usual gradient-cosine test of membership, taken through the protocol; "
         "against BAFFLE it answers the paper's Appendix D, which compares distributions and so cannot see the leak.",
     ),
     equations="score(x) = cos(a(x), v), a(x) what a batch of nothing but x would have given, v what was seen",

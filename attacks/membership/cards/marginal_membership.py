@@ -37,7 +37,7 @@ CARD = Card(
     facts=(
         ("goal", "membership: half of the candidates were in the batch, half are held out"),
         ("reads", "any view that offers a simulator of what was observed"),
-        ("form", "the paper's own check; that it finds nothing says nothing of joint-membership"),
+        ("form", "the paper's own check; if it finds nothing, joint-membership may still succeed"),
     ),
     usual=(("batch_size", "4"),),
 )

@@ -40,7 +40,7 @@ CARD = Card(
     equations="Algorithm 1 in its offline form: 1 − Pr[Z > φ], Z ~ N(μ_out, σ²_out); statistic=loss: Yeom, "
     "Giacomelli, Fredrikson, Jha 2018 (arXiv:1709.01604), Adversary 1",
     departures=(
-        "A candidate is asked about once; the authors also ask about flipped and shifted copies of images.",
+        "Each candidate is one query; the authors also query flipped and shifted copies of images.",
         "Shadows are trained on bootstrap samples of four fifths of what the attacker holds, as many as the clients "
         "hold together, and never on a candidate; the authors' shadows hold half of all samples, candidates among "
         "them. Where the attacker holds less than the clients, a shadow sees fewer distinct samples than the target.",
@@ -53,16 +53,16 @@ CARD = Card(
     "membership/lira`",
     facts=(
         ("goal", "training-membership: half of the candidates are in a client's data set, half are held out"),
-        ("judged", "at 1 % false positives, too: of few held-out candidates, such as 144, that is the first one alone"),
-        ("asks", "for confidences alone: a model in clear is no more to it than one that can be asked"),
-        ("holds", "statistic=lira: half of the held-out samples, none a candidate; a client its own shard besides"),
+        ("judged", "at 1 % false positives, too: with few held-out candidates, such as 144, that allows one of them"),
+        ("asks", "for confidences alone: a model in clear gives it no more than one that answers queries"),
+        ("holds", "statistic=lira: half of the held-out samples, no candidate among them; a client also its own shard"),
         ("paper form", "shadows are trained by FedSGD or local steps as one client that holds all samples"),
         ("adaptive form", "shadows are trained through the very protocol, noise and rules included"),
         (
             "members",
             "samples of a participant's data set; with FedSGD and few rounds one may never have been in a batch",
         ),
-        ("model", "tells something only of models that overfit; the usual problem is one"),
+        ("model", "succeeds only on models that overfit, as the usual problem's does"),
     ),
     usual=(
         ("model", "mlp"),

@@ -1,1 +1,1 @@
-"""What the membership attacks share; no attack stands here."""
+"""Code that the membership attacks share; it contains no attack."""

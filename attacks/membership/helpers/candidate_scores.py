@@ -32,7 +32,7 @@ class Compare(Inference):
             target = flatten(seen.target)
             if reason := self.reason(target):
                 return NotApplicable(reason)
-            # The same stream for all candidates of an observation: what is drawn must not tell them apart.
+            # All candidates of an observation have the same stream, so that random draws do not distinguish them.
             stream, owns = rng.child("compare", i), own(seen, view.n_classes)
             scores.append(Scores(target.new_tensor([self.alike(a, target, stream) for a in owns])))
             progress((i + 1) / len(view.observations), f"round {seen.round}")
@@ -44,14 +44,14 @@ class Compare(Inference):
 
     @abstractmethod
     def alike(self, a: Tensor, target: Tensor, rng: Rng) -> float:
-        """How alike a candidate's own vector and the one seen are, both [d]."""
+        """The similarity of a candidate's own vector and the one seen, both [d]."""
 
 
 def own(seen: Observation, n_classes: int) -> list[Tensor]:
-    """a(x) [d] of every candidate: what a batch would have given that holds nothing else.
+    """a(x) [d] of every candidate: what a batch of nothing but the candidate would have given.
 
-    A simulator takes as many samples as there are behind the observation, so it gets that many copies; the mean over
-    copies is the candidate's own.
+    A simulator takes as many samples as there are behind the observation, so it gets that many copies of the candidate;
+    the mean over copies is the candidate's own.
     """
     candidates, names = seen.candidates, tuple(seen.target)
     assert candidates is not None, "the harness gives candidates to an attack whose goal is membership"

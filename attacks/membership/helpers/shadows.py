@@ -2,7 +2,7 @@
 
 Every shadow is a federation on freshly drawn samples (`fedarena.federation.tuning.simulated`). It has as many samples
 as the clients hold, drawn with replacement from four fifths of the attacker's, and starts from initial parameters drawn
-by the model's public law.
+from the model's public distribution.
 
     plainly               one client holds all of them and trains without a defense, in batches as large as those of all
                           participants of a round together and for as many steps
@@ -31,21 +31,21 @@ from fedarena.problem.problem import Problem
 
 
 def shadows(
-    protocol: Defense, law: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
+    protocol: Defense, distribution: InitialDistribution, own: Population, count: int, plain: bool, rng: Rng,
     progress: Callable[[float, str], None],
 ) -> Iterator[WhiteBox]:  # fmt: skip
-    """One after another, as many as end with finite parameters.
+    """Train shadow models one after another, and give those that end with finite parameters.
 
     Args:
-        law: draws initial parameters.
-        own: what they are trained on.
+        distribution: draws initial parameters.
+        own: the samples that they are trained on.
         plain: trained plainly; else through the protocol.
     """
     task, data = protocol.task, Samples(own.x, own.y, 1.0)
     for i in range(count):
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
-        init = law(task.model, stream.child("init").torch())
+        init = distribution(task.model, stream.child("init").torch())
         knowledge = AttackerKnowledge(
             task=task,
             defense=protocol,
@@ -65,7 +65,7 @@ def shadows(
 
 
 def merged(problem: Problem) -> Problem:
-    """The same samples in the hands of one client, who takes as many steps with batches of the same total."""
+    """The problem with all samples held by one client, which takes as many steps with batches of the same total."""
     task, schedule = problem.task, problem.task.schedule
     data = torch.cat(problem.shards)
     batch = min(len(data), schedule.batch_size * task.participants)

@@ -32,7 +32,7 @@ CARD = Card(
     equations="Algorithm 3; Section 3.2 for z",
     departures=(
         "n and m in the formula of z are those of the federation, also when only a share of it takes part in a round.",
-        "The authors' code takes z = 1.5 whatever n and m: z=1.5.",
+        "The authors' code takes z = 1.5 for all n and m: z=1.5.",
         "The paper estimates from the colluders' own samples (knows=own); knows=omniscient estimates from the honest "
         "uploads themselves.",
         "Where the colluders are a majority, or z would not be positive, the attack is not applicable unless z is set "

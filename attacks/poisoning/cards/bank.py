@@ -24,13 +24,13 @@ class Options(TuningOptions):
     )
     disguise: str = option(
         "auto",
-        "rank: a direction worn as noise; noise: an honest client's strongest signal, with honest noise; plain: the "
-        "length of its own honest uploads; auto: rank where the defense adds noise, else plain",
+        "rank: a direction disguised as noise; noise: an honest client's strongest signal, with honest noise; plain: "
+        "the length of its own honest uploads; auto: rank where the defense adds noise, else plain",
         choices=("auto", "rank", "noise", "plain"),
     )
     tilt: float = option(
         0.0,
-        "adds so much of the gradient to a strike, so that scores rise a little; below 0: fall",
+        "how much of the gradient is added to a strike, so that scores rise a little; below 0: fall",
         low=-1,
         high=1,
         acts_with=("strike", "sideways"),
@@ -42,13 +42,13 @@ class Options(TuningOptions):
     )
     cancel: bool = option(
         False,
-        "of disguise noise, and of rank with a strength below 1: a colluder takes its noise back in its next round, +z "
-        "and then -z, so that next to none is left in an average over its rounds",
+        "for disguise noise, and for rank with a strength below 1: a colluder sends the opposite noise in its next "
+        "round, +z and then -z, so that an average over its rounds has almost none",
     )
     decoys: int = option(
         0,
-        "colluders that during a strike send a far outlier in a direction of chance: who looks for the direction of "
-        "largest variance finds that one",
+        "colluders that during a strike send a far outlier in a random direction, which then is the direction of "
+        "largest variance",
         low=0,
     )
     form: str = option("quantiles", FORM_HELP, choices=("quantiles", "sample"), acts_with=("disguise", "auto", "rank"))
@@ -64,14 +64,14 @@ CARD = Card(
     title="Banked reputation: help until trusted, then strike",
     target="fedarena.attacks.poisoning.bank:Bank",
     options=Options,
-    equations="scores of Algorithm 3, lines 10 to 15, of arXiv:2304.09762, which are never taken away",
+    equations="scores of Algorithm 3, lines 10 to 15, of arXiv:2304.09762, which never fade",
     departures=(
         "Not from a paper. The two-stage protocol's paper tries attackers that copy honest uploads before they turn "
         "(here delayed), which earns them no more trust than an honest client has.",
     ),
     check="two-stage protocol on digits: harm against label flipping's, tests/attacks/poisoning/test_bank.py",
     facts=(
-        ("knows", "own: its own samples and the broadcast; omniscient: besides, the mean of the honest uploads"),
+        ("knows", "own: its own samples and the broadcast; omniscient: also the mean of the honest uploads"),
         ("sends", "the same upload from every colluder; form=sample, strength < 1 and disguise=noise: each its own"),
         ("remembers", "with cancel=true the noise that each colluder has yet to take back"),
         ("tunes", "turn, which needs simulated runs of full length (tune_rounds=0)"),

@@ -31,7 +31,7 @@ CARD = Card(
     departures=(
         "The paper's colluders copy the uploads of random honest workers while they wait: knows=omniscient. With "
         "knows=own they follow the protocol on their own samples.",
-        "start=1 never attacks, which is not applicable.",
+        "With start=1 it would never attack, so it is not applicable.",
     ),
     check="Table 5, label flipping by 60 %, MNIST, ε = 2: the two-stage protocol stays at .96 for TTBB 0 to 0.8; "
     "here at .88 to .92 (bench reproduce two-stage/table5); "

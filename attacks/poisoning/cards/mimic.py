@@ -30,12 +30,12 @@ CARD = Card(
     departures=(
         "What Oja's method adds to z is normalised, so that the length of uploads does not decide how fast z turns.",
         "Where only a share of the clients takes part, the best one of the round is copied.",
-        "Where the length of uploads changes from round to round the warm-up starts anew and never ends.",
+        "If the length of uploads changes from round to round, the warm-up starts again and never ends.",
     ),
     check="no number of the paper; tests/attacks/poisoning/test_mimic.py",
     facts=(
         ("knows", "omniscient: every honest upload and whose it is"),
-        ("needs", "clients that differ: its usual partition is algorithm4, for on iid shards a copy does little"),
+        ("needs", "clients that differ: its usual partition is algorithm4, because on iid shards a copy does little"),
         ("sends", "the same copy from every colluder"),
     ),
 )

@@ -43,7 +43,7 @@ CARD = Card(
         "Fang et al. poison models; here uploads, from which the server's last model is already subtracted.",
         "against=krum: all colluders send one and the same upload; Fang et al. let all but one differ by up to 0.01. "
         "Where no λ > 1e-5 passes, the colluders follow the protocol in that round.",
-        "against=krum: Krum is asked with the number of corrupted clients that the server expects, which is public; "
+        "against=krum: Krum is run with the number of corrupted clients that the server expects, which is public; "
         "Fang et al. have one number for both. Their partial knowledge form against Krum is not offered.",
         "against=trimmed-mean with knows=own: standard deviations are those of the colluders' few uploads (÷ n).",
         "λ can be given (lam), or chosen on simulated runs (tune=N): then M > √B is not needed. Fang et al.'s forms "

@@ -7,7 +7,7 @@ from fedarena.core.card import Card
 from fedarena.core.options import option
 
 FORM_HELP = (
-    "values of an upload: quantiles of the normal law, which no test of normality rejects, or a fresh sample of it, "
+    "values of an upload: normal quantiles, which no test of normality rejects, or a fresh normal sample, "
     "which tests reject as often as honest noise"
 )
 

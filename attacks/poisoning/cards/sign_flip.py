@@ -29,7 +29,7 @@ CARD = Card(
     year=2019,
     url="https://arxiv.org/abs/1811.03761",
     equations="Section 5, sign-flipping attack: the true message times a negative constant",
-    departures=("RSA's messages are models; here the upload is multiplied, whatever the protocol uploads.",),
+    departures=("RSA's messages are models; here the protocol's upload is multiplied, whatever it holds.",),
     check="no number of the paper; tests/attacks/poisoning/test_sign_flip.py",
     facts=(
         ("knows", "own: its own samples"),

@@ -29,7 +29,7 @@ USUAL = (
     ("lr", "0.1"),
     ("eval_every", "10"),
 )
-"""As for other poisoning attacks, with a network that K = 100 directions can train."""
+"""The usual problem of poisoning attacks, but with a network that K = 100 directions can train."""
 
 
 CARD = Card(
@@ -41,13 +41,13 @@ CARD = Card(
     title="Steering: the loss differences of a gradient of one's choice",
     target="fedarena.attacks.poisoning.steer:Steer",
     options=Options,
-    equations="u_k = λ σ z_kᵀ g*, for the gradient g* that the server is to believe in",
+    equations="u_k = λ σ z_kᵀ g*, for the gradient g* that the server is to use",
     departures=("Not from a paper: it follows from the seed being known to every client.",),
     check="no number of a paper; tests/attacks/poisoning/test_steer.py",
     facts=(
         ("knows", "own: its own samples, W, the seed and so every direction z_k"),
         ("sends", "the differences that an honest client would measure if its gradient were λ g*, free of rounding"),
         ("controls", "the whole projection of g* on the K directions; the server steps nowhere else"),
-        ("against a secure sum", "unchanged: nobody sees an upload that could be rejected"),
+        ("against a secure sum", "unchanged: the server sees no single upload that it could reject"),
     ),
 )

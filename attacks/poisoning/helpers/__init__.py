@@ -1,1 +1,1 @@
-"""What the poisoning attacks share; no attack stands here."""
+"""Code that the poisoning attacks share; it contains no attack."""

@@ -7,13 +7,13 @@ from fedarena.core.errors import UserError
 
 
 def require_classes(knowledge: AttackerKnowledge, attack: str, what: str = "") -> None:
-    """Refuse data whose labels are numbers to an attack that puts one class in another's place.
+    """Refuse data whose labels are numbers, for an attack that replaces one class by another.
 
     Args:
-        what: the option's value that asks for classes, as "option 'strike' is labels"; empty where all values do.
+        what: the option's value that needs classes, as "option 'strike' is labels"; empty if all values do.
 
     Raises:
-        UserError: naming the attack and the kind of data.
+        UserError: labels are numbers. The error names the attack and the kind of data.
     """
     if not knowledge.task.n_classes:
         said = f"{what}, but " if what else ""

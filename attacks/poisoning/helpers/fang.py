@@ -21,7 +21,7 @@ REACH = 2.0
 """b of Section 4.3: how far beyond the honest extreme uploads are drawn, as a factor."""
 
 
-def against_krum(honest: Tensor, everyone: Tensor, colluders: int, believed: int) -> Tensor | None:
+def against_krum(honest: Tensor, everyone: Tensor, colluders: int, assumed: int) -> Tensor | None:
     """Section 4.2: the upload [d] −λ s with the largest λ of λ_max/2^k that Krum picks when all colluders send it.
 
         λ_max = (1/√d) [ min_i Σ_{l ∈ N(i)} ‖v_l − v_i‖ / (m − 2c − 1) + max_i ‖v_i‖ ]
@@ -29,11 +29,11 @@ def against_krum(honest: Tensor, everyone: Tensor, colluders: int, believed: int
     i and N(i), its m − c − 2 nearest, run over the honest uploads; c colluders of m.
 
     Args:
-        honest: [m − c, d]. everyone: all uploads [m, d] as if nobody attacked.
-        colluders: c. believed: how many corrupted uploads the server's Krum expects.
+        honest: [m − c, d]. everyone: all uploads [m, d] of a round without an attack.
+        colluders: c. assumed: how many corrupted uploads the server's Krum expects.
 
     Returns:
-        None where no λ > 1e-5 does it, or where the round has too few honest uploads for the bound.
+        None if no λ > 1e-5 passes, or if the round has too few honest uploads for the bound.
     """
     b, d = honest.shape
     m = b + colluders
@@ -45,7 +45,7 @@ def against_krum(honest: Tensor, everyone: Tensor, colluders: int, believed: int
     direction = everyone.sum(0).sign()
     card = registry.find("aggregator", "krum")
     krum: Aggregator = card.load()(card.parse({}))
-    call = Call(honest.new_ones(m), believed, {}, Rng(0))  # Krum draws nothing
+    call = Call(honest.new_ones(m), assumed, {}, Rng(0))  # Krum draws nothing
     while strength > SMALLEST:
         upload = -strength * direction
         used = krum(torch.cat([honest, upload.expand(colluders, d)]), call).used

@@ -2,8 +2,8 @@
 
 A server that tests whether an upload's d coordinates look like draws from N(0, σ²) tests their values, and not the
 order in which they stand. Among all orders of the same values, the one sorted like v agrees most with a direction v:
-Σ_j g_π(j) v_j is largest when g and v are ordered alike (rearrangement inequality). So the best of d! orders costs one
-sort.
+Σ_j g_π(j) v_j is largest when g and v have the same order (rearrangement inequality). So one sort finds the best of d!
+orders.
 """
 
 from __future__ import annotations

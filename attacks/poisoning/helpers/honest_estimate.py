@@ -1,7 +1,7 @@
-"""What colluding clients take for the honest uploads of a round.
+"""The colluding clients' estimate of the honest uploads of a round.
 
-An omniscient attacker sees them. Another one takes what its own clients would have sent by the protocol as a
-sample of the same law (Baruch et al. 2019, Section 3; Fang et al. 2020, Section 4.3.2).
+An omniscient attacker sees these uploads. Any other attacker takes the uploads that its own clients would have sent by
+the protocol as a sample of the same distribution (Baruch et al. 2019, Section 3; Fang et al. 2020, Section 4.3.2).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def honest_rows(knowledge: AttackerKnowledge, view: RoundView) -> Tensor:
 
 
 def all_rows(view: RoundView) -> Tensor:
-    """Every upload [n, d] of the round that the attacker knows, as if nobody attacked."""
+    """Every upload [n, d] of the round that the attacker knows; its own are those of the protocol."""
     parts = [view.own, view.honest] if view.honest else [view.own]
     return torch.cat([rows(part) for part in parts])
 
@@ -37,7 +37,7 @@ def same(vector: Tensor, view: RoundView) -> Tensors:
 
 
 def needs_two(knowledge: AttackerKnowledge, what: str) -> NotApplicable | None:
-    """Why an attack that rests on how uploads spread cannot start with one corrupted client and its own data."""
+    """Why an attack cannot start that needs the deviation of uploads, but has only one client and its own data."""
     if knowledge.knows == "own" and knowledge.corrupted < 2:
         return NotApplicable(
             f"with knows=own {what} is taken over the corrupted clients' own uploads, and there is only 1: needs 2"

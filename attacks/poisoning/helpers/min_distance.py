@@ -28,7 +28,7 @@ class MinDistance(Poisoning):
     options: Any
     knowledge_levels = ("own", "omniscient")
     bounds: ClassVar[str]
-    """What the constraint bounds, which takes two uploads."""
+    """The name of the bounded quantity, which is only defined for two uploads or more."""
 
     @abstractmethod
     def step(self, x: Tensor, p: Tensor) -> float:
@@ -55,7 +55,7 @@ def largest_step(square: Tensor, along: Tensor, room: Tensor) -> float:
     """The largest γ with γ²·square + 2γ·along ≤ room, (−along + √(along² + square·room))/square; 0 where square is 0.
 
     Args:
-        square: [] ≥ 0. along, room: [m], one inequality each, which all hold at γ = 0 (a room below 0 is rounding).
+        square: [] ≥ 0. along, room: [m], of the inequalities. All hold at γ = 0 (a room below 0 is a rounding error).
     """
     if not square:
         return 0.0
@@ -69,7 +69,7 @@ def centred(x: Tensor) -> Tensor:
 
 
 def squared_distances(r: Tensor) -> Tensor:
-    """‖g_i − g_j‖² [n, n] of centred uploads, by their Gram matrix; exact, for centred vectors are short."""
+    """‖g_i − g_j‖² [n, n] of centred uploads, by their Gram matrix. Centred vectors are short, so this is accurate."""
     gram = r @ r.T
     squares = gram.diagonal()
     return (squares[:, None] + squares[None] - 2 * gram).clamp(min=0)

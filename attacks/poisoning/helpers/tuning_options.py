@@ -1,4 +1,4 @@
-"""Options that attacks share which can choose their strength on a federation that they simulate."""
+"""Options of attacks that can choose their strength on simulated federations."""
 
 from dataclasses import dataclass
 

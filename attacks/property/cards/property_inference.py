@@ -19,7 +19,7 @@ class Options:
     stride: int = option(1, "distance from one round attacked to the next", low=1)
     every: float = option(
         5.0,
-        "in one of so many rounds attacked the victim's samples have the property; in one they always lack it",
+        "the victim's samples have the property in one of so many attacked rounds; at least one round lacks it",
         low=1,
     )
     with_batches: int = option(
@@ -38,10 +38,10 @@ class Options:
     )
     features: str = option(
         "best",
-        "what a forest is shown of an update: mean magnitudes by output and input with ratios of them (margins), how "
-        "large each layer's inputs were beside own batches' (slopes), in the adaptive form whichever of these does "
-        "better on samples that the attacker held back, in the paper form margins (best), all entries (plain), or as "
-        "in the authors' code the largest magnitudes by kernel and input",
+        "features of an update that a forest gets. margins: mean magnitudes by output and input with their ratios; "
+        "slopes: how large each layer's inputs were, relative to own batches; best: margins in the paper form, in the "
+        "adaptive form the better of the two on samples that the attacker held back; plain: all entries; code: as in "
+        "the authors' code the largest magnitudes by kernel and input",
         choices=("best", "margins", "slopes", "plain", "code"),
         idle_with=("classifier", "ridge"),
     )
@@ -59,7 +59,7 @@ CARD = Card(
     version=3,
     aliases=("melis",),
     kind="attack",
-    title="Property inference: do the samples behind an update share a property that was not asked for",
+    title="Property inference: do the samples behind an update share a property unrelated to the task",
     target="fedarena.attacks.property.property_inference:PropertyInference",
     options=Options,
     paper="Exploiting Unintended Feature Leakage in Collaborative Learning (IEEE S&P)",
@@ -75,26 +75,26 @@ CARD = Card(
         "in part.",
         "Own batches of either kind have the same shares of the classes, or few samples would teach the classes' "
         "shares: match_classes.",
-        "In the adaptive form the attacker may classify within the round: where a protocol draws coordinates anew in "
+        "In the adaptive form the attacker may classify within the round: if a protocol draws coordinates again in "
         "each round, what was learned in another round says nothing about this one.",
-        "There a quarter of the attacker's samples is held back, to tell which classifier is best.",
-        "Noise that the protocol adds is public; in the adaptive form the attacker reckons with it.",
-        "The forest is shown mean magnitudes by output and input and ratios of them, for which fewer samples suffice; "
-        "the authors' largest magnitudes are features=code, without their standardising, which a forest does not see. "
-        "features=slopes, one number a layer, is what a sketch leaves standing. Which of the two serves the attacker "
-        "finds out in the adaptive form (features=best); in the paper form its own updates never went through the "
-        "protocol, and tell it nothing of that.",
+        "In that form a quarter of the attacker's samples is held back, to find the best classifier.",
+        "Noise that the protocol adds is public; in the adaptive form the attacker takes it into account.",
+        "The forest gets mean magnitudes by output and input and their ratios, for which fewer samples suffice. The "
+        "authors' largest magnitudes are features=code, without their standardising, which has no effect on a forest. "
+        "A sketch preserves features=slopes, one number for each layer. In the adaptive form the attacker finds out "
+        "which of the two is better (features=best). In the paper form it cannot, because its own updates never went "
+        "through the protocol.",
     ),
     check="Section 6.2: AUC near 1 with two clients; DBCL, Appendix A.2: 1.0 plain: bench reproduce dbcl/property",
     facts=(
         ("goal", "property: one bit for each round attacked"),
-        ("knows", "samples of its own with their attributes: the held-out data; a client its shard besides"),
+        ("knows", "samples of its own with their attributes: the held-out data; a client also its shard"),
         (
             "the experiment",
-            "in rounds attacked the first client beside the attacker works on samples with the property alone or on "
-            "samples without it, everybody else on samples without it; Poisson batches then have the nominal size, "
-            "for which a promise about sampling does not hold. Where fewer samples than a batch holds have the "
-            "property, or lack it, the batch is drawn with replacement: some are in it twice, which is a trace, too",
+            "in attacked rounds the first client other than the attacker works only on samples with the property, or "
+            "only on samples without it; all other clients work on samples without it. Poisson batches then have the "
+            "nominal size, for which a guarantee that rests on sampling does not hold. If too few samples have the "
+            "property, or lack it, the batch is drawn with replacement: a sample that it holds twice leaves a trace",
         ),
         ("reads", "any view that offers a simulator of what was observed"),
     ),

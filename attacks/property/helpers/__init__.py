@@ -1,1 +1,1 @@
-"""What the property attack is built from; no attack stands here."""
+"""Parts of the property attack; this folder contains no attack."""

@@ -9,14 +9,14 @@ from fedarena.core.rng import Rng
 TREES, LEAF, SPLIT = 100, 5, 5
 
 
-def forest_scores(x: Tensor, y: Tensor, asked: Tensor, rng: Rng) -> Tensor:
+def forest_scores(x: Tensor, y: Tensor, queries: Tensor, rng: Rng) -> Tensor:
     """Train on samples, then score others: the share of evidence for the property, [m] (float64).
 
     Args:
-        x: samples [n, f]. y: which of them have the property, [n] (bool), of both kinds. asked: [m, f].
+        x: samples [n, f]. y: which of them have the property, [n] (bool), of both kinds. queries: [m, f].
     """
     from sklearn.ensemble import RandomForestClassifier
 
-    made = RandomForestClassifier(TREES, min_samples_leaf=LEAF, min_samples_split=SPLIT, random_state=rng.integer(32))
-    made.fit(x.cpu().numpy(), y.cpu().numpy())
-    return from_numpy(made.predict_proba(asked.cpu().numpy())[:, 1])  # classes are in order, False and True
+    forest = RandomForestClassifier(TREES, min_samples_leaf=LEAF, min_samples_split=SPLIT, random_state=rng.integer(32))
+    forest.fit(x.cpu().numpy(), y.cpu().numpy())
+    return from_numpy(forest.predict_proba(queries.cpu().numpy())[:, 1])  # classes are in order, False and True

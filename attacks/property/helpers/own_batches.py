@@ -1,8 +1,7 @@
-"""Batches of the attacker's own samples, of which it knows whether they have the property.
+"""Batches of the attacker's own samples; the attacker knows which of them have the property.
 
 In the adaptive form a quarter of its samples is held back. With batches of these the attacker measures how well its
-classifiers do on samples that they were not trained on. Many batches of few samples are no replacement for many
-samples.
+classifiers do on samples that they were not trained on. Many batches of few samples do not replace many samples.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 
 HELD_BACK = 4
-"""One in so many of the attacker's samples is."""
+"""One in so many of the attacker's samples is held back."""
 
 Use = Literal["train", "check"]
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What the attacker's own batches of one round give.
+    """The updates of the attacker's own batches in one round.
 
     Attributes:
         updates: one for each batch.
@@ -40,12 +39,12 @@ class Lesson:
 
 @dataclass(frozen=True)
 class OwnBatches:
-    """Where own batches are drawn from.
+    """The source of own batches.
 
     Attributes:
         x, y: the attacker's samples, and their labels as a simulator takes them.
         weights: how likely each is to be drawn.
-        pools: indices of samples, by what they are used for and whether they have the property.
+        pools: indices of samples, by their use and whether they have the property.
     """
 
     x: Tensor
@@ -55,14 +54,14 @@ class OwnBatches:
 
     @classmethod
     def of(cls, view: View, match_classes: bool, hold_back: bool, rng: Rng) -> OwnBatches:
-        """From a view, whose population knows the one attribute that is asked for.
+        """The source that a view gives. Its population has the one attribute that is to be inferred.
 
         Args:
             match_classes: samples with the property and without it are drawn with the same shares of the classes.
-            hold_back: keep some for checks; else all are for training.
+            hold_back: hold some samples back for checks; else all are for training.
         """
         held = view.population
-        assert held is not None, "the harness gives a population to an attack that knows_population"
+        assert held is not None, "the harness gives a population to an attack that needs_population"
         (known,) = held.attributes.values()
         y = F.one_hot(held.y, view.n_classes).to(held.x) if view.n_classes else held.y
         weights = torch.ones(len(y), dtype=torch.float64)
@@ -88,11 +87,11 @@ class OwnBatches:
         return Lesson([{name: t.detach().float() for name, t in update.items()} for update in updates], kinds)
 
     def _batch(self, seen: Observation, use: Use, having: bool, rng: Rng) -> Tensor:
-        """Indices of samples: one client's with the property or none's, the others' without it."""
+        """Indices of samples: those of one client have the property if `having`, those of the others lack it."""
         generator = rng.torch()
         index = self._draw(use, False, seen.images, generator)
         if having:
-            # Clients hold about equally many samples, which lie one client after the other.
+            # Clients hold about equally many samples, in the order of clients.
             part = seen.images // len(seen.clients)
             first = part * (rng.child("whose").integer(16) % len(seen.clients))
             index[first : first + part] = self._draw(use, True, part, generator)

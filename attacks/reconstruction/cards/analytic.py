@@ -13,8 +13,8 @@ class Options(VictimOptions):
 
     prior: str = option(
         "none",
-        "what fills in what was not seen: none, the sample of least norm; population, the Gaussian law of samples of "
-        "the attacker's own",
+        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
+        "the attacker's own samples",
         choices=("none", "population"),
     )
 
@@ -34,11 +34,11 @@ CARD = Card(
     departures=(
         "All rows are read at once, by their strongest direction, where the papers divide one row by its bias.",
         "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol on single "
-        "pixels, and inverted by the least norm or under a Gaussian law of images.",
+        "pixels, and inverted by the least norm or under a Gaussian distribution of images.",
         "Batches: rows of units that are active for one sample alone are found by their agreement (Boenisch et al. "
         "2023 read them one by one).",
-        "Where some uploads attacked cannot be read, such as those of no sample or with the momentum of earlier ones, "
-        "grey is guessed for them: they stay in the denominator.",
+        "If some attacked uploads cannot be read, such as those of no sample or with the momentum of earlier ones, "
+        "the guess for them is grey, and they count as not recovered.",
     ),
     check="Proposition 3.1: single samples come back exactly, tests/attacks/reconstruction/test_analytic.py",
     facts=(

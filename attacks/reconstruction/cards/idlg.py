@@ -29,7 +29,7 @@ CARD = Card(
         "observed, as `dlg` does.",
         "L-BFGS with a line search from several dark starts that race, as `dlg` does; the authors run one start, "
         "N(0, 1), at fixed step 1.",
-        "Batches, which the paper leaves out: labels by counts, all images searched for together.",
+        "Batches, which the paper leaves out: labels are inferred by counts, and all images are searched for together.",
     ),
     check="Section 4: every label of single samples is right, tests/attacks/reconstruction/test_idlg.py",
     facts=(

@@ -22,7 +22,7 @@ class Options(VictimOptions):
     )
     init: str = option(
         "normal",
-        "law of the starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
+        "starting images: normal N(0, 1) as in the paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("normal", "uniform", "dark"),
     )
     decay: str = option(

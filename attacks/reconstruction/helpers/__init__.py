@@ -1,1 +1,1 @@
-"""What the reconstruction attacks share; no attack stands here."""
+"""Code that the reconstruction attacks share; it contains no attack."""

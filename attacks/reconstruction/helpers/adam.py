@@ -14,12 +14,12 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 
 
 def steps(i: int, iterations: int) -> float:
-    """Share of the learning rate: 0.1 to the number of 3/8, 5/8 and 7/8 of the iterations that are over."""
+    """Share of the learning rate: a factor 0.1 after each of 3/8, 5/8 and 7/8 of the iterations."""
     return 0.1 ** sum(i > share * iterations for share in (3 / 8, 5 / 8, 7 / 8))
 
 
 def cosine(i: int, iterations: int) -> float:
-    """Share of the learning rate: (1 + cos πi/n)/2, 1/1000 in the end (Loshchilov & Hutter 2017; one period)."""
+    """Share of the learning rate: (1 + cos πi/n)/2, 1/1000 at the end (Loshchilov & Hutter 2017; one period)."""
     return 0.001 + 0.999 * (1 + math.cos(math.pi * i / iterations)) / 2
 
 
@@ -42,13 +42,13 @@ def adam(
     as one row reaches `target`.
 
     Args:
-        iterations: by which the learning rate is scheduled.
-        first, last: which of them, counted from 1, are gone through here; None: to the end.
+        iterations: the number of iterations for which the learning rate is scheduled.
+        first, last: the iterations, counted from 1, that are run here; None: to the end.
         signed: the moments are those of the gradient's sign.
-        project: brings points [r, D] back to where they may be, after every step; it may change them in place.
+        project: projects points [r, D] onto the allowed set after every step; it may change them in place.
         decay: (i, iterations) → share of `lr`.
-        changing: the function changes on the way, so that values are not compared, and the last points are returned
-            with the values before the last step.
+        changing: whether the function changes between iterations. Then values are not compared, and the last points
+            are returned with the values before the last step.
     """
     x, m, v = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
     best, best_value = start.clone(), start.new_full((start.shape[0],), torch.inf)

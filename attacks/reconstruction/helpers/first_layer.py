@@ -1,12 +1,13 @@
 """What the first dense layer shows of its input: with a bias, each row of its gradient is a multiple of one vector.
 
-Of one sample with input x the first layer W x + b has ∂L/∂W_i = δ_i xᵀ and ∂L/∂b_i = δ_i, so that x = ∂L/∂W_i / ∂L/∂b_i
-for every unit i with δ_i ≠ 0. What a protocol makes of it is a multiple of another vector that is affine in x,
+For one sample with input x the first layer W x + b has ∂L/∂W_i = δ_i xᵀ and ∂L/∂b_i = δ_i, so that
+x = ∂L/∂W_i / ∂L/∂b_i for every unit i with δ_i ≠ 0. A protocol turns it into a multiple of another vector that is
+affine in x,
 
     rows [Γ_i, δ_i] = δ_i [A x + c, 1]
 
 with A = I and c = 0 for plain gradients, A = Sᵀ where weights are sketched, and c ≠ 0 where a network shifts its
-inputs. Whoever can play the protocol finds A and c by playing it on single pixels.
+inputs. A party that can play the protocol finds A and c by playing it on single pixels.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors
 
 EXACT = 1e-3
-"""Relative error up to which a play counts as affine: that of float32 after several steps and products."""
+"""Relative error up to which a play counts as affine: the error of float32 after several steps and products."""
 
 PLAYS = 64
 """Plays that are run as one batch."""
@@ -105,7 +106,7 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
     """A and c by playing the protocol, or why there are none.
 
     Args:
-        probe: any sample [d], on which it is tried out.
+        probe: any sample [d], with which the result is checked.
     """
     rows = play(view, seen, layer, probe)
     seen_of_probe, probe = ratio(rows), probe.double()
@@ -124,10 +125,10 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
         dark = ratio(play(view, seen, layer, torch.zeros_like(probe)))
         pixels = torch.eye(len(probe)).to(probe)
         many = vmap(lambda x: ratio(play(view, seen, layer, x)), chunk_size=PLAYS)
-        found = Affine((many(pixels) - dark).T, dark)
-    if not _off(found(probe), seen_of_probe) <= EXACT:
+        shown = Affine((many(pixels) - dark).T, dark)
+    if not _off(shown(probe), seen_of_probe) <= EXACT:
         return "what the first layer shows is not affine in a sample, by playing the protocol"
-    return found
+    return shown
 
 
 def apart(rows: Tensor, n: int) -> tuple[list[Tensor], Tensor]:

@@ -1,4 +1,4 @@
-"""What an attacker takes samples to look like where its equations leave them open."""
+"""An attacker's prior over samples, for what its equations leave open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedarena.attacks.reconstruction.helpers.first_layer import Affine
 LEAST = 1e-4
 """Singular values below this share of the largest count as 0: A is known to the digits of float32."""
 FLOOR = 1e-6
-"""Least variance of what was seen, as a share of what the law expects of it."""
+"""Least variance of what was seen, as a share of what the distribution expects."""
 
 ROUNDING = 1e-3
 """How far a pixel may lie outside [0, 1]."""
@@ -27,7 +27,7 @@ class ImageDistribution(Protocol):
 
 
 class LeastNorm:
-    """No law: the sample of least norm among those that give what was seen, A⁺(r − c)."""
+    """No distribution: the sample of least norm among those that give what was seen, A⁺(r − c)."""
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         return seen - of.c if of.a is None else torch.linalg.pinv(of.a, rtol=LEAST) @ (seen - of.c)
@@ -35,10 +35,10 @@ class LeastNorm:
 
 @dataclass(frozen=True)
 class GaussianImages:
-    """N(μ, C), of which only what lies in [0, 1] are samples.
+    """N(μ, C), restricted to [0, 1].
 
     x̂ = μ + C Aᵀ (A C Aᵀ + λI)⁻¹ (r − c − A μ), with λ the variance of what was seen. Pixels that would leave [0, 1] are
-    then taken to be at the end that they would leave it by, which adds an equation for each, and so on until none does.
+    then fixed at the nearest end, which adds an equation for each. This is repeated until no pixel leaves [0, 1].
 
     Attributes:
         mean: μ [d]. covariance: C [d, d]; double precision.
@@ -49,7 +49,7 @@ class GaussianImages:
 
     @classmethod
     def of(cls, x: Tensor) -> GaussianImages:
-        """Of samples [n, d]; C is shrunk (Ledoit & Wolf 2004), as there may be fewer samples than pixels."""
+        """The distribution of samples [n, d]. C is shrunk (Ledoit & Wolf 2004): samples may be fewer than pixels."""
         from sklearn.covariance import LedoitWolf
 
         fitted = LedoitWolf().fit(x.double().cpu().numpy())

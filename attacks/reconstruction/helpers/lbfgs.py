@@ -38,7 +38,7 @@ PATIENCE, PROGRESS = 100, 0.1
 
 @dataclass(frozen=True)
 class Minima:
-    """Where the rows ended.
+    """The end points of the rows.
 
     Attributes:
         points: [R, D], the best point of each row (its start, if nothing better was finite).
@@ -131,7 +131,7 @@ class _Rows:
         self._restart(rows[~(self.slope[rows] < 0)])
 
     def _shorten(self, rows: Tensor, value: Tensor) -> None:
-        """Quadratic interpolation, kept within [0.1, 0.5] of the old step; after `SHRINKS` of them, start afresh."""
+        """Quadratic interpolation, within [0.1, 0.5] of the old step; after `SHRINKS` of them, restart."""
         if rows.numel() == 0:
             return
         rise = self.length[rows] * self.slope[rows]

@@ -1,22 +1,22 @@
 """Gradient matching by least squares, as DLG and iDLG do it: the relative squared distance, by L-BFGS or Adam.
 
-What was observed need not determine an image: K numbers do not determine more than K pixels by themselves. Two priors
-that hold for images choose among those that explain it, with the weights of the options `tv` and `outside`:
+What was observed need not determine an image: K numbers alone do not determine more than K pixels. Two priors of images
+choose among those that explain it, with the weights of the options `tv` and `outside`:
 
     tv·(mean|dx'| + mean|dy'|)      outside·mean dist(x', [0, 1])²
 
-A prior of some weight pulls away from the truth, too. With `decades` the search goes on from where it ended with a
-tenth of `tv`, so many times: what is left in the end is the image of least variation among those that explain all of
-the observation, as in compressed sensing (Candès, Romberg & Tao 2006).
+The weight of a prior also pulls the result away from the truth. With `decades` the search continues from its end with a
+tenth of `tv`, that many times. So it approaches the image of least variation among those that explain all of the
+observation, as in compressed sensing (Candès, Romberg & Tao 2006).
 
-With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are mean and covariance of samples of the
-attacker's own (`image_distribution`), of whom z is N(0, I). With d pixels in all the term
+With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are the mean and the covariance of the
+attacker's own samples (`image_distribution`), for which z is N(0, I). With d pixels in all, the term
 
     unlikely·‖z‖²/d
 
-stands beside the others, and `decades` lower it like `tv`: what is left is the likeliest under N(μ, C) of the images
-that explain all of the observation, as far as descent finds it. Without that term descent from z near 0 comes near it,
-since it never leaves the span of the gradients that it meets.
+is added to the others, and `decades` lower it like `tv`. So the search approaches the likeliest image under N(μ, C)
+among those that explain all of the observation, as far as descent finds it. Without that term, descent from z near 0
+comes near it, because it never leaves the span of the gradients on its way.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ CORNER = 1e-3
 """Differences between neighbouring pixels below which the total variation is smooth: a quarter of a grey level."""
 
 RACE = (100, 200, 400)
-"""Iterations after which L-BFGS goes on with the better half of the starts."""
+"""Iterations after which L-BFGS continues with the better half of the starts."""
 
 
 class Options(MatchingOptions, Protocol):
-    """What the options of these attacks have."""
+    """The options that all these attacks have."""
 
     @property
     def optimizer(self) -> str: ...
@@ -65,18 +65,18 @@ class Options(MatchingOptions, Protocol):
 
 
 class LeastSquares(Matching):
-    """The search; where labels come from is left to subclasses.
+    """The search; subclasses decide the source of labels.
 
-    Where the observation has a simulator that is easier to descend (`Observation.rough`), the starts descend that, and
-    the lowest goes on with the exact one.
+    If the observation has a simulator that is easier to minimise (`Observation.rough`), the search begins with it, and
+    the best start continues with the exact one.
     """
 
     options: Options
 
     def __init__(self, options: Options) -> None:
-        """Raises UserError where a weight is to be lowered and there is none."""
+        """Raise UserError if `decades` are to lower a weight and there is none."""
         super().__init__(options)
-        self.knows_population = options.prior == "population"
+        self.needs_population = options.prior == "population"
         if options.decades and not (options.tv or options.unlikely):
             raise UserError(
                 f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
@@ -89,9 +89,9 @@ class LeastSquares(Matching):
         stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]
         fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=o.unlikely / 10**i) for i in range(1, o.decades + 1)]
         for objective in stages + fainter:
-            found = lowest(descend(objective.evaluate, start))
-            spent, start = spent + found.evaluations, found.points
-        return replace(found, evaluations=spent)
+            best = lowest(descend(objective.evaluate, start))
+            spent, start = spent + best.evaluations, best.points
+        return replace(best, evaluations=spent)
 
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options

@@ -1,16 +1,16 @@
-"""What attacks by gradient matching share: candidates, their distance from what was seen, and the way there and back.
+"""What attacks by gradient matching share: candidates, their distance from what was seen, and the search.
 
-For each observation, find the batch that would have been observed alike:
+For each observation, find the batch that would have given the same observation:
 
     min over x' [n, *shape], ℓ [n, classes]   distance(simulate(x', softmax ℓ), target)
                                               + tv·(mean|x'_{i+1,j} − x'_{i,j}| + mean|x'_{i,j+1} − x'_{i,j}|)
 
-from several random starts, of which the lowest is kept. The attacker sees the distance, never the truth. Where labels
-are fixed, given or inferred, they are one-hot and only the images are searched for. Where labels are numbers, ℓ is
-[n, 1] and the candidate's numbers are sigmoid ℓ. Of a model with one output for classes the observation shows the
-expected grade alone (`fedarena.problem.loss`), and the class named is the nearest to it.
+from several random starts, of which the best is returned. The attacker sees the distance, never the truth. If labels
+are fixed, given or inferred, they are one-hot and only the images are searched for. If labels are numbers, ℓ is [n, 1]
+and the candidate's numbers are sigmoid ℓ. A model with one output for classes shows only the expected grade
+(`fedarena.problem.loss`); the guessed class is the nearest to it.
 
-What an attack adds: the distance, how it is descended, and where its labels come from.
+An attack adds the distance, the method of the search, and the source of its labels.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 DARK = 0.1
-"""Range of dark starts. What the observation hardly shows of an image stays as it started, so that a faint
-start ends with less noise than a bright one, and far sooner."""
+"""Range of dark starts. Parts of an image that the observation hardly shows stay as they started, so that a dark start
+ends with less noise than a bright one, and far sooner."""
 
 Distance = Callable[[Tensors], Tensor]
-"""What a candidate gives → how far that is from what was seen, a number; differentiable."""
+"""The simulated observation of a candidate → its distance from what was seen, a number; differentiable."""
 
 
 class Options(Protocol):
-    """What the options of every such attack have."""
+    """The options that every such attack has."""
 
     @property
     def victims(self) -> int: ...
@@ -79,9 +79,9 @@ class Coordinates:
 
     @classmethod
     def of(cls, x: Tensor) -> Coordinates:
-        """Of samples [m, *shape]."""
-        law = GaussianImages.of(x.flatten(1))
-        return cls(law.mean.to(x), law.root().to(x))
+        """The coordinates that belong to samples [m, *shape]."""
+        images = GaussianImages.of(x.flatten(1))
+        return cls(images.mean.to(x), images.root().to(x))
 
     def images(self, z: Tensor) -> Tensor:
         """[n, *shape] → [n, *shape]."""
@@ -90,19 +90,19 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class MatchingObjective:
-    """How far what a candidate gives is from what was observed.
+    """The distance of a candidate's simulated observation from what was observed.
 
-    A candidate is one vector: the images [n, *shape], or what stands for them in `coordinates`, then the label logits
-    [n, classes] unless the labels are fixed.
+    A candidate is one vector: the images [n, *shape], or their `coordinates`, then the label logits [n, classes] unless
+    the labels are fixed.
 
     Attributes:
-        seen: the observation. shape: of the batch. classes: number of classes; 0: labels are numbers.
+        seen: the observation. shape: that of the batch. classes: number of classes; 0: labels are numbers.
         labels: fixed labels [n], or None. tv: weight of the total variation.
         measure: target → distance from it.
-        colours: the total variation is of differences between the three channels, too.
-        corner: c of the total variation. outside: weight of what leaves [0, 1].
-        coordinates: of images, None: their pixels. unlikely: weight of ‖z‖²/d, of those coordinates z.
-        at_once: candidates that are evaluated as one batch, of which one by itself needs no `vmap`; None: all.
+        colours: whether the total variation includes that of differences between the three channels.
+        corner: c of the total variation. outside: weight of the squared distance from [0, 1].
+        coordinates: coordinates of images; None: their pixels. unlikely: weight of ‖z‖²/d of these coordinates z.
+        at_once: the number of candidates that are evaluated as one batch (one needs no `vmap`); None: all.
     """
 
     seen: Observation
@@ -139,14 +139,14 @@ class MatchingObjective:
 
         def value(point: Tensor) -> Tensor:
             x, y = self.split(point)
-            found = distance(self.seen.simulate(x, y))
+            cost = distance(self.seen.simulate(x, y))
             if self.unlikely > 0:
-                found = found + self.unlikely * point[: self.pixels].square().mean()
+                cost = cost + self.unlikely * point[: self.pixels].square().mean()
             if self.tv > 0:
-                found = found + self.tv * total_variation(x, self.corner)
+                cost = cost + self.tv * total_variation(x, self.corner)
                 if self.colours:
-                    found = found + self.tv * total_variation(opponents(x), self.corner)
-            return found + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else found
+                    cost = cost + self.tv * total_variation(opponents(x), self.corner)
+            return cost + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else cost
 
         many: Callable[[Tensor], Tensor] = vmap(value)
 
@@ -198,7 +198,7 @@ class Matching(Inference):
         return ""
 
     def reason(self, view: View, seen: Observation) -> str:
-        """Why an observation cannot be attacked, of which its numbers or the model tell; empty if it can."""
+        """Why an observation cannot be attacked, by its numbers or by the model; empty if it can."""
         return ""
 
     def fit(self, task: Task) -> None:
@@ -221,7 +221,7 @@ class Matching(Inference):
         """
 
     def measure(self, target: Tensors) -> Distance:
-        """How far is far."""
+        """The distance from a target."""
         return relative_squares(target)
 
     def at_once(self, seen: Observation) -> int | None:
@@ -233,8 +233,8 @@ class Matching(Inference):
         """Descend from every row of `start`, and return the lowest, one row.
 
         Args:
-            objectives: what is to be made small; before it, where the observation has one, a rougher form of it that is
-                easier to descend.
+            objectives: the objective to be minimised, last; before it a rougher form that is easier to minimise, if the
+                observation has one.
         """
 
     def _reconstruct(self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng) -> Reconstruction:
@@ -249,7 +249,7 @@ class Matching(Inference):
         if coordinates is not None:
             images = torch.stack([coordinates.images(z) for z in images])
         logits = torch.randn((o.restarts, n, classes or 1), generator=rng.child("labels").torch()).to(device)
-        # One plain call first: a simulator may fill caches, and what is made under vmap must not get into them.
+        # One plain call first: a simulator may fill caches, and tensors made under vmap must not get into them.
         seen.simulate(images[0], soft_labels(logits[0], classes))
         fixed, tv, at_once = self.labels(view, seen, images), self.weight_of_variation(view), self.at_once(seen)
         if fixed is None:
@@ -268,17 +268,17 @@ class Matching(Inference):
             )
             for stage in stages
         ]
-        found = self.search(objectives, points)
-        x, y = objectives[-1].split(found.points[0])
+        best = self.search(objectives, points)
+        x, y = objectives[-1].split(best.points[0])
         labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y
-        return Reconstruction(x, labels, float(found.values[0]), found.evaluations)
+        return Reconstruction(x, labels, float(best.values[0]), best.evaluations)
 
 
-def lowest(found: Minima) -> Minima:
+def lowest(minima: Minima) -> Minima:
     """The row with the smallest value; rows that are not finite come last."""
-    values = found.values.nan_to_num(torch.inf, torch.inf, torch.inf)
+    values = minima.values.nan_to_num(torch.inf, torch.inf, torch.inf)
     best = int(values.argmin())
-    return Minima(found.points[best : best + 1], values[best : best + 1], found.evaluations)
+    return Minima(minima.points[best : best + 1], values[best : best + 1], minima.evaluations)
 
 
 def soft_labels(logits: Tensor, classes: int) -> Tensor:

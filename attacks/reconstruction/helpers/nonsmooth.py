@@ -1,12 +1,13 @@
 """Networks with their kinks rounded off: ReLU and max pooling, within a given width.
 
-A gradient of a network of ReLUs and max pooling jumps in its input wherever a unit or a maximum switches, and its
-derivative, which a search follows, knows nothing of the jumps. Rounded off, with r half the width of the bend,
+The gradient of a network of ReLUs and max pooling, as a function of the input, jumps wherever a unit or a maximum
+switches. Its derivative, which a search follows, does not show the jumps. Rounded off, with r half the width of the
+bend,
 
     relu_r(z) = (z + r)²/(4r) for |z| < r, and relu(z) elsewhere;     max_r(a, b) = b + relu_r(a − b),
 
-the gradient is continuous, and what is searched for can be followed while r falls to 0 (graduated non-convexity, Blake
-& Zisserman 1987). r is counted in standard deviations of the layer's own input, so that layers of any scale bend alike.
+the gradient is continuous, and the search can follow the minimum while r falls to 0 (graduated non-convexity, Blake &
+Zisserman 1987). r is in standard deviations of the layer's own input, so that it fits layers of any scale.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ POOL = {F.max_pool2d, torch.max_pool2d}
 
 
 class Rounded(TorchFunctionMode):
-    """While it is entered, every ReLU and every two-dimensional max pooling is rounded off.
+    """A context in which every ReLU and every two-dimensional max pooling is rounded off.
 
     Args:
-        width: r of every layer, in standard deviations of what enters it; above 0.
+        width: r of every layer, in standard deviations of the layer's input; above 0.
 
     Attributes:
         met: whether there was anything to round off.
@@ -59,13 +60,13 @@ class Rounded(TorchFunctionMode):
         return func(*args, **named)
 
     def radius(self, z: Tensor) -> Tensor:
-        """r, a number that is not differentiated; of no variation there is no bend to round."""
+        """r, a number that is not differentiated; 0 if the input does not vary."""
         return (self.width * z.detach().std(correction=0)).clamp_min(torch.finfo(z.dtype).tiny ** 0.5)
 
 
 def has_kinks(task: Task, width: float) -> bool:
-    """Whether a model has anything to round off. Raises UserError for max pooling that cannot be."""
-    # A copy that is evaluated draws no dropout and moves no running mean.
+    """Whether a model has anything to round off. Raises UserError for max pooling that cannot be rounded off."""
+    # A copy in evaluation mode draws no dropout and changes no running mean.
     copy, rounding = deepcopy(task.model).eval(), Rounded(width)
     with torch.no_grad(), rounding:
         copy(torch.zeros(1, *task.input_shape).to(next(copy.parameters())))

@@ -12,8 +12,8 @@ from fedarena.contracts.view import View
 
 
 def shown(view: View, seen: Observation) -> str:
-    """Where the labels can be read: `bias` of the output layer in what was seen, `rows` of its weight there or in an
-    estimate, or its bias there (`estimate`); empty: nowhere."""
+    """Where the labels can be read: in the output layer's `bias` as seen, in the `rows` of its weight as seen or
+    estimated, or in its estimated bias (`estimate`); empty: nowhere."""
     if seen.output_bias is not None and len(seen.target.get(seen.output_bias, ())) == view.n_classes > 1:
         return "bias"
     for name, where in ((f"{view.output_layer}.bias", "estimate"), (f"{view.output_layer}.weight", "rows")):
@@ -24,10 +24,10 @@ def shown(view: View, seen: Observation) -> str:
 
 
 def output_labels(view: View, seen: Observation, images: Tensor) -> Tensor:
-    """The labels [n] (int64) that are read where `shown` says.
+    """The labels [n] (int64), read from the place that `shown` returns.
 
-    Of the bias: `infer_labels`. Of rows, the weight's sums over features that are nowhere negative, and of estimated
-    biases: `fedarena.attacks.labels.last_layer_label.name_classes`.
+    A bias as seen is read by `infer_labels`. Rows (sums of the weight over features that are nowhere negative) and
+    estimated biases are read by `fedarena.attacks.labels.last_layer_label.name_classes`.
 
     Args:
         images: candidates [m, n, *shape] that stand in for the unknown predictions.
@@ -37,7 +37,7 @@ def output_labels(view: View, seen: Observation, images: Tensor) -> Tensor:
         return infer_labels(seen, images, view.n_classes, view.loss)
     name = f"{view.output_layer}.{'bias' if where == 'estimate' else 'weight'}"
     source = showing(seen, name)
-    assert source is not None, "asked only where labels are shown"
+    assert source is not None, "called only if labels are shown"
     s = source[name] if where == "estimate" else source[name].sum(1)
     # The unit by which a label moves s, from the mean of Σ_c (n_c/n − 1/C)² over draws of labels.
     unit = float(s.double().norm()) * (seen.images / (1 - 1 / len(s))) ** 0.5
@@ -51,8 +51,8 @@ def infer_labels(seen: Observation, images: Tensor, classes: int, loss: str = "c
     counts. The random candidates `images` with uniform labels stand in for the unknown predictions, so that
     their output bias less the observed one is about u·(n_c/n − 1/classes), n_c being the count of class c;
     n times, the class with the largest remainder is named and its remainder lowered by u/n. The unit u is 1
-    for gradients, and for updates what a candidate's own labels move its output bias by. So too for one sample of
-    a squared error, whose outputs are no probabilities: other entries than the class's may be negative.
+    for gradients. For updates it is how far a candidate's own labels move its output bias. One sample of a squared
+    error is treated in the same way: outputs are no probabilities, so other entries than the class's may be negative.
     """
     name = seen.output_bias
     assert name is not None

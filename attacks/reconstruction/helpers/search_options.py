@@ -1,4 +1,4 @@
-"""Options that attacks share which look for the samples behind uploads."""
+"""Options of attacks that search for the samples behind uploads."""
 
 from dataclasses import dataclass
 
@@ -26,22 +26,22 @@ class LeastSquaresOptions(VictimOptions):
     outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
     prior: str = option(
         "none",
-        "what chooses among samples that explain what was seen: none; population, that they are likely under the "
-        "Gaussian law of samples of the attacker's own",
+        "prior that chooses among samples that explain what was seen: none; population, how likely they are under the "
+        "Gaussian distribution of the attacker's own samples",
         choices=("none", "population"),
     )
     unlikely: float = option(
         0.0,
-        "weight of how unlikely candidates are under that law, ‖z‖²/d",
+        "weight of how unlikely candidates are under that distribution, ‖z‖²/d",
         low=0,
         acts_with=("prior", "population"),
     )
     decades: int = option(
-        0, "how often the search goes on with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8
+        0, "how often the search continues with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8
     )
     init: str = option(
         "dark",
-        "law of the starting images, or of what stands for them with prior=population: normal N(0, 1) as in the "
+        "starting images, or their coordinates with prior=population: normal N(0, 1) as in the "
         "paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("dark", "normal", "uniform"),
     )

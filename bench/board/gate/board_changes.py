@@ -1,4 +1,4 @@
-"""What changed of the problems, and what concerns a board as a whole."""
+"""What changed in the problems, and what concerns a board as a whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fedarena.board.board import Board, BoardCell, ProblemInfo
 from fedarena.board.gate.change import NOT_MEASURED, Change
 
 ROUNDING = 1e-6
-"""Chances that differ by no more are equal: boards keep six decimals."""
+"""Chance levels that differ by no more are equal: boards keep six decimals."""
 
 
 def board_changes(base: Board, new: Board) -> list[Change]:
@@ -24,7 +24,7 @@ def board_changes(base: Board, new: Board) -> list[Change]:
 
 
 def problem_changes(base: ProblemInfo, new: ProblemInfo | None) -> list[Change]:
-    """What changed of a problem; nothing of one that was not measured on either board."""
+    """What changed in a problem. A problem that was measured on neither board gives no changes."""
     if not base.dataset:
         return []
     if new is None:
@@ -49,7 +49,7 @@ def problem_changes(base: ProblemInfo, new: ProblemInfo | None) -> list[Change]:
 
 
 def _without_scores(board: Board) -> list[str]:
-    """That a board has no score at all; two such boards are equal, and would pass."""
+    """A change for a board without any score. Two such boards are equal, and would pass otherwise."""
     if not board.cells and not board.clean_runs:
         return ["has no cells"]
     measured = any(c.scores for c in board.cells) or any(run.utility for run in board.clean_runs)
@@ -57,7 +57,8 @@ def _without_scores(board: Board) -> list[str]:
 
 
 def _only_failures(board: Board) -> list[str]:
-    """That all of a board's cells, or all of its clean runs, failed; two such boards are equal, and would pass."""
+    """A change for a board whose cells or clean runs all failed. Two such boards are equal, and would pass
+    otherwise."""
     failures = []
     lost = sum(map(_lost_a_seed, board.cells))
     if lost and not any(c.scores for c in board.cells):

@@ -1,4 +1,4 @@
-"""What changed of a cell besides its score."""
+"""What changed in a cell besides its score."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _role(base: BoardCell, new: BoardCell) -> list[Change]:
     if base.counts != new.counts:
         changes.append(Change(f"it counts in {'scores' if new.counts else 'no score'} now"))
     if base.found_by != new.found_by:
-        changes.append(Change(f"contributed by {base.found_by or 'nobody'} → {new.found_by or 'nobody'}"))
+        changes.append(Change(f"contributed by {base.found_by or 'this package'} → {new.found_by or 'this package'}"))
     return changes
 
 

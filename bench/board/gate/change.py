@@ -28,12 +28,12 @@ def fewer_seeds(base: set[int], new: set[int]) -> list[Change]:
 
 
 def lost_scores(seeds: set[int], what: str) -> list[Change]:
-    """Seeds that had a score, and have none although their status does not explain it."""
+    """Seeds that lost their score although their status does not explain it."""
     return [Change(f"measured nothing: no {what} of {seeds_text(seeds)}")] if seeds else []
 
 
 def status_change(was: str, now: str, reason: str, score: float | None = None) -> Change:
-    """A status that is another one now.
+    """The change from one status to another.
 
     Args:
         reason: why the new status is not ok.

@@ -1,4 +1,4 @@
-"""What changed of a clean run besides its utility: what the protocol promises, and what crosses the wire."""
+"""What changed in a clean run besides its utility: what the protocol promises, and what crosses the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two boards → what changed, and what of it a person must look at."""
+"""Two boards → what changed, and which of the changes a person must look at."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedarena.contracts.baseline import BASELINE
 Place = tuple[str, ...]
 Cells = list[tuple[BoardCell, BoardCell | None]]
 Runs = list[tuple[CleanRun, CleanRun | None]]
-"""Cells and clean runs of the base board, each with the same of the new board, or None where it has none."""
+"""Each cell or clean run of the base board with its counterpart on the new board, or None where there is none."""
 
 
 def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
@@ -44,7 +44,7 @@ def compare(base: Board, new: Board, rules: Rules | None = None) -> Comparison:
         *_items_of_boards(base, new),
         *(_clean_run_item(run, n, verdicts.get(run.place), run.place in undefended) for run, n in runs),
         *(_cell_item(c, n, verdicts.get(c.place), c.place in harmless) for c, n in cells),
-        *(Item("mean", mean_name(v.contrast), verdict=v) for v in mean_verdicts),
+        *(Item("mean", name=mean_name(v.contrast), verdict=v) for v in mean_verdicts),
     ]
     known = {c.place for c, _ in cells} | {run.place for run, _ in runs}
     return Comparison(
@@ -82,7 +82,7 @@ def _items_of_boards(base: Board, new: Board) -> list[Item]:
     changes = {"the boards as a whole": board_changes(base, new)}
     new_problems = {p.name: p for p in new.problems}
     changes |= {f"problem {p.name}": problem_changes(p, new_problems.get(p.name)) for p in base.problems}
-    return [Item("board", name, tuple(some)) for name, some in changes.items() if some]
+    return [Item("board", name=name, changes=tuple(some)) for name, some in changes.items() if some]
 
 
 def _verdicts(contrasts: list[Contrast], rules: Rules) -> dict[object, Verdict]:

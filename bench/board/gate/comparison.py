@@ -67,7 +67,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The fate of everything on the base board.
+    """What became of everything on the base board.
 
     Attributes:
         base, new: names of the boards.

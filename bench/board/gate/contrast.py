@@ -16,10 +16,10 @@ class Contrast:
     """A score of both boards over the seeds that both have, in the same order.
 
     Attributes:
-        place: where it is found again.
-        kind: scores that are about equally noisy: the goal of an inference attack, `integrity`, `utility`.
+        place: what identifies the score on both boards.
+        kind: a group of scores that are about equally noisy: the goal of an inference attack, `integrity`, `utility`.
         axis: privacy, integrity or utility.
-        seeds: of both.
+        seeds: the seeds that both boards have.
         base, new: one score a seed.
         effect: the least change that matters.
     """
@@ -39,12 +39,12 @@ class Contrast:
 
     @cached_property
     def difference(self) -> float:
-        """Their mean."""
+        """The mean difference."""
         return fmean(self.differences)
 
     @cached_property
     def variance(self) -> float:
-        """Of the differences; n − 1 degrees of freedom."""
+        """The variance of the differences, with n − 1 degrees of freedom."""
         return fsum((d - self.difference) ** 2 for d in self.differences) / (len(self.differences) - 1)
 
     @property
@@ -59,10 +59,10 @@ class Contrast:
 
     @property
     def ranges(self) -> tuple[float, float]:
-        """Largest minus least score, of either board."""
+        """Largest minus least score, for each board."""
         return max(self.base) - min(self.base), max(self.new) - min(self.new)
 
     @property
     def large(self) -> bool:
-        """Whether it moved by at least what matters; what was equal on paper counts in spite of rounding."""
+        """Whether the score moved by at least `effect`; equality counts in spite of rounding."""
         return abs(self.difference) >= self.effect - 1e-9

@@ -1,4 +1,4 @@
-"""Methods that do nothing any more, found by equality: a test of scores needs a large loss, equality does not.
+"""Methods that no longer have any effect. Equal accuracies reveal them; a test of scores would need a large loss.
 
 A defense that became FedAvg gives exactly FedAvg's accuracy. Corrupted clients that follow the protocol give exactly
 the accuracy of the clean run, since all random streams are the same.
@@ -15,7 +15,7 @@ NO_DEFENSE = "it seems to do nothing: on every seed its accuracy is exactly FedA
 NO_ATTACK = "it seems to do nothing: on every seed the accuracy is exactly the clean run's, which it was not before"
 
 ENOUGH = 6
-"""Runs of an attack that must agree: an accuracy over some hundred samples may by chance be what it was."""
+"""How many runs of an attack must agree. One accuracy over some hundred samples may be equal by chance."""
 
 Place = tuple[str, ...]
 
@@ -29,7 +29,8 @@ def undefended_now(base: Board, new: Board) -> set[Place]:
 def harmless_now(base: Board, new: Board) -> set[Place]:
     """Places of poisoning cells that have exactly the clean run's accuracy on every seed, and did not before.
 
-    Only of attacks of which most cells became harmless, on two defenses and in `ENOUGH` runs at least.
+    An attack is reported only if most of its cells became harmless, on at least two defenses and in at least `ENOUGH`
+    runs.
     """
     before, now = _harmless(base), _harmless(new)
     runs = {c.place: len(c.scores) for c in new.cells}
@@ -60,7 +61,7 @@ def _undefended(board: Board) -> set[Place]:
 
 
 def _harmless(board: Board) -> dict[Place, bool]:
-    """Whether a poisoning cell's accuracies are those of its clean run, of cells with accuracies that both have."""
+    """Place of a poisoning cell → whether it has exactly its clean run's accuracies on the seeds that both have."""
     clean = {run.place: run.accuracy for run in board.clean_runs}
     harmless = {}
     for c in board.cells:

@@ -24,13 +24,13 @@ from fedarena.board.gate.jumps import Leaps
 from fedarena.board.gate.moderated import Prior, fit, shrunk
 
 ENOUGH = 10
-"""Changed contrasts of a kind from which a prior is fitted to it alone; smaller kinds are joined."""
+"""A kind with so many changed contrasts has a prior of its own; smaller kinds are joined."""
 FLOOR = 0.25
-"""The least standard deviation of a difference, as a share of the effect that matters: scores that are constant on
-both boards are not infinitely sure."""
+"""The least standard deviation of a difference, as a share of the effect that matters. Without it, scores that are
+constant on both boards would be infinitely certain."""
 CELLS_PRIOR, MEANS_PRIOR = 4.0, 8.0
-"""Most degrees of freedom that a prior counts for, unlike Smyth's: a few scores that leap among many quiet ones would
-else be taken for quiet. Noise of means is more alike than noise of single scores."""
+"""The most degrees of freedom that a prior may have. Smyth sets no limit, so that a few scores that leap among many
+quiet ones would be taken for quiet. The noise of means varies less than the noise of single scores."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Verdict:
     Attributes:
         outcome: identical; `noise`: changed, within noise or by less than matters; `loss`: the defender's score fell;
             `gain`: it rose; `unknown`: one seed, whose noise cannot be known, and a change that would matter;
-            `changed`: as noise, where no score was to change.
+            `changed`: like `noise`, under rules by which no score may change.
         half: half of the 95 % confidence interval of the mean difference, of this contrast alone; None for one seed.
         p: adjusted for all contrasts that changed; None where there was no test.
     """
@@ -52,7 +52,7 @@ class Verdict:
 
     @property
     def finding(self) -> bool:
-        """Whether a person must look."""
+        """Whether a person must look at it."""
         return self.outcome in ("loss", "gain", "unknown", "changed")
 
 
@@ -86,7 +86,7 @@ def _test(c: Contrast, prior: Prior, leaps: Leaps | None, losses_only: bool) -> 
     away = c.difference if losses_only else -abs(c.difference)
     p = sides * float(stdtr(degrees, away / error))
     if leaps is not None and c.gap > 0 and away < 0:
-        p = max(p, sides / 2 * leaps.chance(c.gap, len(c.seeds)))  # the bound is of leaps up or down
+        p = max(p, sides / 2 * leaps.chance(c.gap, len(c.seeds)))  # the bound is for leaps in either direction
     return float(stdtrit(degrees, 0.975)) * error, p
 
 
@@ -100,7 +100,7 @@ def _verdict(c: Contrast, half: float | None, p: float | None, rate: float, loss
 
 
 def _pools(changed: Sequence[Contrast]) -> dict[str, str]:
-    """Kind → what it is judged with: itself, its axis, or everything, whichever has enough that changed."""
+    """Kind → the pool of its prior: the kind, its axis, or everything, whichever first has enough changed contrasts."""
     kinds, axes = Counter(c.kind for c in changed), Counter(c.axis for c in changed)
     pools = {}
     for c in changed:
@@ -109,7 +109,7 @@ def _pools(changed: Sequence[Contrast]) -> dict[str, str]:
 
 
 def _members(contrasts: Sequence[Contrast], pools: dict[str, str], pool: str) -> list[Contrast]:
-    """All that the pool may learn from: one that is joined from kinds has all of its axis, or everything."""
+    """The contrasts of a pool. A pool of joined kinds has all contrasts of its axis, or all of the board."""
     kinds = {k for k, p in pools.items() if p == pool}
     axes = {f"all {c.axis}": c.axis for c in contrasts}
     return [c for c in contrasts if pool == "all" or c.kind in kinds or c.axis == axes.get(pool)]
@@ -126,7 +126,7 @@ def _priors(changed: Sequence[Contrast], pools: dict[str, str], at_most: float) 
 
 
 def _leaps(contrasts: Sequence[Contrast], pools: dict[str, str]) -> dict[str, Leaps]:
-    """How widely seeds spread, of all contrasts of a pool, changed or not."""
+    """How widely seeds spread in all contrasts of a pool, whether they changed or not."""
     several = [c for c in contrasts if len(c.seeds) > 1]
     board = [r for c in several for r in c.ranges]
     return {

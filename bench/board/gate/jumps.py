@@ -25,21 +25,21 @@ def bound(seeds: int) -> float:
 
 
 def gap(base: Sequence[float], new: Sequence[float]) -> float:
-    """How far apart the two lie if every seed of one is above every seed of the other; else 0."""
+    """The distance between two sides if every seed of one is above every seed of the other; else 0."""
     return max(0.0, min(new) - max(base), min(base) - max(new))
 
 
 class Leaps:
-    """How widely the seeds of one side spread: largest minus least score, of every score of a kind before and after."""
+    """How widely seeds spread: largest minus least score, for every score of a kind before and after the change."""
 
     def __init__(self, kind: Sequence[float], board: Sequence[float]) -> None:
-        """Of one kind of score, and of the whole board."""
+        """The spreads of one kind of score, and of the whole board."""
         self._kind, self._board = sorted(kind), sorted(board)
 
     def share(self, size: float) -> float:
         """The share of sides that spread by at least `size`.
 
-        The board counts for one side more, and half a side more than there are on it, so that it is never 0.
+        The board's own share counts as one further side. That share is smoothed by half a side, so that it is never 0.
         """
         usual = (_at_least(self._board, size) + 0.5) / (len(self._board) + 1)
         return (_at_least(self._kind, size) + usual) / (len(self._kind) + 1)

@@ -9,10 +9,10 @@ from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally,
 from fedarena.core.text.markdown import escape, table
 
 SHOWN = 100
-"""Findings and new cells that are listed; a comment on a pull request holds 65,536 letters."""
+"""The most findings and new cells that are listed: a comment on a pull request holds 65,536 letters."""
 
 COMMANDS = 5
-"""Commands that are listed."""
+"""The most commands that are listed."""
 
 
 def markdown(c: Comparison) -> str:
@@ -54,7 +54,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Plain text that notifies nobody, since a reason may hold anything that an exception's message does."""
+    """Plain text that notifies no user: a reason may quote any exception's message."""
     return escape(text).replace("@", "&#64;")
 
 

@@ -1,4 +1,4 @@
-"""Means over many cells, since a small change everywhere, such as noise that was halved, shows in no single cell."""
+"""Means over many cells. They reveal a small change everywhere, such as halved noise, which shows in no single cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def means(cells: Sequence[tuple[Contrast, BoardCell]], effect: float) -> list[Co
     """A contrast for each defense on each axis and for each attack of which at least `LEAST` cells changed.
 
     It is the mean over cells that changed, seed by seed, over seeds that all of them have. The cell that moved most is
-    left out, since one cell that leaps must not speak for all. Cells of a group with the same scores on every seed
+    left out, since one cell that leaps must not stand for all. Cells of a group with the same scores on every seed
     count once, such as those of an attack whose adaptive form can do no more than its paper form.
     """
     groups: dict[tuple[str, str, str], dict[tuple[float, ...], Contrast]] = {}
@@ -53,13 +53,13 @@ def means(cells: Sequence[tuple[Contrast, BoardCell]], effect: float) -> list[Co
 
 def _mean(of: str, name: str, axis: str, members: Sequence[Contrast], effect: float) -> Contrast:
     # Ties are broken by place, so that the order of cells on a board does not matter.
-    kept = sorted(members, key=lambda c: (abs(c.difference), str(c.place)))[:-1]
-    seeds = tuple(sorted(set.intersection(*(set(c.seeds) for c in kept))))
-    rows = [(dict(zip(c.seeds, c.base, strict=True)), dict(zip(c.seeds, c.new, strict=True))) for c in kept]
+    all_but_largest = sorted(members, key=lambda c: (abs(c.difference), str(c.place)))[:-1]
+    seeds = tuple(sorted(set.intersection(*(set(c.seeds) for c in all_but_largest))))
+    rows = [(dict(zip(c.seeds, c.base, strict=True)), dict(zip(c.seeds, c.new, strict=True))) for c in all_but_largest]
     base = tuple(fmean(b[s] for b, _ in rows) for s in seeds)
     new = tuple(fmean(n[s] for _, n in rows) for s in seeds)
     return Contrast(
-        place=CellMean(of, name, axis, len(kept)),
+        place=CellMean(of, name, axis, len(all_but_largest)),
         kind=of,
         axis=of,
         seeds=seeds,

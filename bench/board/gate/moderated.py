@@ -1,7 +1,7 @@
 """Variances from three to five seeds: what hundreds of scores together say of each.
 
 A variance of two degrees of freedom is nearly worthless by itself: Student's t needs 6.2 for 2.5 %, and after a
-correction for 500 tests 141. Smyth's remedy: the variances σ² of all scores of a kind come from a common law,
+correction for 500 tests 141. Smyth's remedy: the variances σ² of all scores of a kind come from a common distribution,
 
     1/σ² ~ χ²(d₀) / (d₀ s₀²),
 
@@ -23,7 +23,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Prior:
-    """The law that variances come from.
+    """The distribution that variances come from.
 
     Attributes:
         degrees: d₀; 0 where nothing is known, infinite where all scores are equally noisy.
@@ -73,7 +73,7 @@ def inverse_trigamma(y: float) -> float:
 def shrunk(variance: float, degrees: int, prior: Prior) -> tuple[float, float]:
     """(variance, degrees of freedom) of one score; unlike Smyth's, a prior only ever raises a variance.
 
-    Where most scores are quiet and a few leap, his estimate takes the leaps of the few for less than they are.
+    Where most scores are quiet and a few leap, his estimate understates the variance of the few.
     """
     together = degrees + prior.degrees
     if math.isinf(together):

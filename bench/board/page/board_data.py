@@ -101,12 +101,12 @@ def _advice_by_threats(board: Board) -> tuple[list[str], dict[str, list[int]]]:
     # With a single problem, the choice "all" is that problem.
     single = len(names) == 2
     for parties in _subsets(EVERYONE):
-        for knows in _subsets(KNOWLEDGE):
+        for levels in _subsets(KNOWLEDGE):
             for i, problem in enumerate(names[:1] if single else names):
-                threats = ThreatFilter(parties, knows, (problem,) if problem else ())
+                threats = ThreatFilter(parties, levels, (problem,) if problem else ())
                 sentences = [numbers.setdefault(text, len(numbers)) for text in advice(board, threats)]
                 for k in (0, 1) if single else (i,):
-                    by_threats[f"{','.join(parties)}|{','.join(knows)}|{k}"] = sentences
+                    by_threats[f"{','.join(parties)}|{','.join(levels)}|{k}"] = sentences
     return list(numbers), by_threats
 
 

@@ -82,7 +82,7 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
     if pictures.left_out:
         cells = plural(pictures.left_out, "cell")
         notes.append(f"pictures of {cells} are left out, since the page would be too large")
-    made = f"<p>Made from records of {escape(leaderboard.provenance)}.</p>" if leaderboard.provenance else ""
+    source = f"<p>Made from records of {escape(leaderboard.provenance)}.</p>" if leaderboard.provenance else ""
     about = f"{leaderboard.summary}. Seeds: {leaderboard.seeds}."
     return {
         "title": escape(leaderboard.title or "Leaderboard"),
@@ -91,7 +91,7 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
         "advice": _paragraphs(leaderboard.advice),
         "notes": f'<section aria-labelledby="notes"><h2 id="notes">Notes</h2>{_list(notes)}</section>' if notes else "",
         "how": _paragraphs(leaderboard.how),
-        "made": made,
+        "made": source,
     }
 
 

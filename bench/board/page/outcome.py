@@ -23,7 +23,7 @@ def _poisoning(c: BoardCell, metrics: dict[str, Mean], board: Board) -> str:
         return ""
     measure = next((p.measure for p in board.problems if p.name == c.problem), "accuracy")
     clean = [run.accuracy for run in board.clean_runs if run.place == (c.problem, c.defense) and run.accuracy]
-    before = f" (everybody honest: {level(mean(list(clean[0].values())), measure)})" if clean else ""
+    before = f" (without poisoning: {level(mean(list(clean[0].values())), measure)})" if clean else ""
     success = metrics.get("attack_success_rate")
     trigger = f"; its trigger works on {percent(success)} of inputs" if success else ""
     return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."

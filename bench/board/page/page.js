@@ -11,15 +11,15 @@
   function fsum(values) {
     let parts = [];
     for (let x of values) {
-      const kept = [];
+      const partials = [];
       for (let y of parts) {
         if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
         const sum = x + y, rest = y - (sum - x);
-        if (rest) kept.push(rest);
+        if (rest) partials.push(rest);
         x = sum;
       }
-      kept.push(x);
-      parts = kept;
+      partials.push(x);
+      parts = partials;
     }
     let n = parts.length;
     if (!n) return 0;
@@ -92,9 +92,9 @@
       const untouched = new Map(seeds.map((s) => [s, 1]));
       return { ...empty(), value: mean([...untouched.values()]), seeds: untouched };
     }
-    const found = scored.reduce((a, b) => (before(b, a) ? b : a));
-    const values = [...found.scores.values()];
-    return { value: mean(values), seeds: found.scores, worst: found, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
+    const least = scored.reduce((a, b) => (before(b, a) ? b : a));
+    const values = [...least.scores.values()];
+    return { value: mean(values), seeds: least.scores, worst: least, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
   }
 
   const common = (maps) => [...maps[0].keys()].filter((s) => maps.every((m) => m.has(s))).sort((a, b) => a - b);
@@ -112,7 +112,7 @@
     const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
     const runs = D.honest.filter((h) => h.defense === defense && (!cut.problem || h.problem === cut.problem));
     const axis = { integrity: mine.filter((c) => c.axis === "integrity"), privacy: mine.filter((c) => c.axis === "privacy") };
-    const found = {
+    const result = {
       defense, rank: null,
       utility: together(runs.filter((h) => useful.has(h.problem)).map((h) => h.utility).filter((u) => u.size)),
       integrity: worst(axis.integrity), privacy: worst(axis.privacy),
@@ -120,32 +120,32 @@
       paper_privacy: worst(axis.privacy.filter((c) => c.form === "paper")),
       counts: new Map(),
     };
-    for (const party of D.everyone) found[`party:${party}`] = worst(axis.privacy.filter((c) => c.party === party));
-    for (const c of mine) found.counts.set(c.status, (found.counts.get(c.status) || 0) + 1);
+    for (const party of D.everyone) result[`party:${party}`] = worst(axis.privacy.filter((c) => c.party === party));
+    for (const c of mine) result.counts.set(c.status, (result.counts.get(c.status) || 0) + 1);
     const axes = ["utility", ...(cut.knows.length ? ["integrity"] : []), ...(cut.parties.length ? ["privacy"] : [])];
-    const parts = axes.map((name) => found[name]);
-    found.overall = parts.some((s) => !s.value) ? empty() : together(parts.map((s) => s.seeds));
+    const parts = axes.map((name) => result[name]);
+    result.overall = parts.some((s) => !s.value) ? empty() : together(parts.map((s) => s.seeds));
     const plain = new Map(D.honest.filter((h) => h.defense === "fedavg").map((h) => [h.problem, h.bytes_up + h.bytes_down]));
     const shares = runs.filter((h) => plain.get(h.problem) > 0 && h.keys.length)
       .map((h) => (h.bytes_up + h.bytes_down) / plain.get(h.problem));
     const seconds = runs.map((h) => h.relative_seconds).filter((s) => s !== null);
-    found.bytes = shares.length ? fmean(shares) : null;
-    found.time = seconds.length ? fmean(seconds) : null;
-    found.marked = [...runs, ...mine].some((x) => x.marks.length);
-    found.unranked = unranked(cut, mine, axes.filter((name) => !found[name].value));
-    return found;
+    result.bytes = shares.length ? fmean(shares) : null;
+    result.time = seconds.length ? fmean(seconds) : null;
+    result.marked = [...runs, ...mine].some((x) => x.marks.length);
+    result.unranked = unranked(cut, mine, axes.filter((name) => !result[name].value));
+    return result;
   }
 
   function unranked(cut, mine, lacking) {
     if (lacking.length) return `no ${lacking.join(" and no ")} score`;
     const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
-    const asked = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
+    const required = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
     const met = new Set(mine.filter((c) => ["ok", "n/a", "diverged", "mixed"].includes(c.status)).map(name));
-    const missing = [...asked].filter((x) => !met.has(x)).length;
-    return missing ? `${missing} of ${asked.size} attacks and threats not met` : "";
+    const missing = [...required].filter((x) => !met.has(x)).length;
+    return missing ? `${missing} of ${required.size} attacks and threats not met` : "";
   }
 
-  function standings(cut) {
+  function rankingRows(cut) {
     const rows = D.defenses.map((defense) => row(cut, defense));
     const order = (r) => [r.unranked ? 1 : 0, -Number(fixed(r.overall.value ? r.overall.value.value : 0, 3)),
       r.bytes || Infinity, r.time || Infinity];
@@ -234,7 +234,7 @@
 
   function drawBoard() {
     const cut = readCut();
-    const rows = standings(cut);
+    const rows = rankingRows(cut);
     const wanted = byId("search").value.trim().toLowerCase();
     rows.sort((a, b) => {
       const [x, y] = [sortValue(a, order.key), sortValue(b, order.key)];
@@ -258,8 +258,8 @@
       else head.removeAttribute("aria-sort");
     }
     byId("shown").textContent = `${lines.filter((l) => !l.hidden).length} of ${plural(rows.length, "defense")} shown`;
-    const told = D.cuts[`${cut.parties.join(",")}|${cut.knows.join(",")}|${D.problems.indexOf(cut.problem)}`];
-    byId("advice").replaceChildren(...told.map((i) => make("p", {}, D.sentences[i])));
+    const numbers = D.cuts[`${cut.parties.join(",")}|${cut.knows.join(",")}|${D.problems.indexOf(cut.problem)}`];
+    byId("advice").replaceChildren(...numbers.map((i) => make("p", {}, D.sentences[i])));
   }
 
   function sortBy(key) {
@@ -274,15 +274,15 @@
   const go = (defense, cell) => { location.hash = cell === undefined ? `defense-${defense}` : `defense-${defense}-${cell}`; };
 
   function show(moves = true) {
-    const found = /^#defense-(\d+)(?:-(\d+))?$/.exec(location.hash);
-    const defense = found ? D.defenses[Number(found[1])] : undefined;
-    const cell = found && found[2] !== undefined ? D.cells[Number(found[2])] : undefined;
+    const match = /^#defense-(\d+)(?:-(\d+))?$/.exec(location.hash);
+    const defense = match ? D.defenses[Number(match[1])] : undefined;
+    const cell = match && match[2] !== undefined ? D.cells[Number(match[2])] : undefined;
     const detail = byId("detail"), below = byId("cell");
     detail.hidden = defense === undefined;
     below.hidden = defense === undefined || !cell || cell.defense !== defense;
     if (detail.hidden) return;
-    detail.replaceChildren(...defenseView(Number(found[1]), defense, cell));
-    if (!below.hidden) below.replaceChildren(...cellView(cell, Number(found[1])));
+    detail.replaceChildren(...defenseView(Number(match[1]), defense, cell));
+    if (!below.hidden) below.replaceChildren(...cellView(cell, Number(match[1])));
     if (!moves) return;
     const title = byId(below.hidden ? "detail-title" : "cell-title");
     title.focus({ preventScroll: true });
@@ -291,23 +291,23 @@
 
   function defenseView(index, defense, current) {
     const runs = D.honest.filter((h) => h.defense === defense);
-    const found = [
+    const parts = [
       make("h2", { id: "detail-title", tabindex: "-1" }, defense),
       make("button", { type: "button", class: "back", on: () => { location.hash = ""; byId("ranking").focus(); } }, "Back to the ranking"),
-      make("h3", {}, "While nobody attacks"),
+      make("h3", {}, "Without an attack"),
       runs.length ? honestTable(runs) : make("p", {}, "It was not measured."),
-      ...runs.filter((h) => h.command).flatMap((h) => command(h.command, several ? `Makes it anew on ${h.problem}` : "Makes it anew")),
+      ...runs.filter((h) => h.command).flatMap((h) => command(h.command, several ? `Measures it again on ${h.problem}` : "Measures it again")),
     ];
-    found.push(make("h3", {}, "Attack by attack"), make("p", { class: "soft" }, "A number is the mean score over seeds. Choose a cell "
+    parts.push(make("h3", {}, "Attack by attack"), make("p", { class: "soft" }, "A number is the mean score over seeds. Choose a cell "
       + "for its seeds, curves, pictures and command. Dashed: not in the score above, being "
-      + "of a threat that is not chosen or of an attack that stands beside. Hatched: no score."));
+      + "of a threat that is not chosen or of an attack that does not count in scores. Hatched: no score."));
     for (const problem of D.problems.filter((p) => p)) {
       for (const axis of ["integrity", "privacy"]) {
         const cells = D.cells.filter((c) => c.defense === defense && c.problem === problem && c.axis === axis);
-        if (cells.length) found.push(...heatMap(index, problem, axis, cells, current));
+        if (cells.length) parts.push(...heatMap(index, problem, axis, cells, current));
       }
     }
-    return found;
+    return parts;
   }
 
   function honestTable(runs) {
@@ -334,7 +334,7 @@
     const title = several ? `${what}, on ${problem}` : what;
     const lines = attacks.map((attack) => make("tr", {}, make("th", { scope: "row" }, attack), ...threats.map((threat) => {
       const c = cells.find((x) => x.attack === attack && x.threat === threat);
-      if (!c) return make("td", {}, make("span", { class: "soft" }, "not asked"));
+      if (!c) return make("td", {}, make("span", { class: "soft" }, "not planned"));
       const text = c.scores.size ? fixed(c.mean, 2) + (c.status === "ok" ? "" : ` ${c.status}`) : c.status;
       const look = [c.scores.size ? heat(c.mean) : "hatched", has(cut, c) ? "" : "out",
         ["failed", "missing", "diverged", "mixed"].includes(c.status) ? "bad" : ""].filter(Boolean).join(" ");
@@ -356,15 +356,15 @@
 
   function cellView(c, index) {
     const m = c.scores.size ? mean([...c.scores.values()]) : null;
-    const found = [
+    const parts = [
       make("h2", { id: "cell-title", tabindex: "-1" }, `${c.attack} against ${c.defense}`),
       make("p", { class: "soft" }, `as ${c.threat}, on ${c.problem}`),
       make("button", { type: "button", class: "back", on: () => go(index) }, `Back to ${c.defense}`),
     ];
     const words = [c.told, c.reason ? `${c.status}: ${c.reason}` : c.status === "ok" ? "" : `${c.status}.`].filter(Boolean);
-    found.push(...words.map((w) => make("p", { class: "note" }, w)));
+    parts.push(...words.map((w) => make("p", { class: "note" }, w)));
     const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
-    found.push(facts([
+    parts.push(facts([
       [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
       ["counted", c.counts ? "" : "no: it stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["warnings", marksOf(c)],
       ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
@@ -372,39 +372,39 @@
     const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);
     const measured = c.metrics.map(([name]) => name);
     const values = new Map(c.metrics);
-    found.push(make("h3", {}, "Seed by seed"), table(["seed", "status", "score", ...measured, "record"], seeds.map((s) => [
+    parts.push(make("h3", {}, "Seed by seed"), table(["seed", "status", "score", ...measured, "record"], seeds.map((s) => [
       String(s), c.statuses.get(s) || NOTHING, c.scores.has(s) ? fixed(c.scores.get(s), 3) : NOTHING,
       ...measured.map((name) => (values.get(name).has(s) ? short(values.get(name).get(s)) : NOTHING)), c.keys.get(s) || NOTHING,
     ]), "Scores and measurements by seed"));
     const drawn = charts(c);
-    if (drawn.length) found.push(make("h3", {}, "Curves"), make("div", { class: "charts" }, ...drawn));
-    found.push(...pictures(c), ...(c.command ? command(c.command, "Makes this cell anew") : []));
-    return found;
+    if (drawn.length) parts.push(make("h3", {}, "Curves"), make("div", { class: "charts" }, ...drawn));
+    parts.push(...pictures(c), ...(c.command ? command(c.command, "Measures this cell again") : []));
+    return parts;
   }
 
   // Of the honest run, and of the attacked one where it has some of its own.
   const marksOf = (c) => [...D.honest.filter((h) => h.defense === c.defense && h.problem === c.problem), c].flatMap((x) => x.marks).join("; ");
 
   function charts(c) {
-    const found = [];
+    const drawings = [];
     const arena = D.arenas.find((a) => a.name === c.problem);
     if (c.curve.length) {
       const run = D.honest.find((h) => h.defense === c.defense && h.problem === c.problem);
       const lines = [{ name: `under ${c.attack}`, points: c.curve }];
-      if (run && run.curve.length) lines.push({ name: "everybody honest", points: run.curve });
+      if (run && run.curve.length) lines.push({ name: "without poisoning", points: run.curve });
       const last = Math.max(...lines.flatMap((l) => l.points.map((p) => p[0])));
       if (arena) lines[2] = { name: "chance", points: [[0, arena.chance], [last, arena.chance]] };
       const what = arena && arena.measure === "R2" ? "R²" : "accuracy";
-      found.push(chart(`${what} by round, least seed`, "round", what, lines.filter(Boolean)));
+      drawings.push(chart(`${what} by round, least seed`, "round", what, lines.filter(Boolean)));
     }
     for (const [name, points] of c.series) {
       if (name === "roc") {
         const lines = [{ name: c.attack, points }];
         lines[2] = { name: "guessing", points: [[0, 0], [1, 1]] };
-        found.push(chart("ROC, least seed", "false positive rate", "true positive rate", lines));
-      } else found.push(chart(`${name}, least seed`, "round", name, [{ name, points }]));
+        drawings.push(chart("ROC, least seed", "false positive rate", "true positive rate", lines));
+      } else drawings.push(chart(`${name}, least seed`, "round", name, [{ name, points }]));
     }
-    return found;
+    return drawings;
   }
 
   function chart(title, xName, yName, lines) {
@@ -415,8 +415,8 @@
     const [y0, y1] = [Math.min(0, ...all.map((p) => p[1])), Math.max(1, ...all.map((p) => p[1]))];
     const x = (v) => left + ((v - x0) / (x1 - x0)) * (W - left - right);
     const y = (v) => H - bottom - ((v - y0) / (y1 - y0)) * (H - top - bottom);
-    const told = present.map((l) => `${l.name} from ${short(l.points[0][1])} to ${short(l.points[l.points.length - 1][1])}`).join("; ");
-    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}: ${told}` });
+    const words = present.map((l) => `${l.name} from ${short(l.points[0][1])} to ${short(l.points[l.points.length - 1][1])}`).join("; ");
+    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}: ${words}` });
     for (let i = 0; i <= 4; i++) {
       const yv = y0 + ((y1 - y0) * i) / 4, xv = x0 + ((x1 - x0) * i) / 4;
       picture.append(
@@ -465,18 +465,18 @@
 
   function command(text, title) {
     const code = make("code", {}, text);
-    const told = make("span", { role: "status" });
+    const status = make("span", { role: "status" });
     const copy = async () => {
       try {
         await navigator.clipboard.writeText(text);
-        told.textContent = " copied";
+        status.textContent = " copied";
       } catch {
         getSelection().selectAllChildren(code);
-        told.textContent = document.execCommand("copy") ? " copied" : " selected: press Ctrl+C";
+        status.textContent = document.execCommand("copy") ? " copied" : " selected: press Ctrl+C";
       }
     };
     return [make("h3", {}, title), make("pre", {}, code),
-      make("p", {}, make("button", { type: "button", class: "copy", on: copy }, "Copy the command"), told)];
+      make("p", {}, make("button", { type: "button", class: "copy", on: copy }, "Copy the command"), status)];
   }
 
   function table(heads, lines, label) {

@@ -1,4 +1,4 @@
-"""The ranking of the web page as it is without JavaScript."""
+"""The ranking of the web page as readers without JavaScript see it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COLUMNS = 3
 LOWEST = -0.2
 """R² has no lower end; values below this one are drawn here."""
-CLEAN = "everybody honest"
+CLEAN = "without poisoning"
 """The name of the run without an attack in the legend."""
 
 Curve = tuple[tuple[float, float], ...]
@@ -102,7 +102,7 @@ def _ends(defense: str, clean: Curve, poisoned: dict[str, BoardCell]) -> str:
     """The accuracy after the last round, without an attack and under the worst one."""
     ends = {attack: cell.curve[-1][1] for attack, cell in poisoned.items()}
     lowest = min(ends, key=lambda attack: ends[attack])
-    reached = f"{clean[-1][1]:.2f} with everybody honest, " if clean else ""
+    reached = f"{clean[-1][1]:.2f} without poisoning, " if clean else ""
     among = f", the lowest of {len(ends)} attacks" if len(ends) > 1 else ""
     return f"{defense} {reached}{ends[lowest]:.2f} under {lowest}{among}"
 
@@ -111,6 +111,6 @@ def _caption(problem: ProblemInfo, measure: str, seed: int) -> str:
     below = "" if problem.measure == "accuracy" else f", and what lies below {LOWEST} is drawn there"
     return (
         f"{measure.capitalize()} on held-out data by round on {problem.name}, least seed of each cell ({seed} where "
-        "all are there), each attack as the threat that it scores lowest as. Dashed: everybody honest. Grey: what a "
+        "all are there), each attack as the threat that it scores lowest as. Dashed: without poisoning. Grey: what a "
         f"constant prediction reaches{below}."
     )

@@ -55,7 +55,9 @@ def _figure(board: Board, problem: ProblemInfo) -> ReportFigure:
     bar.set_label("0 all lost, 1 withstood", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     about = f"Heat map of the worst score of each defense against each attack on {problem.name}."
-    texts = [f"{title[0].upper()}{title[1:]}: {_lowest(defenses, attacks, found)}." for title, found in maps.items()]
+    texts = [
+        f"{title[0].upper()}{title[1:]}: {_lowest(defenses, attacks, squares)}." for title, squares in maps.items()
+    ]
     alt = " ".join([about, *texts])
     return ReportFigure(file_name("scores", problem.name), alt, _caption(problem, list(maps)), as_png(figure))
 
@@ -77,9 +79,9 @@ def _caption(problem: ProblemInfo, titles: Sequence[str]) -> str:
     return caption
 
 
-def _lowest(defenses: Sequence[str], attacks: Sequence[str], found: Squares) -> str:
+def _lowest(defenses: Sequence[str], attacks: Sequence[str], squares: Squares) -> str:
     """Each defense's lowest score, and how many squares have no score."""
-    return "; ".join(f"{defense} {_lowest_of([(a, found[defense, a]) for a in attacks])}" for defense in defenses)
+    return "; ".join(f"{defense} {_lowest_of([(a, squares[defense, a]) for a in attacks])}" for defense in defenses)
 
 
 def _lowest_of(row: Sequence[tuple[str, Square]]) -> str:
@@ -93,14 +95,14 @@ def _lowest_of(row: Sequence[tuple[str, Square]]) -> str:
     return ", ".join(parts) or "nothing planned"
 
 
-def _map(axes: Axes, defenses: Sequence[str], attacks: Sequence[str], found: Squares) -> None:
+def _map(axes: Axes, defenses: Sequence[str], attacks: Sequence[str], squares: Squares) -> None:
     import numpy as np
 
-    values = np.array([[found[d, a].value for a in attacks] for d in defenses], dtype=float)
+    values = np.array([[squares[d, a].value for a in attacks] for d in defenses], dtype=float)
     axes.imshow(np.ma.masked_invalid(values), cmap=SHADES, vmin=0.0, vmax=1.0, aspect="auto")
     for y, defense in enumerate(defenses):
         for x, attack in enumerate(attacks):
-            _square(axes, x, y, found[defense, attack])
+            _square(axes, x, y, squares[defense, attack])
     names = [label(name) for name in attacks]
     axes.set_xticks(range(len(attacks)), names, rotation=40, ha="left", rotation_mode="anchor", fontsize=8)
     axes.set_yticks(range(len(defenses)), [label(d) for d in defenses], fontsize=8)
@@ -121,9 +123,9 @@ def _square(axes: Axes, x: int, y: int, square: Square) -> None:
     if hatch is not None:
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc="white", ec="#bbbbbb", hatch=hatch, lw=0))
     black = square.value is None or _luminance(colormaps[SHADES](square.value)) > 0.18
-    ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0} if hatch is not None else None
+    text_box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0} if hatch is not None else None
     ink = "black" if black else "white"
-    axes.text(x, y, square.text, ha="center", va="center", fontsize=7.5, color=ink, bbox=ground)
+    axes.text(x, y, square.text, ha="center", va="center", fontsize=7.5, color=ink, bbox=text_box)
 
 
 def _axis_names(axes: Axes, by_axis: dict[str, list[str]]) -> None:

@@ -13,7 +13,7 @@ BROKEN = ("failed", "missing", "mixed", "diverged")
 def without_result(board: Board) -> str:
     """Clean runs and cells that failed, are missing, diverged, or differ between seeds, with their reasons."""
     rows = [
-        [run.problem, run.defense, "nobody", run.status, run.reason or NOTHING]
+        [run.problem, run.defense, "no attack", run.status, run.reason or NOTHING]
         for run in board.clean_runs
         if run.status in BROKEN
     ]
@@ -23,7 +23,7 @@ def without_result(board: Board) -> str:
         if c.status in BROKEN
     ]
     if rows:
-        heads = ["problem", "defense", "attacked by", "status", "reason"]
+        heads = ["problem", "defense", "attack", "status", "reason"]
         return table(heads, [[escape(text) for text in row] for row in rows])
     measured = board.cells or board.clean_runs
     return "Nothing is missing, and nothing failed." if measured else "There are no results at all."

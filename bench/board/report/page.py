@@ -23,11 +23,11 @@ from fedarena.core.text.numbers import MEASURES, level, mean
 
 COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, curious server": ThreatFilter(parties=("server",)),
-    "malicious clients, nobody curious": ThreatFilter(parties=()),
+    "malicious clients, no curious party": ThreatFilter(parties=()),
     "curious server, honest clients": ThreatFilter(parties=("server",), knows=()),
     "curious client, the others honest": ThreatFilter(parties=("client",), knows=()),
-    "somebody who listens on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),
-    "anybody who uses the finished model": ThreatFilter(parties=("outsider",), knows=()),
+    "eavesdropper on the wire": ThreatFilter(parties=("eavesdropper",), knows=()),
+    "user of the finished model": ThreatFilter(parties=("outsider",), knows=()),
 }
 """Threats that readers often have, in addition to all threats at once."""
 
@@ -55,7 +55,7 @@ def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: 
         figures: by the names of `FIGURES`.
         commands: the commands that make the records and the report; the last one makes the report.
     """
-    made_by = f"Made by `{commands[-1]}`."
+    command_text = f"Made by `{commands[-1]}`."
     parts = [
         f"# Report: {escape(board.title or board.suite)}",
         _heading(board),
@@ -63,24 +63,24 @@ def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: 
         _advice(board),
         "## Ranking",
         ranking(render(board)).rstrip(),
-        made_by,
+        command_text,
         "## Clean runs",
         clean_run_table(board),
-        made_by,
+        command_text,
     ]
     for name, (title, nothing) in FIGURES.items():
-        parts += [f"## {title}", *([_figure(figure, made_by) for figure in figures[name]] or [nothing])]
-    return "\n\n".join([*parts, *_cells_and_limits(board, made_by), *_sources(board, commands)]) + "\n"
+        parts += [f"## {title}", *([_figure(figure, command_text) for figure in figures[name]] or [nothing])]
+    return "\n\n".join([*parts, *_cells_and_limits(board, command_text), *_sources(board, commands)]) + "\n"
 
 
-def _cells_and_limits(board: Board, made_by: str) -> list[str]:
+def _cells_and_limits(board: Board, command_text: str) -> list[str]:
     """Every cell, what has no result, and what the numbers mean."""
     return [
         "## Every cell",
         "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
         f"{DAGGER}: the runs have a warning, which is among the limits below.",
         attack_tables(board),
-        made_by,
+        command_text,
         "## What is missing or failed",
         without_result(board),
         "## Attacks that could not start",
@@ -156,5 +156,5 @@ def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
     return folded(f"{who[0].upper()}{who[1:]}: {first}", "\n\n".join([*sentences, option]))
 
 
-def _figure(figure: ReportFigure, made_by: str) -> str:
-    return f"![{escape(figure.alt)}]({figure.path})\n\n{escape(figure.caption)} {made_by}"
+def _figure(figure: ReportFigure, command_text: str) -> str:
+    return f"![{escape(figure.alt)}]({figure.path})\n\n{escape(figure.caption)} {command_text}"

@@ -135,7 +135,7 @@ def _figure(problem: str, attack: str, rows: Halves) -> ReportFigure:
 
     lines = _lines(rows)
     largest = max(images[0, 0].size for line in lines for images in line.images.values() if images is not None)
-    most = FEW if largest > LARGE else store.PICTURES_KEPT
+    most = FEW if largest > LARGE else store.MOST_PICTURES
     wide = max(most * STEP, WORDS)
     width, height = LEFT + 2 * wide + GAP + 0.1, sum(line.height for line in lines) + 0.55
     figure = Figure(figsize=(width, height))

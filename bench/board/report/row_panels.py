@@ -1,4 +1,4 @@
-"""Numbers of defenses in rows: a name stands beside its points, so that points cannot hide one another."""
+"""Numbers of defenses in rows: a name is beside its points, so that points cannot hide one another."""
 
 from __future__ import annotations
 

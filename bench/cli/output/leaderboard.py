@@ -13,7 +13,7 @@ from rich.text import Text
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow
 
 WIDE = 140
-"""Columns of a terminal from which on four tables become two."""
+"""The width of a terminal from which on four tables become two."""
 NAME = 20
 """Characters of a defense's name that stay on one line in a wide terminal."""
 
@@ -94,7 +94,7 @@ def _table(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], wid
 
 
 def _list(console: Console, heading: str, lines: Sequence[str], whole: bool = False) -> None:
-    """A heading and its lines; `whole` ones are never broken, so that they can be copied."""
+    """A heading and its lines. `whole` lines are never broken, so that they can be copied."""
     if lines:
         console.print(Text(f"\n{heading}", "bold"))
     for line in lines:

@@ -17,7 +17,7 @@ from fedarena.records.schema import Record
 
 
 def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
-    """Say what met what on which problem; returns the console for what follows."""
+    """Print which defense met which attack on which problem. Returns the console for further output."""
     console = Console(width=None if sys.stdout.isatty() else 110)
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
@@ -46,7 +46,7 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
 def show(
     table: PairingTable, records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None
 ) -> None:
-    """Print everything a person wants to know first."""
+    """Print the table, its sentences and notes, and where the files are."""
     console = heading(records, defense, attack)
     view = Table(box=box.SIMPLE_HEAD, show_lines=True)
     for column in (table.title, *table.columns):
@@ -71,7 +71,7 @@ def _text(cell: CellText) -> str:
 
 
 def draw(figure: Figure | None, path: Path) -> Path | None:
-    """Write a figure as a PNG; where it is then, None where there is none."""
+    """Write a figure as a PNG. Returns its path; None if there is no figure."""
     if figure is None:
         return None
     if isinstance(figure, Images):

@@ -35,11 +35,12 @@ def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
 def laid_out(
     result: Mapping[str, Any], measured: Sequence[str], compact: Compact | None = None
 ) -> tuple[list[str], list[list[str]], list[str]]:
-    """The heads of a table, its rows in the order of their keys, and notes below it; over several seeds means with
-    least and largest.
+    """The headings of a table, its rows in the order of their keys, and the notes below it.
+
+    Over several seeds, a cell is the mean with the least and the largest value.
 
     Args:
-        compact: how the table is laid out instead, where it says so itself.
+        compact: the table's own layout, if it has one.
     """
     notes: list[str] = []
     if compact is not None:
@@ -51,14 +52,14 @@ def laid_out(
 
 
 def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact: Compact | None = None) -> None:
-    """Print the table; arguments as of `laid_out`."""
+    """Print the table; for the arguments see `laid_out`."""
     heads, rows, notes = laid_out(result, measured, compact)
     view = Table(box=box.SIMPLE_HEAD)
     for head in heads:
         view.add_column(head)
     for row in rows:
         view.add_row(*row)
-    # A pipe has no width to fit: rows stay whole there.
+    # A pipe has no width to fit, so rows are not broken there.
     console = Console(width=None if sys.stdout.isatty() else max(160, Console(width=10_000).measure(view).maximum))
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     console.print(view)
@@ -68,7 +69,7 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
 
 
 def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> None:
-    """Print how many numbers of each table have which verdict, what is missing, and where the page is."""
+    """Print the number of results by table and verdict, what is missing, and where the page is."""
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(_tallies(gathered))
     lines = [f"{key.name}: {reason}" for key, reason in failed.items()]
@@ -78,7 +79,7 @@ def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> N
 
 
 def _tallies(gathered: Gathered) -> Table:
-    """A row a table, a column a verdict."""
+    """The number of results, with a row for each table and a column for each verdict."""
     from fedarena.reproduce.page.page import counts
 
     tallies = {table: counts(own) for table, own in gathered.comparisons.items()}
@@ -94,7 +95,7 @@ def _tallies(gathered: Gathered) -> Table:
 
 
 def _missing(gathered: Gathered) -> list[str]:
-    """A line that says what is missing, where something is."""
+    """A line that says what is missing; empty if nothing is."""
     from fedarena.reproduce.page.order import expected
     from fedarena.reproduce.page.page import missing
 
@@ -106,10 +107,10 @@ def _missing(gathered: Gathered) -> list[str]:
 
 
 def over_seeds(rows: Sequence[Row], measured: Sequence[str]) -> list[Row]:
-    """One row per setting: a measured column becomes its mean, followed by [least, largest] where seeds are several.
+    """One row per setting: a measured column becomes its mean, followed by [least, largest] for several seeds.
 
-    A note belongs to one seed's row and sets none apart; of several seeds all are kept. Where there is none, the column
-    is left out.
+    Notes do not distinguish settings; a row has the notes of all of its seeds. Without any note, the column is left
+    out.
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:

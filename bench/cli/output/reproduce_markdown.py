@@ -1,4 +1,4 @@
-"""A table of `bench reproduce` as a page of markdown, with the command that measures it anew."""
+"""A table of `bench reproduce` as a page of markdown, with the command that measures it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def page(
     """The table as it is printed, its setting, its notes, and what measured it.
 
     Args:
-        result: as `bench reproduce --json` has it. measured, compact: of the table.
+        result: the output of `bench reproduce --json`. measured, compact: the attributes of the table.
         only: the part of the table, None for all of it.
     """
     heads, rows, notes = laid_out(result, measured, compact)
@@ -35,13 +35,13 @@ def page(
         code([shlex.join(words)]),
         table([escape(head) for head in heads], [[escape(value) for value in row] for row in rows]),
         *([items([escape(note) for note in notes])] if notes else []),
-        escape(_made_by(result)),
+        escape(_source_text(result)),
     ]
     return "\n\n".join(text) + "\n"
 
 
-def _made_by(result: Mapping[str, Any]) -> str:
-    """Which versions measured the parts, which may have been on several days, and how long it took."""
+def _source_text(result: Mapping[str, Any]) -> str:
+    """The versions that measured the parts, which may be several, and how long it took."""
     parts, environment = result["parts"], result["environment"]
     versions = sorted({f"{p['fedarena']} ({p['commit']})" if p["commit"] else p["fedarena"] for p in parts})
     spent = sum(p["cpu_seconds"] for p in parts)

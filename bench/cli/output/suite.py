@@ -26,8 +26,8 @@ from fedarena.runs.suite.suite import Suite
 def show_plan(
     suite: Suite, plan: Plan, store: Store, expected: Forecast, folder: Path, doubts: Mapping[tuple[str, ...], str]
 ) -> None:
-    """One line a problem and attack: against how many defenses, in which threats, and how much of it is there; then
-    what is n/a and why.
+    """Print a line for each problem and attack: its defenses, its threats, and how much of it is there; then what is
+    n/a and why.
 
     Args:
         doubts: why trials that are not measured will most likely be n/a, by name.
@@ -52,11 +52,11 @@ def show_plan(
 
 
 def _plan_table(plan: Plan, done: Collection[str], reasons: Collection[tuple[str, ...]]) -> Table:
-    """One line a problem and attack.
+    """A table with a line for each problem and attack.
 
     Args:
-        done: keys of the trials that are there.
-        reasons: names of those that are n/a.
+        done: the keys of the trials that are there.
+        reasons: the names of the trials that are n/a.
     """
     view = Table(box=box.SIMPLE_HEAD)
     for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
@@ -67,7 +67,7 @@ def _plan_table(plan: Plan, done: Collection[str], reasons: Collection[tuple[str
         away = sum(t.name in reasons for t in trials)
         view.add_row(
             "" if problem == shown else problem,
-            "(nobody attacks)" if attack == "none" else attack,
+            "(no attack)" if attack == "none" else attack,
             str(len({t.defense for t in trials})),
             _threats(trials),
             str(len(trials)),
@@ -83,8 +83,8 @@ def _threats(trials: Sequence[Planned]) -> str:
     trials = [t for t in trials if t.attack != "none"]
     if not trials:
         return ""
-    knows = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
-    who = f"corrupted ({knows})" if knows else ", ".join(dict.fromkeys(t.party for t in trials))
+    knowledge = ", ".join(dict.fromkeys(t.knows for t in trials if t.knows))
+    who = f"corrupted ({knowledge})" if knowledge else ", ".join(dict.fromkeys(t.party for t in trials))
     forms = dict.fromkeys(t.form for t in trials)
     return f"{who} × {'both forms' if len(forms) > 1 else next(iter(forms))}"
 
@@ -102,13 +102,13 @@ def _not_applicable(trial: Planned, store: Store, doubts: Mapping[tuple[str, ...
 def _show_reasons(
     console: Console, trials: Sequence[Planned], reasons: Mapping[tuple[str, ...], tuple[str, str]]
 ) -> None:
-    """Each reason, and the attacks, defenses and threats that have it alike."""
+    """Print each reason with the attacks, defenses and threats that share it."""
     threats: dict[tuple[str, str, str, str], dict[Planned, None]] = {}
     for t in trials:
         threats.setdefault((*reasons[t.name], t.attack, t.defense), {})[t] = None
     defenses: dict[tuple[str, str, str, str], list[str]] = {}
-    for (source, why, attack, defense), found in threats.items():
-        defenses.setdefault((source, why, attack, _threats([*found])), []).append(defense)
+    for (source, why, attack, defense), trials_of_reason in threats.items():
+        defenses.setdefault((source, why, attack, _threats([*trials_of_reason])), []).append(defense)
     attacks: dict[tuple[str, str, str, str], list[str]] = {}
     for (source, why, attack, who), names in defenses.items():
         attacks.setdefault((source, why, ", ".join(names), who), []).append(attack)

@@ -11,30 +11,30 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fedarena.runs.suite.run import Tell
+from fedarena.runs.suite.run import ProgressReport
 
 PERIOD = 30.0
 """Seconds between two lines if stderr is not a terminal but, for example, a log of CI."""
 
 
 @contextmanager
-def progress(quiet: bool, what: str) -> Iterator[Tell]:
+def progress(quiet: bool, what: str) -> Iterator[ProgressReport]:
     """A bar on stderr from the first report on; if stderr is not a terminal, a line now and then and at the end."""
     if quiet:
         yield lambda done, total, text, left: None
     elif sys.stderr.isatty():
-        with _bar(what) as tell:
-            yield tell
+        with _bar(what) as report_progress:
+            yield report_progress
     else:
-        with _lines(what) as tell:
-            yield tell
+        with _lines(what) as report_progress:
+            yield report_progress
 
 
 @contextmanager
-def _lines(what: str) -> Iterator[Tell]:
+def _lines(what: str) -> Iterator[ProgressReport]:
     printed, last = time.monotonic(), ""
 
-    def tell(done: int, total: int, text: str, left: float | None) -> None:
+    def report_progress(done: int, total: int, text: str, left: float | None) -> None:
         nonlocal printed, last
         last = f"{what}: {done}/{total}"
         if done < total and time.monotonic() - printed >= PERIOD:
@@ -43,14 +43,14 @@ def _lines(what: str) -> Iterator[Tell]:
             print(", ".join([last, *rest, text]), file=sys.stderr, flush=True)
 
     try:
-        yield tell
+        yield report_progress
     finally:
         if last:
             print(last, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Tell]:
+def _bar(what: str) -> Iterator[ProgressReport]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column
@@ -76,7 +76,7 @@ def _bar(what: str) -> Iterator[Tell]:
     )
     task = None
 
-    def tell(done: int, total: int, text: str, left: float | None) -> None:
+    def report_progress(done: int, total: int, text: str, left: float | None) -> None:
         nonlocal task
         if task is None:
             bar.start()
@@ -84,7 +84,7 @@ def _bar(what: str) -> Iterator[Tell]:
         bar.update(task, completed=done, total=total, description=text, left=left, reported=time.monotonic())
 
     try:
-        yield tell
+        yield report_progress
     finally:
         bar.stop()
 

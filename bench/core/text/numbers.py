@@ -70,7 +70,8 @@ def mean(values: Sequence[float], together: int = 1) -> Mean:
     """The mean of values with its 95 % half-width by Student's t.
 
     Args:
-        together: the number of intervals that hold simultaneously with 95 % confidence (Bonferroni); this is one.
+        together: the number of intervals, this one included, that hold simultaneously with 95 % confidence
+            (Bonferroni).
     """
     n = len(values)
     if n < 2:

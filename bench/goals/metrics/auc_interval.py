@@ -1,8 +1,8 @@
-"""What a ranking of few can tell of the area under its ROC curve, near certainty too.
+"""An interval for the area under the ROC curve of a ranking of few candidates, valid near 1 as well.
 
-An interval by standard errors shrinks to nothing as a ranking becomes perfect: of 30 positives and 120 negatives whose
-true AUC is 0.98, it holds the truth in 72 to 92 of 100 draws, by their law. A score interval does not, since it asks
-for each A what spread an AUC of A would have.
+An interval by standard errors shrinks to nothing as a ranking becomes perfect. With 30 positives and 120 negatives
+whose true AUC is 0.98, it holds the truth in 72 to 92 of 100 draws, depending on their distribution. A score interval
+does not shrink, since it computes for each A what spread an AUC of A would have.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ def score_interval(auc: float, positives: int, negatives: int, together: int = 1
 
         V(A) = A (1 − A) [1 + (N − 1)(1 − A)/(2 − A) + (N − 1) A/(1 + A)] / (m n)
 
-    It supposes scores whose spreads are alike; with positives' twice as wide it holds the truth in 87 of 100 or more,
-    and four that are to hold together do in 84 or more.
+    It assumes that positives and negatives have scores of equal spread. If the spread of the positives is twice as
+    wide, it still holds the truth in at least 87 of 100 draws, and four intervals hold together in at least 84.
 
     Args:
         auc: from 0 to 1.
-        together: how many such intervals hold all at once, in 95 of 100 cases; z is of 1 − 0.025/together.
+        together: how many such intervals are to hold at once in 95 of 100 cases; z is the quantile of 1 −
+            0.025/together.
 
     Raises:
-        ValueError: an AUC that is none, or nobody on either side.
+        ValueError: the AUC is not in [0, 1], or there are no positives or no negatives.
     """
     if not 0 <= auc <= 1 or positives < 1 or negatives < 1:
         raise ValueError(f"an AUC of {auc} of {positives} positives and {negatives} negatives")
@@ -44,7 +45,7 @@ def score_interval(auc: float, positives: int, negatives: int, together: int = 1
 
 
 def _edge(inside: float, end: float, outside: Callable[[float], bool]) -> float:
-    """Where what lies outside begins, on the way to `end`."""
+    """The end of the interval on the way from the AUC to `end`."""
     if inside == end:
         return end
     for _ in range(BISECTIONS):

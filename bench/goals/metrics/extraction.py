@@ -26,7 +26,7 @@ from fedarena.problem.task import Task
 
 @dataclass(frozen=True)
 class Exam:
-    """What stolen models are held against.
+    """What stolen models are compared with.
 
     Attributes:
         task: the architecture and the loss.
@@ -53,17 +53,17 @@ def extraction_metrics(answers: Sequence[Extraction], exam: Exam) -> dict[str, f
         answers: one model for each of `exam.models`.
 
     Returns:
-        agreement, the share of inputs for which both models predict the same class; of numbers the share of the
-        server's outputs' variance that the stolen ones explain, max(0, R²). Outputs that are not finite agree with
-        nothing. prior_agreement: of the best constant class; of the best constant number 0, but where the server's
-        own number is constant 1, and a stolen model agrees if it gives that number.
-        stolen_accuracy and server_accuracy: by the true labels; of numbers R².
+        agreement, the share of inputs for which both models predict the same class; for numbers, the share of the
+        server's outputs' variance that the stolen outputs explain, max(0, R²). Outputs that are not finite agree with
+        nothing. prior_agreement: the agreement of the best constant class. For numbers it is 0; but if the server's own
+        output is constant, it is 1, and a stolen model agrees if it gives that number.
+        stolen_accuracy and server_accuracy: by the true labels; R² for numbers.
         output_error: ‖stolen outputs − server's‖ / ‖server's‖.
         parameter_cosine: of all parameters as one vector; see the module's docstring.
-        final_agreement: agreement in the last of the rounds. models: how many rounds there were.
+        final_agreement: the agreement in the last of the rounds. models: the number of rounds.
 
     Raises:
-        ValueError: not one model per round, or parameters of other names or shapes than the plain model's.
+        ValueError: there is not one model per round, or parameters have other names or shapes than the plain model's.
     """
     if len(answers) != len(exam.models):
         raise ValueError(f"{len(answers)} models for {len(exam.models)} rounds")
@@ -77,10 +77,10 @@ def secret_metrics(disclosures: Sequence[Disclosure], secrets: Sequence[Tensors]
     """`secret_error_NAME`: ‖estimate − secret‖ / ‖secret‖, the mean over the rounds in which it was estimated.
 
     Args:
-        secrets: what the server drew and kept in the round of each disclosure.
+        secrets: what the server drew and kept secret in the round of each disclosure.
 
     Raises:
-        ValueError: an estimate of what was not drawn, or of another shape.
+        ValueError: an estimate has no secret of its name, or another shape.
     """
     errors: dict[str, list[float]] = {}
     for disclosure, truth in zip(disclosures, secrets, strict=True):
@@ -109,7 +109,7 @@ def constant_agreement(criterion: Criterion, server: Tensor) -> float:
 
 
 def _constant(outputs: Tensor) -> bool:
-    """Whether a model gives one and the same number, whose variance nothing can explain."""
+    """Whether a model always gives the same number, which has no variance to explain."""
     return bool((outputs == outputs[0]).all())
 
 
@@ -135,7 +135,7 @@ def _one(exam: Exam, stolen: Tensors, server: Tensors, form: Callable[[Tensors],
 
 
 def _form(task: Task) -> Callable[[Tensors], Tensors]:
-    """What is compared of parameters: the canonical form, or where the network has none the parameters themselves."""
+    """The parameters as they are compared: in canonical form, or as they are where the network has none."""
 
     def double(params: Tensors) -> Tensors:
         return {name: t.double() for name, t in params.items()}

@@ -1,32 +1,32 @@
 """A classifier that recognises the class of a picture. The harness trains it on the real data, for judging only.
 
-A small convolutional network, on all training images, each moved by up to 6 % of its side, with its contrast and
-brightness changed and noise added:
+A small convolutional network is trained on all training images. Each image is moved by up to 6 % of its side, its
+contrast and brightness are changed, and noise is added:
 
     conv 16 → conv 32, stride 2 → conv 64, stride 2 → means over a 2×2 or 4×4 grid → dense
 
-every convolution with batch normalisation and ReLU; Adam, one cycle of its learning rate. It sees neither the model
-under attack nor its seed. One is trained for each data set in a process and kept; training it is deterministic, on the
-CPU with one thread.
+Every convolution has batch normalisation and ReLU; the optimizer is Adam with one cycle of its learning rate. The
+classifier sees neither the model under attack nor its seed. A process trains it once for each data set and caches it.
+Training is deterministic, on the CPU with one thread.
 
-Why a convolutional one: a judge of inversions must not share the blindness of the model inverted. Six kinds were
-measured on digits and on faces of 112×92 pixels: discriminant analysis of 100 principal components, raw and of images
-brought to mean 0 and deviation 1; a support vector machine on principal components; nearest neighbours in pixels, raw
-and brought likewise; and this one. Two of the trials:
+The network is convolutional because a judge of inversions must not share the weaknesses of the model inverted. Six
+kinds were measured on digits and on faces of 112×92 pixels: discriminant analysis of 100 principal components, of raw
+and of standardised images; a support vector machine on principal components; nearest neighbours in pixels, raw and
+standardised; and this one. Two of the trials:
 
     held-out faces, changed by at most 0.1 a pixel until a softmax model took 83 % of them for a given other person, are
     taken for that person in 13 % by this one; in 53 % and 74 % by discriminant analysis, 15 % by support vectors, 7 %
     and 22 % by neighbours
-    the softmax model's templates of 39 people, laid over grey with an amplitude of 0.02, where nobody sees anything,
-    are named in 8 % by this one; in 3 % and 90 % by discriminant analysis, 3 % by support vectors, 5 % and 100 % by
+    the softmax model's templates of 39 people, laid over grey with an invisible amplitude of 0.02, are recognised in 8
+    % by this one; in 3 % and 90 % by discriminant analysis, 3 % by support vectors, 5 % and 100 % by
     neighbours
 
-Support vectors and raw neighbours, as steady as it is, know hardly anybody in a picture that is well seen but flat: of
-inversions from grey in which this one names 77 % of the people they name 54 % and 46 %. On held-out images it is right
-for 98 % of digits and of faces (the others 95 % to 99 %, and 94 % to 97 %).
+Support vectors and raw neighbours are as robust, but recognise fewer people in pictures of low contrast: of inversions
+from grey in which this one recognises 77 % of the people, they recognise 54 % and 46 %. On held-out images it is right
+for 98 % of digits and of faces (the others for 95 % to 99 %, and 94 % to 97 %).
 
-It is not a person. Where pictures of a model with hidden units look like noise it may still know the class from what
-they have in common with it; SSIM stands beside it for that reason.
+It is not a person: where pictures of a model with hidden units look like noise, it may still recognise the class. SSIM
+is shown beside it for that reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from fedarena.models.architecture import blank, draw
 from fedarena.problem.problem import Problem
 
 LESSONS = 60_000
-"""Images that it is shown in training, each time anew; at most `EPOCHS` times the same."""
+"""How many varied images it is shown in training; each training image appears at most `EPOCHS` times."""
 EPOCHS = 60
 BATCH = 32
 RATE = 3e-3
@@ -85,7 +85,7 @@ def evaluator_of(problem: Problem) -> Evaluator:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """Training images, told apart by their checksum."""
+    """Training images, identified by their checksum."""
 
     digest: str
     n_classes: int
@@ -138,7 +138,7 @@ def _initialise(network: nn.Sequential, generator: torch.Generator) -> None:
 
 
 def vary(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Images as they might have been taken: moved, more or less contrast and light, some noise; in [0, 1]."""
+    """Varied copies of images in [0, 1]: moved, with other contrast and brightness, and with noise."""
     n, _, height, width = images.shape
     reach = max(1, round(0.06 * min(height, width)))
     wide = F.pad(images, (reach, reach, reach, reach), mode="replicate")

@@ -1,4 +1,4 @@
-"""How alike two images are, in the field's terms; per image, in double precision."""
+"""How similar two images are: MSE, PSNR and SSIM per image, in double precision."""
 
 from __future__ import annotations
 

@@ -20,13 +20,14 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
 
     Args:
         truths: the classes behind each observation.
-        sizes: how many labels were to be guessed for each; a client that draws its samples by chance has fewer or more.
+        sizes: how many labels the attack had to guess for each; a client that draws its samples by chance may have
+            fewer or more.
 
     Returns:
         label_accuracy, the share of the labels that could be named and were; labels, how many there were.
 
     Raises:
-        ValueError: not one answer per observation, or not as many labels as were to be guessed.
+        ValueError: there is not one answer per observation, or not the required number of labels.
     """
     if len(answers) != len(truths):
         raise ValueError(f"labels for {len(answers)} of {len(truths)} observations")
@@ -38,7 +39,7 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
 
 
 def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Tensor) -> dict[str, float]:
-    """What a guess reaches that knows only how frequent each class is, as `prior_label_accuracy`.
+    """`prior_label_accuracy`: the accuracy of a guess that knows only how frequent each class is.
 
     Args:
         pool: the classes of all training samples.
@@ -48,10 +49,10 @@ def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Te
 
 
 def best_prior(n: int, shares: Tensor) -> Tensor:
-    """The n labels that have the most in common, on average, with n that are drawn by these shares: [n] (int64).
+    """The n labels that share most, on average, with n labels drawn with these frequencies: [n] (int64).
 
-    A class that is named k times scores min(k, N_c) with N_c binomial, and the k-th naming adds P(N_c ≥ k), less
-    each time; so the n largest of these are taken. For n = 1 it is the most frequent class.
+    A class that is named k times scores min(k, N_c) with N_c binomial, so that its k-th naming adds P(N_c ≥ k), less
+    each time. The n largest of these gains are taken. For n = 1 it is the most frequent class.
     """
     from scipy.stats import binom
 

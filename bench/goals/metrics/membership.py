@@ -21,26 +21,25 @@ TOGETHER = "_together"
 def membership_metrics(
     answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
 ) -> dict[str, float]:
-    """How well the scores separate members from outsiders, over all candidates of all observations at once.
+    """How well the scores separate members from outsiders, over the candidates of all observations together.
 
     Args:
-        answers: scores [m] per observation, taken as they are.
+        answers: scores [m] per observation, which are not normalised.
         members: which candidates of each observation are members, [m] (bool).
         grouped: whether candidates of one observation are alike, so that the interval counts observations; else it
             counts candidates.
-        readings: how many rankings are judged beside each other, of which the best is shown.
+        readings: how many rankings are judged, of which the best is shown.
 
     Returns:
         auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
-        auc_high, its 95 % interval, where there are several to count, and of several readings auc_low_together and
-        auc_high_together, which hold for all of them at once (Bonferroni); advantage = 2·auc − 1; the share of
-        members found at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that, and if not
-        grouped its 95 % interval (`binomial_interval`), as NAME_low and NAME_high: over the members at the threshold
-        that these outsiders set, of which few decide, so that its own uncertainty is not in it; candidates, how many
-        were judged.
+        auc_high, its 95 % interval, if there are several units to count; auc_low_together and auc_high_together, for
+        several readings, which hold for all of them at once (Bonferroni); advantage = 2·auc − 1; the true positive rate
+        at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that; unless grouped, its 95 %
+        interval (`binomial_interval`) as NAME_low and NAME_high, which takes the threshold as given although few
+        outsiders determine it; candidates, the number judged.
 
     Raises:
-        ValueError: not one answer per observation, not one score per candidate, or no candidates.
+        ValueError: there is not one answer per observation or one score per candidate, or there are no candidates.
     """
     pairs = _pairs(answers, members)
     inside, outside = [ranked(v[m]) for v, m in pairs], [ranked(v[~m]) for v, m in pairs]
@@ -56,7 +55,7 @@ def membership_metrics(
     if grouped:
         sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
     metrics |= _auc_intervals(auc, sums, readings)
-    return metrics | _shares_found(positives, negatives, with_interval=not grouped)
+    return metrics | _true_positive_rates(positives, negatives, with_interval=not grouped)
 
 
 def _pairs(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -70,7 +69,7 @@ def _pairs(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[tuple[T
 
 
 def _auc_intervals(auc: float, sums: Tensor, readings: int) -> dict[str, float]:
-    """The ends of the AUC's intervals; none where there is one group alone. `sums` as of `_standard_error`."""
+    """The ends of the AUC's intervals; empty for a single group. `sums`: see `_standard_error`."""
     ends: dict[str, float] = {}
     if len(sums) > 1:
         for kind, together in kinds_of_interval(readings):
@@ -79,7 +78,7 @@ def _auc_intervals(auc: float, sums: Tensor, readings: int) -> dict[str, float]:
     return ends
 
 
-def _shares_found(positives: Tensor, negatives: Tensor, with_interval: bool) -> dict[str, float]:
+def _true_positive_rates(positives: Tensor, negatives: Tensor, with_interval: bool) -> dict[str, float]:
     """The share of members found at each of `RATES` at which there is an outsider to count."""
     metrics: dict[str, float] = {}
     for name, rate in RATES.items():
@@ -95,18 +94,18 @@ def _shares_found(positives: Tensor, negatives: Tensor, with_interval: bool) -> 
 
 
 def kinds_of_interval(readings: int) -> list[tuple[str, int]]:
-    """How the names of an interval's ends end → for how many readings it holds at once: the one, and all of several."""
+    """Suffix of the names of an interval's ends → the number of readings for which the interval holds at once."""
     return [("", 1)] if readings == 1 else [("", 1), (TOGETHER, readings)]
 
 
 def false_positives(rate: float, outsiders: int) -> int:
-    """How many of the outsiders a false positive rate is, rounded down."""
+    """The number of outsiders that a false positive rate allows, rounded down."""
     return math.floor(rate * outsiders + 1e-9)
 
 
 def binomial_interval(k: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share of which k of n were found, by Clopper and Pearson (Biometrika 26, 1934): it holds
-    the truth no less often than 95 %, for few as well."""
+    """The 95 % interval of a share if k of n were found, by Clopper and Pearson (Biometrika 26, 1934). It holds the
+    truth in at least 95 % of cases, even for small n."""
     from scipy.stats import binomtest
 
     low, high = binomtest(k, n).proportion_ci(0.95, "exact")
@@ -114,7 +113,7 @@ def binomial_interval(k: int, n: int) -> tuple[float, float]:
 
 
 def ranked(values: Tensor) -> Tensor:
-    """Scores as they are compared: NaN as the least likely."""
+    """Scores as they are compared: NaN counts as the least likely."""
     return values.nan_to_num(-torch.inf, torch.inf, -torch.inf)
 
 
@@ -126,17 +125,17 @@ def _share_below(values: Tensor, others: Tensor) -> Tensor:
 
 
 def _standard_error(sums: Tensor) -> float:
-    """Of an AUC whose candidates come in groups that are alike: Obuchowski (Biometrics 53, 1997), which is DeLong's
-    where every group is one candidate.
+    """The standard error of an AUC whose candidates come in correlated groups, by Obuchowski (Biometrics 53, 1997). It
+    is DeLong's where every group is one candidate.
 
-    With V(i), the share of all outsiders below member i, and V(j), of all members above outsider j, their sums less
-    their expectation per group g of m_g and n_g candidates
+    V(i) is the share of all outsiders below member i, V(j) the share of all members above outsider j. Their sums less
+    their expectation, per group g,
 
         v_g = Σ_{i in g} (V(i) − AUC),   u_g = Σ_{j in g} (V(j) − AUC)
 
-    give the variance I/(I − 1)·Σ_g (v_g/M + u_g/N)², with I groups, M members and N outsiders; the number of groups
-    with members and that with outsiders are taken to be the same. Where every group is one candidate they are not, and
-    DeLong's has M/(M − 1) and N/(N − 1) in the place of I/(I − 1).
+    give the variance I/(I − 1)·Σ_g (v_g/M + u_g/N)², with I groups, M members and N outsiders. This assumes as many
+    groups with members as with outsiders. Where every group is one candidate this is false, and DeLong's formula has
+    M/(M − 1) and N/(N − 1) in place of I/(I − 1).
 
     Args:
         sums: v_g/M + u_g/N of each group.

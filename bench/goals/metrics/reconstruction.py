@@ -1,15 +1,15 @@
 """Metrics of reconstructed samples. The harness judges; attacks never judge themselves.
 
 Guessed images are clipped to [0, 1] and, within a batch, assigned to the true ones so that the total squared error is
-least. Metrics are means over all images of all observations that an attacker could have named. Where a client drew its
-samples by chance, there may be fewer than were to be guessed, and guesses are left over, or more: then those are judged
-that the guesses are assigned to, so that an answer that is right in all it was asked for scores 1.
+least. Metrics are means over all images of all observations that the attack could have named. Where a client draws its
+samples by chance, the number of guesses may be wrong. Surplus guesses are ignored, and so are surplus originals: an
+answer that is right in all it was asked for scores 1.
 
 The first metric is `identified` (`fedarena.goals.metrics.identification`). `recovered` stands beside it, with a
 threshold that is calibrated on the data set (`fedarena.goals.metrics.calibration`).
 
-Rows of a table, inputs [N, D], are judged like images, but for SSIM, which compares neighbouring pixels: it is left
-out, and a row counts as recovered by its squared error alone.
+Rows of a table, inputs [N, D], are judged like images, but without SSIM, which compares neighbouring pixels. A row
+counts as recovered by its squared error alone.
 """
 
 from __future__ import annotations
@@ -65,21 +65,20 @@ def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] 
     """How much was reconstructed.
 
     Args:
-        sizes: how many images were to be guessed for each observation; as many as there are, where not given.
+        sizes: how many images the attack had to guess for each observation; by default as many as there are.
 
     Returns:
-        identified, the share of the victims that their guesses identify; identified_chance, what a guess without an
-        upload identifies; decoys, how many each victim was held against, in the mean, and decoys_same_class, the share
-        of them that were of its class; mse, psnr (dB, at most 100), ssim, label_accuracy; recovered, the share of
-        images with an SSIM above `recovered_above`; of rows of a table no ssim, and recovered with an MSE below
-        `recovered_below`; of labels that are numbers label_error, the mean absolute error, in place of label_accuracy;
-        images, how many were scored; match, the median of the attacker's own distances: where it is tiny and the images
-        are wrong, what was observed does not determine them; blind, the share of guesses for which the attack had read
-        nothing, where there are any.
+        identified, the share of the victims that their guesses identify. identified_chance: what a guess without an
+        upload identifies. decoys: the mean number of other samples that a victim is held against. decoys_same_class:
+        the share of them that are of its class. mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the
+        share of images with an SSIM above `recovered_above`. Rows of a table have no ssim, and are recovered with an
+        MSE below `recovered_below`. Labels that are numbers have label_error, the mean absolute error, in place of
+        label_accuracy. images: the number scored. match: the median of the attacker's own distances; if it is tiny and
+        the images are wrong, the observation does not determine them. blind: the share of guesses for which the attack
+        had read nothing, if there are any.
 
     Raises:
-        ValueError: a guess that has not one reconstruction per observation, or not as many images as were to be
-            guessed.
+        ValueError: there is not one reconstruction per observation, or not the required number of images.
     """
     truths = victims.truths
     if len(guess) != len(truths):
@@ -112,13 +111,13 @@ def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] 
 
 
 def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
-    """What two guesses reach that know the data and see nothing of the victim.
+    """The metrics of two guesses that know the data and see nothing of the victim.
 
     Returns:
         mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
         training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
-        exact copies of the truth excluded; prior_mean_identified; of labels that are numbers prior_label_error, that
-        of the training median.
+        exact copies of the truth excluded. prior_mean_identified: the share that the mean training image identifies.
+        Labels that are numbers have prior_label_error, the error of the training median.
     """
     originals = torch.cat([x for x, _ in victims.truths])
     mean = mean_image(pool).expand_as(originals)
@@ -144,10 +143,10 @@ def matched(guess: Tensor, originals: Tensor) -> Tensor:
 def assign(guess: Tensor, originals: Tensor) -> Tensor:
     """Which guessed image belongs to each original: the assignment with the least total MSE, [n] (int64).
 
-    On the originals' device; −1 for originals that are left over where more than were guessed.
+    The result is on the originals' device; −1 marks originals without a guess.
 
     Raises:
-        ValueError: shapes of images that differ.
+        ValueError: the shapes of images differ.
     """
     if guess.shape[1:] != originals.shape[1:]:
         raise ValueError(f"guessed images of shape {tuple(guess.shape)} for originals of {tuple(originals.shape)}")
@@ -186,7 +185,7 @@ def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
 
 
 def _copies(distances: Tensor, scale: float) -> Tensor:
-    """Zero up to the rounding of x/scale·scale in float32."""
+    """Whether the distance is zero up to the rounding of x/scale·scale in float32."""
     return distances <= 1e-6 * scale * scale
 
 
@@ -202,7 +201,7 @@ def _likeness(guess: Tensor, originals: Tensor, threshold: float) -> dict[str, f
 
 
 def _labels(guess: Tensor, truth: Tensor) -> dict[str, float]:
-    """Accuracy of classes; mean absolute error of numbers, guesses clipped to [0, 1] as images are."""
+    """The accuracy of classes, or the mean absolute error of numbers, with guesses clipped to [0, 1]."""
     if truth.is_floating_point():
         return {"label_error": float((images.valid(guess).to(truth.device) - truth.double()).abs().mean())}
     return {"label_accuracy": float((guess.to(truth) == truth).double().mean())}
@@ -212,10 +211,10 @@ def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]
     """How good an estimate of a gradient or an update is, over the named tensors taken as one vector.
 
     cosine = ⟨e, t⟩/(‖e‖·‖t‖), 0 where either is zero; relative_l2 = ‖e − t‖/‖t‖, for t = 0 measured absolutely.
-    Entries of the estimate that are not finite count as 0, no estimate.
+    Entries of the estimate that are not finite count as 0.
 
     Raises:
-        ValueError: names that differ.
+        ValueError: the names of the tensors differ.
     """
     if set(estimate) != set(truth):
         raise ValueError(f"the estimate names {sorted(estimate)}, the truth {sorted(truth)}")
@@ -230,7 +229,7 @@ def estimate_metrics(estimate: Mapping[str, Tensor], truth: Mapping[str, Tensor]
 
 
 def only_finite(metrics: dict[str, float]) -> dict[str, float]:
-    """What JSON can hold: a measurement that is not finite is left out."""
+    """The metrics that JSON can hold: measurements that are not finite are left out."""
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 

@@ -1,4 +1,4 @@
-"""The ROC curve of a ranking, as few points: what records keep of it."""
+"""The ROC curve of a ranking, reduced to the few points that records hold."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from fedarena.contracts.inference import Scores
 from fedarena.goals.metrics.membership import ranked
 
 RATES = (0.0, *(10 ** (-3 + i / 8) for i in range(17)), *(i / 40 for i in range(5, 40)))
-"""False positive rates at which a curve with many corners is kept: in equal factors up to 10 %, then in equal steps."""
+"""False positive rates at which points of a long curve are retained: in equal factors up to 10 %, then in equal
+steps."""
 
 MOST = len(RATES) + 2
-"""Points kept at most: those, and both ends."""
+"""The most points of a curve: one for each of `RATES`, and both ends."""
 
 
 def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float]]:
     """Operating points of the scores of all observations together.
 
-    Each point is exact: all candidates with at least a certain score are taken for members. Points that lie on the
-    line between their neighbours say nothing and are left out; of more than `MOST` others those are kept that find most
-    at each of `RATES`.
+    Each point is exact: all candidates with at least a certain score are taken for members. Points on the line between
+    their neighbours are redundant and are left out. If more than `MOST` are left, only the highest one at each of
+    `RATES` is retained.
 
     Args:
         answers: scores [m] per observation; NaN counts as least likely.
@@ -33,7 +34,7 @@ def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float
         [false positive rate, true positive rate], both ascending, from [0, 0] to [1, 1].
 
     Raises:
-        ValueError: no member, or nobody else.
+        ValueError: there is no member, or no outsider.
     """
     values = torch.cat([ranked(a.values.double().cpu()) for a in answers])
     truth = torch.cat([m.cpu() for m in members])
@@ -41,21 +42,21 @@ def roc(answers: Sequence[Scores], members: Sequence[Tensor]) -> list[list[float
     if not inside or not outside:
         raise ValueError("a ROC curve needs members and others")
     values, order = values.sort(descending=True)
-    found, last = truth[order].cumsum(0), torch.ones(len(values), dtype=torch.bool)
+    members_taken, last = truth[order].cumsum(0), torch.ones(len(values), dtype=torch.bool)
     last[:-1] = values[1:] != values[:-1]  # equal scores are taken together
     taken = torch.arange(1, len(values) + 1)
-    counts = [(0, 0), *zip((taken - found)[last].tolist(), found[last].tolist(), strict=True)]
+    counts = [(0, 0), *zip((taken - members_taken)[last].tolist(), members_taken[last].tolist(), strict=True)]
     return [[false / outside, true / inside] for false, true in _thinned(_corners(counts), outside)]
 
 
 def _corners(counts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without points on the line between their neighbours."""
-    kept = counts[:1]
+    """The points without those on the line between their neighbours."""
+    corners = counts[:1]
     for (x, y), (after_x, after_y) in pairwise([*counts[1:], counts[-1]]):
-        (before_x, before_y) = kept[-1]
+        (before_x, before_y) = corners[-1]
         if (after_x, after_y) == (x, y) or (x - before_x) * (after_y - y) != (y - before_y) * (after_x - x):
-            kept.append((x, y))
-    return kept
+            corners.append((x, y))
+    return corners
 
 
 def _thinned(counts: list[tuple[int, int]], outside: int) -> list[tuple[int, int]]:

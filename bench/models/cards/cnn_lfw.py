@@ -33,7 +33,7 @@ CARD = Card(
     equations="Section 6.2",
     departures=(
         "The paper has one output with a sigmoid for its two classes; here two outputs with a softmax, as all models "
-        "have, which can tell the same two classes apart.",
+        "have, which distinguish the same two classes.",
         "The paper does not say whether convolutions are padded; here by one pixel, so that only pooling shrinks.",
         "The authors' code draws larger initial weights for sketched layers; here every layer follows the option init.",
     ),

@@ -11,7 +11,7 @@ ACTIVATIONS = ("elu", "relu")
 DEPARTURES = (
     "ELU, as the paper has it. Its code writes ELU(False), which sets α = 0: that is a ReLU, activation=relu.",
     "Biases start from zero. The code leaves them as PyTorch draws them, U(±1/√fan_in).",
-    "Initial weights are drawn anew for every seed. The code draws the same ones whatever the seed: weights_seed=1234.",
+    "Initial weights are drawn again for every seed. The code draws the same ones for all seeds: weights_seed=1234.",
 )
 
 

@@ -1,17 +1,17 @@
 """Which hidden unit scales which entry of every activation of a network.
 
-The network's graph runs on labels in place of numbers: every entry of an activation carries the number of the unit
-whose factor r > 0 it has. A dense or convolutional layer gives its output channels new numbers; ReLU, pooling,
-reshaping and concatenation hand them on; an addition ties the units that meet in one entry, which share one factor
-from then on. What depends on the input alone, and constants, carry FIXED: their factor is 1.
+The network's graph runs on labels instead of numbers: every entry of an activation carries the number of the unit
+whose factor r > 0 it has. A dense or convolutional layer gives its output channels new numbers. ReLU, pooling,
+reshaping and concatenation pass them on. An addition ties the units that meet in one entry, which share one factor
+from then on. Constants, and all that depends on the input alone, carry FIXED: their factor is 1.
 
-A network is run with batches of any size, in training, in evaluation and by who guesses a batch, so that what is found
-must hold for all. The code of a network may ask which of the two it is in: both are traced, and must find the same.
-Labels say nothing of the sample that an entry belongs to, since a factor is one for all samples, and
-all that an operation may do to the batch's axis is to leave it first and as long as it was. Two samples show that,
-where one would hide it: a reshaping that keeps the first axis's length keeps each sample to itself, and anything else
-that reads the axis (a mean over it, batch normalisation, a slice) is refused whatever its size. What is left is code
-that computes with the number of samples, or writes one down: hence a second run, with three, which must find the same.
+The result must hold for batches of any size, in training and in evaluation. The code of a network may depend on the
+mode: both modes are traced, and must give the same result. The result must not depend on the batch's axis either. A
+factor is the same for all samples, so an operation must leave that axis first and keep its length. A run with two
+samples shows a violation that one sample would hide: a reshaping that keeps the length of the first axis keeps samples
+apart, and all other operations that read the axis (a mean over it, batch normalisation, a slice) are refused. Code may
+still compute with the number of samples or contain a fixed number; hence a second run with three samples, which must
+give the same result.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from fedarena.models.scaling.trace import graph_of, plain
 from fedarena.models.scaling.units import FIXED, Units
 
 BATCHES = (2, 3)
-"""How many samples run through the graph, run by run; a single one would hide what an operation does to the batch's
-axis, and several runs show whether what is found depends on how many they are."""
+"""The number of samples in each run of the graph. A single sample would hide changes of the batch's axis, and two runs
+show whether the result depends on the number."""
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
@@ -54,11 +54,11 @@ POOLS: dict[Any, int] = {
     **dict.fromkeys((nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveMaxPool2d, nn.AdaptiveAvgPool2d), 2),
     **dict.fromkeys((F.max_pool2d, F.avg_pool2d, F.adaptive_max_pool2d, F.adaptive_avg_pool2d, torch.max_pool2d), 2),
 }
-"""f(r·x) = r·f(x) if r is one for all that is pooled; the number of axes pooled, which are the last."""
+"""f(r·x) = r·f(x) if all pooled entries have the same r; the value is the number of pooled axes, which are the last."""
 
 MOVES = {nn.Flatten, torch.flatten, torch.reshape, torch.cat, torch.concat, torch.concatenate}
 MOVING = {"flatten": Tensor.flatten, "reshape": Tensor.reshape, "view": Tensor.reshape}
-"""Entries change places: modules and functions, then methods with what does the same to labels."""
+"""Operations that move entries: modules and functions, then methods, each with the function that moves labels."""
 
 MEANS = {torch.mean, torch.sum, "mean", "sum"}
 SUMS = {operator.add, operator.iadd, operator.sub, torch.add, torch.sub, "add", "sub"}
@@ -69,7 +69,7 @@ RELUS = {nn.ReLU, F.relu, torch.relu, "relu"}
 NEGATIONS = {torch.neg, operator.neg, "neg"}
 DIFFERENCES = {operator.sub, torch.sub, "sub"}
 LEAKY = {nn.LeakyReLU, F.leaky_relu}
-"""With a slope below 0 they change a sign."""
+"""Operations that change a sign if their slope is below 0."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Hidden:
 
     Attributes:
         units: number of the unit that scales each entry; int64, of the activation's shape [samples, ...].
-        layer: the name of the layer whose output this is, None if anything came after it.
-        negated: whether the sign of a part of it was changed, by no layer, since the last layer or ReLU.
+        layer: the name of the layer whose output this is; None if another operation came after it.
+        negated: whether an operation other than a layer changed the sign of a part of it since the last layer or ReLU.
     """
 
     units: Tensor
@@ -113,25 +113,25 @@ def read(model: nn.Module, input_shape: tuple[int, ...]) -> tuple[list[Layer], U
         model: maps [n, *input_shape] to [n, outputs].
 
     Raises:
-        UserError: the model cannot be traced, or a part of it does not hand on factors; names the part; or
-            what is found depends on the number of samples, or on whether the model is in training.
+        UserError: the model cannot be traced; or a part of it does not pass on factors, and the error names the part;
+            or the result depends on the number of samples, or on whether the model is in training.
     """
     for name, module in model.named_modules():
         if module._forward_hooks or module._forward_pre_hooks:  # a trace does not show what they do
             raise UserError(f"layer '{name}' ({type(module).__name__}) has hooks, {ALLOWED}")
     graph = graph_of(model)
-    found, *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
-    if not all(_same(found, other) for other in others):
+    layers_and_units, *others = (_run(model, graph, samples, input_shape) for samples in BATCHES)
+    if not all(_same(layers_and_units, other) for other in others):
         raise UserError(
             f"the model's graph scales other units for {BATCHES[1]} samples than for {BATCHES[0]}, allowed: "
             "operations that do not depend on the size of the batch"
         )
     copy = deepcopy(model).train(not model.training)
-    if not _same(found, _run(copy, graph_of(copy), BATCHES[0], input_shape)):
+    if not _same(layers_and_units, _run(copy, graph_of(copy), BATCHES[0], input_shape)):
         raise UserError(
             "the model's graph scales other units in evaluation than in training, allowed: the same layers in both"
         )
-    return found
+    return layers_and_units
 
 
 def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int, ...]) -> tuple[list[Layer], Units]:
@@ -143,7 +143,7 @@ def _run(model: nn.Module, graph: fx.Graph, samples: int, input_shape: tuple[int
 
 
 def _same(one: tuple[list[Layer], Units], other: tuple[list[Layer], Units]) -> bool:
-    """Whether two runs found the same layers, in the same order, and the same of each."""
+    """Whether two runs give the same layers, in the same order and with the same units."""
     (layers, units), (others, more) = one, other
     return (
         torch.equal(units.table, more.table)
@@ -156,7 +156,7 @@ def _same(one: tuple[list[Layer], Units], other: tuple[list[Layer], Units]) -> b
 
 
 class _Run(fx.Interpreter):
-    """Runs a graph: on numbers what depends on the input alone, on labels what comes after a layer."""
+    """Runs a graph: on numbers before the first layer, on labels after it."""
 
     def __init__(self, model: nn.Module, graph: fx.Graph, samples: int) -> None:
         super().__init__(model, graph=graph)
@@ -175,13 +175,13 @@ class _Run(fx.Interpreter):
             if type(module) in LAYERS:
                 return self._layer(str(n.target), module, what, args[0] if args else kwargs["input"])
             if hidden or not plain(module):
-                found = self._operation(type(module), module, what, args, kwargs)
-                return _signed(found, type(module), (*args, getattr(module, "negative_slope", 0)), kwargs)
-            # A norm may write to its running statistics: to copies, for the model is not ours to change.
+                result = self._operation(type(module), module, what, args, kwargs)
+                return _signed(result, type(module), (*args, getattr(module, "negative_slope", 0)), kwargs)
+            # A norm may write to its running statistics; copies keep the caller's model unchanged.
             return functional_call(module, {name: b.clone() for name, b in module.named_buffers()}, args, kwargs)
         if hidden and n.op != "output":
-            found = self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
-            return _signed(found, n.target, args, kwargs)
+            result = self._operation(n.target, n.target, f"operation '{n.name}'", args, kwargs)
+            return _signed(result, n.target, args, kwargs)
         value = super().run_node(n)
         if isinstance(value, nn.Parameter):
             raise UserError(f"parameter '{n.target}' is used outside of a layer, {ALLOWED}")
@@ -218,7 +218,7 @@ class _Run(fx.Interpreter):
         return Hidden(_spread(rows, shape), name)
 
     def _operation(self, key: Any, call: Any, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What anything but a layer does to labels; `key` is its class, its function or its method's name."""
+        """The effect on labels of an operation other than a layer; `key`: its class, function or method's name."""
         x = args[0] if args else kwargs.get("input")
         if isinstance(x, Hidden):
             if key is getattr and args[1] == "shape":
@@ -245,7 +245,7 @@ class _Run(fx.Interpreter):
         return Hidden(_spread(self._channels(units, what), _shape(call, what, units)))
 
     def _move(self, what: str, call: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hidden:
-        """Entries change places within a sample."""
+        """Move entries within a sample."""
         args, kwargs = fx.node.map_aggregate((args, kwargs), _labels)
         try:
             moved = call(*args, **kwargs)
@@ -267,9 +267,9 @@ class _Run(fx.Interpreter):
         axes = tuple(range(units.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
         if any(axis % units.ndim == 0 for axis in axes):
             raise UserError(f"{what} goes over the batch, allowed: within a sample")
-        found = self.units.table[units]
-        low = found.amin(axes, keepdim)
-        if not torch.equal(low, found.amax(axes, keepdim)):
+        shared = self.units.table[units]
+        low = shared.amin(axes, keepdim)
+        if not torch.equal(low, shared.amax(axes, keepdim)):
             raise UserError(f"{what} mixes channels, allowed: means over positions")
         return Hidden(low)
 
@@ -286,7 +286,7 @@ class _Run(fx.Interpreter):
         return Hidden(x)
 
     def _wrong_size(self, what: str, error: RuntimeError) -> UserError:
-        """Shapes that do not fit, be it with this number of samples or with any."""
+        """The error for shapes that do not fit, with this number of samples or with any."""
         why = " ".join(str(error).split())[:200]
         return UserError(f"{what} does not work with {self.samples} samples, allowed: batches of any size: {why}")
 
@@ -300,17 +300,17 @@ class _Run(fx.Interpreter):
         return columns[:, 0]
 
 
-def _signed(found: Any, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What an operation made of labels, with whether the sign of a part of it is changed; `key` as in `_operation`."""
-    if not isinstance(found, Hidden):
-        return found
+def _signed(result: Any, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The labels after an operation, marked if it changes the sign of a part of them; `key` as in `_operation`."""
+    if not isinstance(result, Hidden):
+        return result
     given: list[Any] = []
     fx.node.map_aggregate((args, kwargs), given.append)
     changes = key in NEGATIONS or (key in DIFFERENCES and isinstance([*args, *kwargs.values()][-1], Hidden))
     if key in PRODUCTS | QUOTIENTS | LEAKY | SUMS:  # by a number below 0, a slope, or alpha
         changes = changes or any(isinstance(v, int | float) and v < 0 for v in given)
     before = any(isinstance(v, Hidden) and v.negated for v in given)
-    return replace(found, negated=(before or changes) and key not in RELUS)
+    return replace(result, negated=(before or changes) and key not in RELUS)
 
 
 def _labels(x: Any) -> Any:
@@ -328,7 +328,7 @@ def _check_axes(what: str, units: Tensor, axes: int) -> None:
 def _shape(
     call: Callable[[Tensor], Any], what: str, units: Tensor, dtype: torch.dtype = torch.float32
 ) -> tuple[int, ...]:
-    """The shape of what a layer makes of an activation, found on the meta device. Raises UserError."""
+    """The shape of a layer's output for an activation, found on the meta device. Raises UserError."""
     try:
         out = call(torch.empty(units.shape, dtype=dtype, device="meta"))
     except RuntimeError as error:

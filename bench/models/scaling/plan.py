@@ -19,8 +19,8 @@ class Run:
     """Neighbouring rows or columns of a layer that belong to the channels of one group, in their order.
 
     Attributes:
-        group: number of the group; None for what no factor scales (the network's input, its output), where r = 1.
-        channels: of the group, all of which are in the run.
+        group: number of the group; None where no factor scales (at the network's input and output), so that r = 1.
+        channels: the number of channels of the group, all of which are in the run.
         spatial: rows or columns per channel: entry j of the run belongs to channel ⌊j/spatial⌋. More than 1 after a
             flattening (Eq. 14).
     """
@@ -36,12 +36,12 @@ class ScaledLayer:
 
     Attributes:
         name: its parameters are f"{name}.weight" [out, in, *kernel] and, with `bias`, f"{name}.bias" [out].
-        rows: whose factor each output channel has, in the order of the weight's rows. One run for a layer whose
-            channels are tied to no others' or to those of whole layers.
-        columns: whose factor each input channel has, in the order of the weight's columns.
+        rows: the groups whose factors the output channels have, in the order of the weight's rows. A layer has one run
+            if its channels are tied to no other channels, or to those of whole layers.
+        columns: the groups whose factors the input channels have, in the order of the weight's columns.
         bias: whether it has one. A bias is a weight from a unit that outputs 1, so that its R is r of its row.
         kernel: axes of the weight after the second: 0 for dense layers.
-        negated: whether it reads units whose sign was changed after their last layer or ReLU, as in cat([h, −h]).
+        negated: whether it reads units whose sign changed after their last layer or ReLU, as in cat([h, −h]).
     """
 
     name: str
@@ -76,15 +76,15 @@ class ScalingPlan:
             For every parameter a tensor that broadcasts to it: [out, in], [out, in, 1, ...] for convolutions, [out]
             for biases. In the type and on the device of `r`; without any group float32 on the CPU.
         """
-        found: Tensors = {}
+        scaling: Tensors = {}
         like = r[0] if r else torch.empty(0)
         for layer in self.layers:
             rows, columns = spread(layer.rows, r, like), spread(layer.columns, r, like)
             weight = rows.unsqueeze(1) / columns
-            found[f"{layer.name}.weight"] = weight.reshape(*weight.shape, *(1,) * layer.kernel)
+            scaling[f"{layer.name}.weight"] = weight.reshape(*weight.shape, *(1,) * layer.kernel)
             if layer.bias:
-                found[f"{layer.name}.bias"] = rows
-        return found
+                scaling[f"{layer.name}.bias"] = rows
+        return scaling
 
 
 def spread(runs: Sequence[Run], r: Sequence[Tensor], like: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def spread(runs: Sequence[Run], r: Sequence[Tensor], like: Tensor) -> Tensor:
 
 
 def from_layers(layers: Sequence[Layer], units: Units) -> ScalingPlan:
-    """Units into groups: the longest runs of channels that appear together, whole and in order wherever they appear."""
+    """Group units: a group is a longest run of channels that always appear together, complete and in order."""
     order: dict[int, int] = {FIXED: 0}  # numbers 1, 2, … in the order of appearance
     for layer in layers:
         for unit in units.table[layer.rows].tolist():
@@ -124,7 +124,12 @@ def from_layers(layers: Sequence[Layer], units: Units) -> ScalingPlan:
         tuple(sizes),
         tuple(
             ScaledLayer(
-                x.name, runs(rows), runs(columns), x.module.bias is not None, x.module.weight.ndim - 2, x.negated
+                x.name,
+                rows=runs(rows),
+                columns=runs(columns),
+                bias=x.module.bias is not None,
+                kernel=x.module.weight.ndim - 2,
+                negated=x.negated,
             )
             for x, (rows, columns) in zip(layers, sequences, strict=True)
         ),

@@ -3,7 +3,7 @@
 relu(r·z) = r·relu(z) for r > 0, so that a network keeps its function when the incoming weights and the bias of a
 hidden unit are multiplied by r and its outgoing weights divided by r. PBPFL (Feng, Yang, Fang, Xia & Tang 2020,
 "Practical and Bilateral Privacy-preserving Federated Learning", Sections 3.1.1 and 3.1.2) masks a model by random
-factors; a canonical form takes any such mask off:
+factors; a canonical form removes any such mask:
 
     W ↦ R∘W, R_ij = r_i^(rows)/r_j^(columns)          `ScalingPlan.factors`
     canonical(R∘W) = canonical(W)                       `canonical`
@@ -45,7 +45,7 @@ def scales(plan: ScalingPlan, params: Tensors) -> list[Tensor]:
     s_i is the length of the row of weights into unit i, times s_j of its columns, and of the bias. Of the layers that
     write to a unit (an addition ties them) the first counts in which this length is not 0; neighbouring rows of it that
     are tied to one another count together. A dead unit, whose length is 0 in all of them, keeps s_i = 1, and weights
-    from it do not count in the lengths of others: its activation is 0, whatever they are.
+    from it do not count in the lengths of others, because its activation is 0.
     """
     like = params[f"{plan.layers[0].name}.weight"]
     lengths = [like.new_zeros(size) for size in plan.sizes]
@@ -67,8 +67,8 @@ def scales(plan: ScalingPlan, params: Tensors) -> list[Tensor]:
 def canonical(plan: ScalingPlan, params: Tensors) -> Tensors:
     """The same function with incoming weights, bias included, of length 1 for every hidden unit; see `scales`.
 
-    Of all networks that are positive rescalings of one another it is the same one, up to rounding and but for the
-    weights from dead units, which no function depends on.
+    All networks that are positive rescalings of one another have the same canonical form, up to rounding, except for
+    the weights from dead units, on which no function depends.
     """
     factors = plan.factors(scales(plan, params))
     return {name: p / factors[name].to(p) for name, p in params.items()}

@@ -1,4 +1,4 @@
-"""The graph of a network, without looking into what it does to its input before the first layer."""
+"""The graph of a network, in which the modules that prepare its input are not traced."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def plain(module: nn.Module) -> bool:
 
 
 class _Tracer(fx.Tracer):
-    """Goes into modules, but not into those without parameters that see nothing but the network's input.
+    """Traces all modules but those without parameters that see nothing but the network's input.
 
-    These may do whatever they like, also what cannot be traced, such as `fedarena.models.preprocess.Preprocess`.
+    Their code need not be traceable; an example is `fedarena.models.preprocess.Preprocess`.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._front: set[fx.Node] = set()
-        """What depends on the input alone."""
+        """Nodes that depend on the input alone."""
 
     def create_node(self, kind: str, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
         node = super().create_node(kind, target, *args, **kwargs)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fedarena.core.errors import UserError
 
 FIXED = 0
-"""The number of what no factor scales: the network's input, its output, constants."""
+"""The number for entries that no factor scales: the network's input, its output, constants."""
 
 
 class Units:
@@ -33,7 +33,7 @@ class Units:
         """Unit a_i and unit b_i share a factor from now on, for every i.
 
         Args:
-            where: what demands it, for the error.
+            where: the operation that demands it, for the error.
 
         Raises:
             UserError: one of the two is FIXED and the other is not.
@@ -48,8 +48,8 @@ class Units:
             self.table[self.table == high] = low
 
     def fix(self, numbers: Tensor) -> bool:
-        """Give units, and all that are tied to them, the factor 1; whether these were alone, tied to no others."""
-        found = self.table[numbers].unique()
-        concerned = torch.isin(self.table, found)
+        """Give units, and all that are tied to them, the factor 1. Return whether they were tied to no other units."""
+        tied = self.table[numbers].unique()
+        concerned = torch.isin(self.table, tied)
         self.table[concerned] = FIXED
-        return int(concerned.sum()) == len(numbers) == len(found)
+        return int(concerned.sum()) == len(numbers) == len(tied)

@@ -48,7 +48,7 @@ def chain_of(model: nn.Module, input_dims: int) -> tuple[Dense, ...] | None:
         model: judged by the exact types of its modules, so that a subclass with a forward of its own is no chain.
         input_dims: axes of one input; inputs of more than one axis must be flattened first.
 
-    A `Preprocess` at the head is no layer: the chain takes what `front_of` makes of the inputs.
+    A `Preprocess` at the head is no layer: the chain takes the outputs of `front_of`.
     """
     if type(model) is not nn.Sequential or not plain(model):
         return None
@@ -93,7 +93,7 @@ def bias_name(name: str, module: nn.Module) -> str | None:
 
 
 def plain(model: nn.Module) -> bool:
-    """Whether its modules compute what their types say, without hooks and without a `forward` of an instance's own."""
+    """Whether its modules compute what their types say: no hooks, and no `forward` that is set on an instance."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return not any(
         "forward" in vars(module) or any(getattr(module, kind) for kind in hooks) for module in model.modules()
@@ -101,7 +101,7 @@ def plain(model: nn.Module) -> bool:
 
 
 def front_of(model: nn.Module) -> Preprocess | None:
-    """What a model does to its inputs [n, ...] before its first layer, if it begins with such a module."""
+    """The module that prepares a model's inputs [n, ...] before its first layer, if the model begins with one."""
     first = next(iter(model.children()), None)
     return first if type(first) is Preprocess else None
 

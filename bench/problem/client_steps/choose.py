@@ -1,4 +1,4 @@
-"""Which form computes the clients' uploads: chosen by structure, never by name, with no fallback."""
+"""The choice of the form that computes the clients' uploads: by structure, never by name, without a fallback."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def uploads(
     """`fedarena.problem.local_training.upload` of every client, stacked in the order of `batches`.
 
     A chain of dense layers under the task's own loss goes to `fedarena.problem.client_steps.stacked`, everything else
-    to
-    `fedarena.problem.client_steps.loop`.
+    to `fedarena.problem.client_steps.loop`.
 
     Args:
         task: gives the model and the schedule.
@@ -81,7 +80,7 @@ def run_general(
 
 
 def _prepared(task: Task, batches: Sequence[Batch]) -> Sequence[Batch]:
-    """The batches as the chain's first layer gets them."""
+    """The batches as the input of the chain's first layer."""
     front = front_of(task.model)
     if front is None:
         return batches

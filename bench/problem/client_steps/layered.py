@@ -23,7 +23,7 @@ FREE = (
     *(nn.Identity, nn.Flatten, nn.ReLU, nn.ELU, nn.SELU, nn.Sigmoid, nn.Tanh, nn.Hardswish),
     *(nn.GroupNorm, nn.AvgPool2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, Preprocess),
 )
-"""Modules that may stand between weighted layers: what becomes of a sample does not depend on others, nor on chance."""
+"""Modules that may stand between weighted layers: they act on each sample by itself and draw nothing at random."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class Weighted:
         return F.conv2d(h, weight, bias, c["stride"], c["padding"], c["dilation"])
 
     def gradients(self, params: Tensors, h: Tensor, q: Tensor) -> dict[str, Tensor]:
-        """Of each sample's loss by the kernels and the bias of a convolution [n, entries].
+        """The gradient of each sample's loss by the kernels and the bias of a convolution [n, entries].
 
-        The samples stand side by side as the channels of one image, and each group of output channels sees its own.
+        The samples are the channels of one image, and each group of output channels sees its own sample.
         """
         assert self.convolution is not None
         n, weight = len(h), params[self.weight]
         shape = (n * len(weight), *weight.shape[1:])
         images, slopes = h.reshape(1, -1, *h.shape[2:]), q.reshape(1, -1, *q.shape[2:])
         c = self.convolution
-        found = conv2d_weight(images, shape, slopes, c["stride"], c["padding"], c["dilation"], n)
-        each = {self.weight: found.reshape(n, -1)}
+        kernels = conv2d_weight(images, shape, slopes, c["stride"], c["padding"], c["dilation"], n)
+        each = {self.weight: kernels.reshape(n, -1)}
         return each | {self.bias: q.sum((2, 3))} if self.bias else each
 
 

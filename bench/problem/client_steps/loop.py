@@ -1,6 +1,6 @@
 """The tight loop: one client after the other, without optimiser objects; for any loss and any model.
 
-Convolutions are bound by arithmetic, so that stacking clients gains nothing there; what can be saved is overhead.
+The time of convolutions is arithmetic, so that stacking clients gains nothing. This form saves overhead alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def of_loss(loss: Loss, start: Tensors) -> Objective:
 
 
 def of_task(task: Task, start: Tensors) -> Objective:
-    """The task's own loss in a private copy of its model, which spares handing the parameters over at every call."""
+    """The task's own loss in a private copy of its model, so that no call has to pass the parameters."""
     model = copy.deepcopy(task.model).to(next(iter(start.values())))
     own = dict(model.named_parameters())
     return Objective({name: own[name] for name in start}, lambda x, y: task.criterion.mean(model(x), y))

@@ -1,7 +1,7 @@
-"""Activations that overwrite their input, where nobody else holds it.
+"""Activations that overwrite their input, where no other module holds it.
 
-A backward pass may need what went into an activation; a forward pass does not, and with one tensor fewer alive at a
-time it takes less memory and touches less of it.
+A backward pass may need the input of an activation; a forward pass does not. With one tensor fewer it takes less
+memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FRESH = (nn.Linear, nn.Conv2d, nn.GroupNorm, nn.BatchNorm2d)
 
 
 def replacements(model: nn.Module) -> dict[int, nn.Module]:
-    """id of an activation in a model → the same one in place, which may stand for it in forward passes.
+    """id of an activation in a model → the same activation in place, which can replace it in forward passes.
 
-    Only those that follow in an `nn.Sequential` right upon a layer that makes a new tensor: the chain hands that tensor
-    to nobody else. Judged by exact types; a module that occurs twice is left as it is.
+    An activation is replaced only if it directly follows a layer that makes a new tensor, within one `nn.Sequential`:
+    no other module gets that tensor. Types must match exactly, and a module that occurs twice is left as it is.
     """
     places = Counter(id(child) for module in model.modules() for child in module._modules.values())
     return {

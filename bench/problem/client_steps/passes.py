@@ -23,7 +23,7 @@ def forward(chain: Sequence[Dense], params: Tensors, x: Tensor) -> tuple[list[Te
 
 
 def backward(chain: Sequence[Dense], params: Tensors, inputs: Sequence[Tensor], q: Tensor) -> list[Tensor]:
-    """q = ∂L/∂z of every layer [..., n, d_out], from the last one's; further leading axes go along."""
+    """q = ∂L/∂z of every layer [..., n, d_out], from that of the last one; `q` may have further leading axes."""
     qs = [q]
     for below, dense, a in zip(reversed(chain[:-1]), reversed(chain[1:]), reversed(inputs[1:]), strict=True):
         back = qs[0] @ params[dense.weight]

@@ -4,10 +4,10 @@ With f_j the loss of client c's sample j and m_c a vector of the client's own, w
 
     Σ_j a_j φ_j      φ_j = (1 − β) ∇f_j + β m_c      a_j = C/‖φ_j‖ (normalise) or min(1, C/‖φ_j‖) (clip)
 
-so that one sample moves the sum by at most C. All clients share the parameters, so their samples are one batch. By
-dense layers no gradient is formed (`fedarena.problem.client_steps.sample_gradients`), by the kernels of convolutions
-some samples' at a time (`fedarena.problem.client_steps.layered`); models that are no rows of layers take
-`torch.func.vmap` of the gradient.
+so that one sample moves the sum by at most C. All clients share the parameters, so their samples are one batch. For
+dense layers no gradient is formed (`fedarena.problem.client_steps.sample_gradients`). For convolutions gradients are
+formed for some samples at a time (`fedarena.problem.client_steps.layered`). Models that are not a sequence of layers
+take `torch.func.vmap` of the gradient.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fedarena.problem.local_training import Loss
 from fedarena.problem.task import Batch, Task
 
 CHUNK = 80
-"""Samples at a time where gradients are formed: more do not fit into the cache."""
+"""Samples at a time if gradients are formed: more do not fit into the cache."""
 
 TINY = 1e-30
 """Added to squared norms: φ = 0 stays 0, and the norm has a derivative there."""
@@ -93,7 +93,7 @@ def many_clients(
 
 @dataclass(frozen=True)
 class _Sums:
-    """Where the sums of all clients are gathered; the attributes are those of `many_clients`."""
+    """The sums of all clients under construction; the attributes are those of `many_clients`."""
 
     params: Tensors
     momenta: Tensor | None
@@ -127,7 +127,7 @@ Parts = Callable[[Tensor, Tensor], list[Part]]
 
 
 def _parts_of(task: Task, params: Tensors) -> tuple[Parts, bool]:
-    """The fastest form that there is, and whether it forms nothing as large as gradients."""
+    """The fastest form for a model, and whether it forms no tensors as large as gradients."""
     chain = chain_of(task.model, len(task.input_shape))
     if chain is not None and set(params) == {n for dense in chain for n in (dense.weight, dense.bias) if n}:
         front = front_of(task.model)
@@ -155,8 +155,8 @@ def _parts_of(task: Task, params: Tensors) -> tuple[Parts, bool]:
 def _with_momentum(squared: Tensor, inner: Tensor, momenta: Tensor, owner: Tensor, beta: float) -> Tensor:
     """‖φ_j‖² from ‖∇f_j‖² and ⟨∇f_j, m⟩.
 
-    Where the terms nearly cancel, single precision knows the sum to 1e-7 of them only. It is taken for at least 1e-5
-    of them, so that a sample never weighs more than its bound: such a φ_j comes out shorter than 1, not longer.
+    If the terms nearly cancel, single precision gives the sum only to 1e-7 of the terms. The sum is taken as at least
+    1e-5 of them, so that a sample never weighs more than its bound: such a φ_j becomes shorter, not longer.
     """
     own = torch.linalg.vector_norm(momenta, dim=1).square()[owner]
     ends = (1 - beta) ** 2 * squared + beta**2 * own

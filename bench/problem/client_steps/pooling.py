@@ -1,7 +1,7 @@
 """2×2 max pooling as three elementwise maxima.
 
-torch's `max_pool2d` on the CPU also finds where each maximum sits, which only a backward pass needs. Without it the
-values are the same and cost less; where two entries tie, gradients would differ, so this is for forward passes only.
+torch's `max_pool2d` on the CPU also finds the position of each maximum, which only a backward pass needs. Without the
+positions the values are the same and cost less. For ties the gradients would differ: use it in forward passes only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StridedMaxPool2d(nn.Module):
 
 
 def replacements(model: nn.Module) -> dict[int, nn.Module]:
-    """id of each 2×2 max pooling in a model → what may stand for it in forward passes."""
+    """id of each 2×2 max pooling in a model → the module that can replace it in forward passes."""
     return {id(module): StridedMaxPool2d() for module in model.modules() if _is_two_by_two(module)}
 
 

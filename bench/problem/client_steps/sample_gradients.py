@@ -1,6 +1,6 @@
-"""The gradients of single samples' losses, in parts: what their bounded sums ask of them.
+"""The gradients of single samples' losses, in parts, with the operations that bounded sums need.
 
-Of a dense layer with inputs h, and q = ∂f_j/∂z at its outputs, nothing is formed ("ghost norms", Goodfellow 2015):
+For a dense layer with inputs h, and q = ∂f_j/∂z at its outputs, no gradient is formed ("ghost norms", Goodfellow 2015):
 
     ‖∇f_j‖² = ‖q‖²(‖h‖² + 1)      ⟨∇f_j, m⟩ = qᵀ(M h + μ)      Σ_j a_j ∇f_j = Σ_j (a_j q) hᵀ
 
@@ -21,11 +21,11 @@ from fedarena.core.tensors import Tensors
 
 @dataclass(frozen=True)
 class Crowd:
-    """Whose samples these are, client after client.
+    """The owners of samples, which lie client after client.
 
     Attributes:
-        owner: each sample's client [n]. clients: those that there are, [k]. counts: their samples. place: of each
-            sample the place of its client among these, [n].
+        owner: each sample's client [n]. clients: the distinct clients [k]. counts: how many samples each has.
+        place: for each sample, the position of its client among these, [n].
     """
 
     owner: Tensor
@@ -52,7 +52,7 @@ class Part(ABC):
 
 @dataclass(frozen=True)
 class Dense(Part):
-    """Of a dense layer: inputs h [n, in], and q [n, out]."""
+    """The gradients of a dense layer, by its inputs h [n, in], and q [n, out]."""
 
     weight: str
     bias: str | None
@@ -78,7 +78,7 @@ class Dense(Part):
 
 @dataclass(frozen=True)
 class Formed(Part):
-    """Of anything: the gradients themselves [n, entries], by name."""
+    """The gradients of any layer, formed [n, entries], by name."""
 
     gradients: Mapping[str, Tensor]
 
@@ -87,7 +87,7 @@ class Formed(Part):
         return torch.stack(norms).sum(0)
 
     def inner(self, m: Tensors, crowd: Crowd) -> Tensor:
-        # Of all clients that there are, of which each sample needs its own's.
+        # Products with the vectors of all clients, of which each sample's own is picked.
         each = [g @ m[name][crowd.clients].flatten(1).T for name, g in self.gradients.items()]
         return torch.stack(each).sum(0).gather(1, crowd.place.unsqueeze(1)).squeeze(1)
 

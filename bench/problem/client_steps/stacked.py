@@ -12,7 +12,7 @@ lazily: with W the weight at the block's start,
 
     z_t = x_t Wᵀ + b − lr Σ_{k<t} (x_t D x_kᵀ + 1) q_k
 
-so that x Wᵀ, all inner products and the update Σ qᵀx are one fat product each for the whole block, in place of a skinny
+so that x Wᵀ, all inner products and the update Σ qᵀx are one large product each for the whole block, instead of a small
 one for every step. Blocks end when inner products would cost as much as they save.
 """
 
@@ -57,7 +57,9 @@ def train(
     ups = {name: p.new_zeros(len(batches), *p.shape) for name, p in start.items()}
     for first in range(0, len(batches), CHUNK):
         part = {name: up[first : first + CHUNK] for name, up in ups.items()}
-        layers = [_Layer(dense, schedule, start, part, metric, inputs) for dense in chain]
+        layers = [
+            _Layer(dense, schedule=schedule, start=start, taken=part, metric=metric, inputs=inputs) for dense in chain
+        ]
         _train_chunk(layers, schedule, criterion, batches[first : first + CHUNK])
     return ups
 

@@ -26,15 +26,15 @@ def run(
     for first in range(0, len(batches), CHUNK):
         some = slice(first, first + CHUNK)
         x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
-        ups, kept = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
+        ups, after = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
             x, y, stack(memories[some]), stack(noises[some])
         )
-        done += [(row(ups, i), row(kept, i)) for i in range(x.shape[0])]
+        done += [(row(ups, i), row(after, i)) for i in range(x.shape[0])]
     return done
 
 
 def shape_of(batch: Batch, memory: Tensors, noise: Tensors) -> tuple[object, ...]:
-    """What must agree between clients that run together: names, shapes and types of all arguments."""
+    """Names, shapes and types of all arguments, which must agree for clients that run together."""
 
     def of(tensors: Tensors) -> tuple[tuple[str, torch.Size, torch.dtype], ...]:
         return tuple((name, t.shape, t.dtype) for name, t in tensors.items())

@@ -24,10 +24,10 @@ SETTING = "reconstruction by DLG through the protocol, from K loss differences o
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
 PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "decades": "3", "outside": "10"}}
-"""What is known of images beside the K numbers, which do not determine 784 pixels by themselves."""
+"""What the attacker knows of images in addition to the K numbers, which do not determine 784 pixels by themselves."""
 POPULATION = "samples of its own"
 OWN_SAMPLES = {"prior": "population", "unlikely": "0.01", "decades": "4", "init": "normal"}
-"""What an attacker knows that has digits of its own."""
+"""The prior of an attacker that has digits of its own."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Reconstruction:
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         what = "" if self.form == "adaptive" else ", paper form"
         what += f", {self.prior}" if self.prior else ""
         return f"{self.data}, K = {self.k}, {self.precision}, cohort {self.cohort}{what}"

@@ -29,20 +29,20 @@ from fedarena.reproduce.table import Row, Table, measured_by_name, without_resul
 from fedarena.runs.trial import prepare
 
 INPUTS = {"mnist": {"size": "32"}, "cifar10": {"mean": "0.4734", "std": "0.2009"}}
-"""Options of the model: MNIST as it is, CIFAR-10 normalised, by the means of the released code's three channels. WRN
-has no `std`, which its first norm would divide out."""
+"""Options of the model: MNIST as it is, CIFAR-10 normalised by the means of the released code's three channels. WRN has
+no `std`, since its first normalisation would remove it."""
 ROUNDS = {"mnist": 20, "cifar10": 40}
 IMAGES = {"mnist": 55_000, "cifar10": 45_000}
-"""What the paper's clients train on, together."""
+"""The number of images that the paper's clients have together."""
 MEASURED = ("accuracy", "best", "cpu_seconds")
-"""What `measure` adds to a row's setting."""
+"""The columns that `measure` adds to a row's setting."""
 CODE = (("perturbations", "client"), ("clip", "0.3"), ("optimizer_state", "kept"))
 """Options as in the released code."""
 FORM = (
     "as in the released code, whose form the paper's tables have: each client perturbs on its own, estimates are "
     "shortened to a largest entry of 0.3, Adam's memory is kept between rounds"
 )
-"""What they mean."""
+"""The meaning of these options, in words."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Experiment:
         clients, partition: how the data are shared out.
         rounds: fewer than the paper's, for cuts.
         same_steps: as many rounds as give the paper's number of steps on the images that there are.
-        law: simulated in law; otherwise with real forward passes.
+        simulated: estimates are drawn from their distribution; otherwise real forward passes compute them.
     """
 
     data: str
@@ -71,21 +71,21 @@ class Experiment:
     partition: str = "iid"
     rounds: int | None = None
     same_steps: bool = False
-    law: bool = True
+    simulated: bool = True
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         return f"{self.data}, {self.model}, {self.title}"
 
     def rounds_on(self, images: int) -> int:
-        """How many rounds of one local epoch, where the clients hold so many images together."""
+        """The number of rounds of one local epoch, if the clients together hold this number of images."""
         rounds = self.rounds or ROUNDS[self.data]
         return round(rounds * IMAGES[self.data] / images) if self.same_steps else rounds
 
 
 def group(experiment: Experiment, machine: Machine, seed: int, images: int) -> GroupSpec:
-    """The training run behind an experiment, on so many training images."""
+    """The training run behind an experiment, on this number of training images."""
     schedule = Schedule(
         rounds=experiment.rounds_on(images),
         batch_size=32,
@@ -98,7 +98,7 @@ def group(experiment: Experiment, machine: Machine, seed: int, images: int) -> G
     card = registry.find("model", experiment.model)
     known = {f.name for f in fields(card.options)}
     inputs = {name: value for name, value in INPUTS.get(experiment.data, {}).items() if name in known}
-    # Local batches are full ones: about one draw in ten leaves a client without, and is drawn again.
+    # Local batches are full: about one partition in ten leaves a client without one, and is drawn again.
     share = {"alpha": "0.3", "min_size": "32"} if experiment.partition == "dirichlet" else {}
     problem = ProblemSpec(
         dataset=experiment.data,
@@ -123,12 +123,12 @@ def group(experiment: Experiment, machine: Machine, seed: int, images: int) -> G
 def _defense(experiment: Experiment) -> MethodSpec:
     if experiment.k is None:
         return compose.parse_defense("fedavg")
-    options = {"directions": str(experiment.k), "law": str(experiment.law).lower()}
+    options = {"directions": str(experiment.k), "law": str(experiment.simulated).lower()}
     return compose.parse_defense("baffle", dict(CODE) | options | dict(experiment.settings))
 
 
 def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """The row of an experiment for one seed: the paper's accuracy beside ours."""
+    """The row of an experiment for one seed, with the paper's accuracy beside ours."""
     images = len(datasets.load(experiment.data, machine.data_dir).x_train)
     record = prepare(group(experiment, machine, seed, images), progress)[0].record
     row: Row = {
@@ -146,7 +146,7 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
         "accuracy": curve[-1][1],
         "best": max(accuracy for _, accuracy, _ in curve),
         "cpu_seconds": record["cost"]["seconds"],
-        "simulated": "in law" if experiment.law and experiment.k is not None else "",
+        "simulated": "in law" if experiment.simulated and experiment.k is not None else "",
     }
     if images != IMAGES.get(experiment.data):
         row["note"] = trained_on(experiment.data, images)
@@ -154,13 +154,13 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
 
 
 def trained_on(data: str, images: int) -> str:
-    """What a row says where its clients do not hold as many images as the paper's."""
+    """The note of a row whose clients do not hold as many images as the paper's."""
     paper = f"; the paper's {IMAGES[data]:,}" if data in IMAGES else ""
     return f"{images:,} training images{paper}"
 
 
 def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
-    """The table of these experiments, each beside the paper's accuracy where there is one."""
+    """The table of these experiments, each beside the paper's accuracy if there is one."""
     by_name = {experiment.name: experiment for experiment in experiments}
     return Table(
         setting=setting,
@@ -176,16 +176,16 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
 
 
 def longer(experiment: Experiment, title: str) -> Experiment:
-    """An experiment with the paper's number of steps, on however many images there are."""
+    """An experiment with the paper's number of steps, whatever the number of images."""
     return replace(experiment, title=f"the paper's number of steps, {title}", same_steps=True)
 
 
 def cut(experiment: Experiment, rounds: int) -> tuple[Experiment, Experiment]:
-    """An experiment cut to few rounds, in law and with real forward passes."""
+    """An experiment shortened to few rounds, once simulated and once with real forward passes."""
     short = replace(experiment, paper=None, rounds=rounds, title=f"K = {experiment.k}, {rounds} rounds, in law")
-    return short, replace(short, law=False, title=f"K = {experiment.k}, {rounds} rounds, real forward passes")
+    return short, replace(short, simulated=False, title=f"K = {experiment.k}, {rounds} rounds, real forward passes")
 
 
 def real(experiment: Experiment) -> Experiment:
-    """An experiment with real forward passes for all of its rounds, for which a CPU takes hours."""
-    return replace(experiment, paper=None, law=False, title=f"K = {experiment.k}, real forward passes")
+    """An experiment with real forward passes in all of its rounds, which takes hours on a CPU."""
+    return replace(experiment, paper=None, simulated=False, title=f"K = {experiment.k}, real forward passes")

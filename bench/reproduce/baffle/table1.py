@@ -1,9 +1,9 @@
 """BAFFLE, Table 1: iid, 10 clients, one local epoch a round; the ablations at the smallest K, and backpropagation.
 
-All but the rows that say so are simulated in law: the estimate is drawn from its exact distribution, which K forward
-passes would sample (`fedarena.defenses.baffle.stein_law`). Two rounds are run with real forward passes beside the
-simulation of them; LeNet on MNIST has rows with nothing but real ones, too, for which a CPU takes hours. `central` has
-half of the directions, which is the same number of forward passes. CIFAR-10 is run for the paper's 40 epochs and, since
+Unless a row says otherwise, it is simulated "in law": each estimate is drawn from the exact distribution that K forward
+passes would sample (`fedarena.defenses.baffle.stein_law`). Two rounds are run both with real forward passes and
+simulated. LeNet on MNIST also has rows with real forward passes only, which take hours on a CPU. `central` has half of
+the directions, and thus the same number of forward passes. CIFAR-10 is run for the paper's 40 epochs and, since
 a folder may hold a part of its images, for the paper's number of steps, too."""
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""BAFFLE, Table 2: 100 clients with classes by Dirichlet's law (α = 0.3), 40 rounds of one local epoch, CIFAR-10.
+"""BAFFLE, Table 2: 100 clients with classes by a Dirichlet distribution (α = 0.3), 40 rounds of one local epoch,
+CIFAR-10.
 
-Simulated in law (`fedarena.defenses.baffle.stein_law`)."""
+Estimates are drawn from their exact distribution (`fedarena.defenses.baffle.stein_law`)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The paper reads the GPU's memory, which holds the framework, and does not state the batch. Here the tensors of a round
 are counted (`fedarena.defenses.baffle.layer_memory`), at batch 32, the released code's. What can be compared is the
-ratio. MobileNet is torchvision's mobilenet_v2 with all of its parameters trained; the paper says neither which of the
-family it is nor what of it counts here."""
+ratio. MobileNet is torchvision's mobilenet_v2 with all of its parameters trained; the paper states neither which
+MobileNet it is nor which of its parameters count."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def round_of(
     else:
         module = _mobilenet(g, classes)
         params = {name: p.detach() for name, p in module.named_parameters()}
-    task = Task(module, shape, classes, (BATCH,), Schedule(batch_size=BATCH))
+    task = Task(module, input_shape=shape, n_classes=classes, sizes=(BATCH,), schedule=Schedule(batch_size=BATCH))
     y = torch.randint(0, classes, (1, BATCH), generator=g)
     return task, params, Batch(torch.rand(1, BATCH, *shape, generator=g), y)
 
 
 def _mobilenet(generator: torch.Generator, classes: int) -> nn.Module:
     """Random filters; in training, so that batch statistics are used, but nothing is dropped."""
-    with torch.device("meta"):  # there it draws nothing from the global generator
+    with torch.device("meta"):  # within this context it draws nothing from the global generator
         net: nn.Module = import_torchvision().models.mobilenet_v2(num_classes=classes)
     net.to_empty(device="cpu")
     fill(net, generator)

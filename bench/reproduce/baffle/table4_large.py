@@ -1,7 +1,7 @@
-"""BAFFLE, Table 4, images of ImageNet's size: as `baffle/table4` otherwise.
+"""BAFFLE, Table 4, for images of ImageNet's size. Everything else is as in `baffle/table4`.
 
-The paper's column is called OfficeHome/ImageNet, the text gives 224×224 for OfficeHome. The number of classes, which it
-does not say, is taken to be ImageNet's."""
+The paper's column is called OfficeHome/ImageNet, the text gives 224×224 for OfficeHome. It does not state the number of
+classes, which is taken to be ImageNet's."""
 
 from __future__ import annotations
 

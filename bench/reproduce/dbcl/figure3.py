@@ -1,4 +1,4 @@
-"""DBCL, Figure 3: how well a client estimates W_t − W_{t+1} from what it receives, and what a smoother makes of it.
+"""DBCL, Figure 3: how well a client estimates W_t − W_{t+1} from what it receives, without and with a smoother.
 
 Paper (Section 6.3): with options I (Δ̂ from W̃ Sᵀ) and II (from W̃ S†), the error ‖Δ̂ − Δ‖/‖Δ‖ is far
 above 1 and the cosine about 0, "which means our defense works". Setting: MNIST, 784-200-200-10, 100 clients
@@ -6,8 +6,8 @@ IID, c = 10 %, one local epoch, batch 10, s = d_in/2. A figure without numbers; 
 
 Here every client that was sampled in two consecutive rounds is an attacker in turn, with the rounds in
 which it was sampled and no others. Medians are over all such pairs (client, round), over the sketched
-parameters taken as one vector. Clients are alike here (IID), so that one's own upload says much about
-those of the others. The control `own upload` shows how much; only what exceeds it is read off the sketches.
+parameters taken as one vector. Clients are alike here (IID), so that a client's own upload says much about those of the
+others. The control `own upload` shows how much; only the excess comes from the sketches.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SETTING = (
     "s = d_in/2, iid; attackers see only the rounds in which they were sampled"
 )
 OWN = "own upload"
-"""The control is an attacker that takes all clients to be like itself, and guesses step·Γ_own Sᵀ."""
+"""The control is an attacker that assumes all clients to be like itself, and guesses step·Γ_own Sᵀ."""
 PAPER = {
     TRANSPOSE: ("about 0", "far above 1"),
     PSEUDO_INVERSE: ("about 0", "far above 1"),
@@ -63,7 +63,7 @@ class Case:
     widths: str
     clients: int
     schedule: Schedule
-    law: str = "countsketch"
+    hash_name: str = "countsketch"
 
 
 _SGD = Schedule(rounds=60, batch_size=64, lr=0.1)
@@ -91,7 +91,7 @@ CASES = (
         widths="200",
         clients=2,
         schedule=_SGD,
-        law="balanced",
+        hash_name="balanced",
     ),
     Case(
         title="MNIST, FedSGD, 2 clients, server Adam",
@@ -120,12 +120,12 @@ CASES = (
         widths="200,200",
         clients=100,
         schedule=replace(_LOCAL, lr=0.001, client_optimizer="adam"),
-        law="balanced",
+        hash_name="balanced",
     ),
 )
 
 ABOUT_0, FAR_ABOVE_1 = (-0.05, 0.05), (2.0, float("inf"))
-"""What the figure's words are taken to mean."""
+"""The bounds that the figure's words are taken to mean."""
 PUBLISHED = tuple(
     published
     for case in CASES[-2:]  # the paper's federation
@@ -149,7 +149,7 @@ PUBLISHED = tuple(
 
 
 def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """Train one federation, then estimate every update that a client can try for."""
+    """Train one federation, then estimate every update that a client can attack."""
     model = registry.find("model", "mlp").parse({"widths": case.widths})
     partition = registry.find("partition", "iid").parse({})
     spec = ProblemSpec(
@@ -163,7 +163,7 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
     )
     problem = build(spec, seed, machine.data_dir, machine.device)
     defense: DBCL = registry.find("defense", "dbcl").load()(
-        registry.find("defense", "dbcl").parse({"hash": case.law}), problem.task
+        registry.find("defense", "dbcl").parse({"hash": case.hash_name}), problem.task
     )
     run = federation.run(
         defense,

@@ -1,15 +1,17 @@
 """DBCL, Section 6.3 and Appendix A.2: property inference, with sketches and without them.
 
-Paper: LFW, gender as the task, two clients; does a batch of the victim's hold photographs of Africans? AUC over
+Paper: LFW, gender as the task, two clients. The question is whether a batch of the victim holds photographs of
+Africans. AUC over
 iterations: 1.0 without sketches, with them 0.5 for a client and 0.726 for the server. 20,000 iterations, of which
 19,000 are attacked, a fifth of them with the property; a random forest on estimated gradients, trained in each
 iteration on 2 gradients with the property and 8 without it.
 
 Here 1,000 iterations of which 150 are attacked, a fifth of them with the property; and, in the paper form, 150 of
-3,000, and 300 of 1,000 on digits. Of LFW there are grey photographs here, of UTKFace colour ones: 32×32 pixels, gender
-as the task again, does a batch hold photographs of people known as black? The paper form is run with the features of
-the attack's published code, with magnitudes and with slopes, and two readings are added that the paper has not. `in
-clear` looks at the biases and the output layer alone, which DBCL does not sketch: no estimate is needed for these. The
+3,000, and 300 of 1,000 on digits. LFW has grey photographs here and UTKFace colour ones, both of 32×32 pixels. The task
+is gender again, and the question is whether a batch holds photographs of people known as black. The paper form is run
+with the features of the attack's published code, with magnitudes and with slopes. Two readings are added to the
+paper's. `in clear` uses the biases and the output layer alone, which DBCL does not sketch, so that no estimate is
+needed. The
 adaptive form knows the protocol: the server simulates Γ itself, and a client takes Γ from all broadcasts by a smoother.
 
 The smoother of a dense layer with d_in inputs holds 60 matrices of s × (s + d_in) numbers, 7 GB at the paper's 4,480
@@ -50,11 +52,11 @@ class Case:
     """One federation.
 
     Attributes:
-        title: what `--only` picks it by.
+        title: the name by which `--only` selects it.
         model, options: from the registry.
         attack: options of the attack.
-        forms: those that are measured.
-        left_out: why the others are not.
+        forms: the forms that are measured.
+        left_out: why the other forms are not.
         parties: who attacks; the paper has no eavesdropper.
     """
 
@@ -157,9 +159,9 @@ PAPER: dict[tuple[str, str], float] = {
 }
 
 FEATURES = ("code", "margins", "slopes")
-"""What a forest is shown in the paper form; the first is the authors'."""
+"""The features that a forest gets in the paper form; the first are the authors'."""
 ADAPTIVE = "best"
-"""And in the adaptive one: margins or slopes, whichever does better on samples held back."""
+"""The features in the adaptive form: margins or slopes, whichever does better on held-back samples."""
 
 PAIRINGS = {f"{case.title}: {defense}": (case, defense) for case in CASES for defense in DEFENSES}
 """Piece → federation and defense."""
@@ -177,7 +179,7 @@ APART = {
     "UTKFace, the paper's network": _FACES,
 }
 OPTIONS = {("dbcl", "client"): (TRANSPOSE, PSEUDO_INVERSE)}
-"""What a client of the paper estimates updates by."""
+"""The options by which a client of the paper estimates updates."""
 PUBLISHED = tuple(
     Published(
         piece=f"{case.title}: {defense}",
@@ -244,7 +246,7 @@ def _row(case: Case, kind: str, record: Record) -> Row:
     metrics, clear = record["metrics"], record["reading"].endswith(IN_CLEAR)
     paper = PAPER.get((record["defense"], record["party"])) if record["form"] == "paper" and not clear else None
     trained = {0.0: "all rounds", 1.0: "each round"}
-    # What a choice was: a ridge sees an update as it is.
+    # The choice that was made: a ridge regression sees an update as it is.
     chosen = f"{kind}: {'slopes' if metrics.get('by_slopes') else 'others'}" if kind == ADAPTIVE else kind
     return {
         "federation": case.title,

@@ -38,7 +38,7 @@ SETTING = (
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained: a model of the registry with its options, until which accuracy, in how many local epochs."""
+    """A model of the registry with its options, the accuracy that ends its training, and its local epochs."""
 
     model: str
     options: dict[str, str]
@@ -71,10 +71,10 @@ ROWS = (
 
 
 RATIO_DECIMALS = 3
-"""Of the ratio to the plain network, which is derived from two printed numbers."""
+"""Decimals of the ratio to the plain network, which is derived from two printed numbers."""
 
 ALL = "all"
-"""The one piece."""
+"""The only piece."""
 PUBLISHED = (
     *(
         Published(
@@ -106,7 +106,7 @@ PUBLISHED = (
 
 
 def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[TableRow]:
-    """The rows, with the ratio to the plain one."""
+    """The rows, with their ratio to the plain network."""
     measured: list[TableRow] = []
     plain: int | None = None
     for i, row in enumerate(ROWS):

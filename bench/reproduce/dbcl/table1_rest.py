@@ -1,4 +1,4 @@
-"""DBCL, Table 1, what `dbcl/table1` does not hold: the MLP at the other participations, and the CNN at all of them.
+"""The rest of DBCL's Table 1 beside `dbcl/table1`: the MLP at the other participations, and the CNN at all of them.
 
 Each entry is a federation of its own. The CNN is trained until 99 %, in five local epochs a round. The learning rate is
 0.1 everywhere; the paper's were "tuned" and are not stated."""
@@ -34,14 +34,14 @@ HASHES = {"balanced hash (authors' code)": "balanced", "CountSketch (paper's tex
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of the table: a row, of which `paper` is the rounds at this share of clients."""
+    """One number of the table: a row whose `paper` is the number of rounds at this share of clients."""
 
     row: Row
     share: float
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         return f"{self.row.title}, c = {self.share:.0%}"
 
 

@@ -1,4 +1,4 @@
-"""Tables of inference attacks have in common that a pairing runs on its usual problem on digits."""
+"""What tables of inference attacks have in common: a pairing on its usual problem, with digits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fedarena.reproduce.progress import Progress, between, step
 from fedarena.runs import trial
 
 Settings = Mapping[str, Mapping[str, str]]
-"""Options as text, by group: attack, training, model and partition; as after `--set`."""
+"""Options as text by group (attack, training, model, partition), as after `--set`."""
 
 TRAINING = 0.3
-"""Share of a pairing's time that the training is taken to need, for progress."""
+"""The share of a pairing's time that progress counts for the training."""
 
 
 def pairing(

@@ -3,9 +3,9 @@
 Each pairing runs on its usual problem, as `bench run --defense D --attack A --dataset digits` does, shortened as
 `SHORT` says. A cell shows the main metric of its goal. If there are several readings of what was seen, the cell shows
 the one that leaks most in the mean over seeds, and a note names it. The harness picks it, since it knows the truth.
-What can be read off those tensors alone that a protocol sends in clear beside hidden ones has lines of its own.
+Attacks on the tensors alone that a protocol sends in clear beside hidden ones have lines of their own.
 `leak` is the advantage over guessing, in [0, 1], by which goals can be compared. A cell without a number has a reason.
-Attacks that are installed beside the package's own are in the table, too.
+The table also has attacks that other packages add.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def measure(
     """One pairing. A problem that the attack or the defense refuses gives rows that say so.
 
     Args:
-        short: in place of `SHORT`.
+        short: replaces `SHORT`.
     """
     began = time.process_time()
     goal = goals.find(registry.find("attack", attack).load().goal)
@@ -103,7 +103,7 @@ def _result(goal: InferenceGoal, record: Record) -> Row:
     leak, metric = record["scores"].get("leak"), goal.text.wording(list(record["metrics"])).metric
     return {
         "metric": metric,
-        # What is known before an attack is no result of it.
+        # Metrics that are known before an attack are not its results.
         "value": record["metrics"].get(metric) if leak is not None else None,
         "leak": leak,
         "status": record["status"],
@@ -144,7 +144,7 @@ def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 
 def _line(rows: Sequence[Row], part: str, defenses: Sequence[str], notes: list[str]) -> Row:
-    """One line: the rows of an attack and party, of all that was seen or of a part of it."""
+    """One line: the rows of an attack and party, for everything that was seen or for a part of it."""
     attack, party = rows[0]["attack"], rows[0]["party"]
     metric = next((r["metric"] for r in rows if r["metric"]), "-")
     line = {"attack": attack, "as the": f"{party}, {part}" if part else party, "by": metric}
@@ -156,7 +156,7 @@ def _line(rows: Sequence[Row], part: str, defenses: Sequence[str], notes: list[s
 
 
 def _time(rows: Sequence[Row]) -> str:
-    """How long the pieces took."""
+    """A sentence on how long the pieces took."""
     spent = {(r["attack"], r["defense"], r["seed"]): r["cpu_seconds"] for r in rows}
     longest = max(spent, key=lambda piece: spent[piece])
     return (
@@ -166,7 +166,7 @@ def _time(rows: Sequence[Row]) -> str:
 
 
 def _part(row: Row) -> str:
-    """Which part of what was seen a row is of: what is in clear alone, or all."""
+    """The part of what was seen that a row is about: what is in clear alone, or everything."""
     return IN_CLEAR if row["reading"].endswith(IN_CLEAR) else ""
 
 

@@ -1,17 +1,18 @@
-"""What differential privacy leaves of each kind of inference, against ε: dp-sgd on digits at ε = ∞, 8, 2 and 0.5.
+"""How much differential privacy limits each kind of inference, by ε: dp-sgd on digits at ε = ∞, 8, 2 and 0.5.
 
     membership, uploads    `joint-membership`: who was in the batch behind an upload
     membership, model      `membership-inference`: who was in the training set, by the model in the end
     property               `property-inference`: which uploads hold samples with a property
     samples                `dlg`: the images behind an upload
 
-All as the server, who sees every noisy upload, in the adaptive form. ε is what the whole training of that line promises
-for one sample more or less, at the δ of the defense (N^-1.1); each attack trains on its usual problem, so that lines
-share ε and not σ. At ε = ∞ uploads are clipped and not noised. Bars are 95 % intervals over seeds (Student's t).
+The attacker is always the server, who sees every noisy upload, in the adaptive form. The whole training of a line
+promises its ε for one sample more or less, at the δ of the defense (N^-1.1). Each attack trains on its usual problem,
+so that lines share ε and not σ. At ε = ∞ uploads are clipped and have no noise. Bars are 95 % intervals over seeds
+(Student's t).
 
-ε promises nothing of a property that many samples share, and the membership that it speaks of is that of one sample in
-the whole training: a line may fall slower or faster than another without contradicting it. Of an upload it is asked for
-the very batch, whose sampling by chance is part of what ε promises. Uploads are attacked from the first round on, and
+ε promises nothing about a property that many samples share, and it bounds the membership of one sample in the whole
+training. A line may therefore fall slower or faster than another. For an upload, the question is about the very batch,
+whose random sampling is part of what ε promises. Uploads are attacked from the first round on, and
 their trainings are too short for a good model. The other lines show what ε costs.
 """
 
@@ -35,12 +36,12 @@ from fedarena.reproduce.progress import Progress, prefixed
 from fedarena.reproduce.table import Row, Table
 
 EPSILONS = {"∞": "none", "8": "8", "2": "2", "0.5": "0.5"}
-"""As shown, and as the option of dp-sgd is given."""
+"""ε as shown → the value of dp-sgd's option."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One line of the curve: an attack, and what of its options and schedule is not the usual."""
+    """One line of the curve: an attack, and its options and schedule where they differ from the usual ones."""
 
     title: str
     attack: str
@@ -68,7 +69,7 @@ MEASURED = (*METRICS, "accuracy", "sigma", "cpu_seconds")
 SETTING = "dp-sgd on digits: what inference attacks reach as the server, adaptive form, against ε; 95 % intervals"
 
 MEAN = "the mean training image"
-"""What images are held beside in the picture: a guess that sees nothing."""
+"""The reference for images in the picture: a guess that sees nothing."""
 
 
 def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Row]:
@@ -86,7 +87,7 @@ def measure(case: Case, shown: str, machine: Machine, seed: int, progress: Progr
 
 
 def row(case: Case, shown: str, records: Sequence[Record], seconds: float) -> Row:
-    """What the records of one pairing say, by the reading that leaks most."""
+    """The row of one pairing, for the reading that leaks most."""
     worst = cell_of(records, goals.find(records[0]["goal"]).text)
     assert worst is not None
     return {
@@ -134,12 +135,13 @@ def _text(m: Mean | None) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """AUC, images that came back, accuracy, and how like the images are, over ε from ∞ on the left."""
+    """Draw AUC, recovered images, accuracy and the similarity of images over ε, with ∞ on the left."""
     groups, titles = grouped(rows), list(dict.fromkeys(r["inference"] for r in rows))
     places = {float(i): shown for i, shown in enumerate(EPSILONS)}
 
     def lines(name: str, called: str = "") -> list[Line]:
-        """A measurement of every kind of inference that has it, under its own name or the one given."""
+        """The lines of a measurement: one for each kind of inference that has it, under its own name or the given
+        one."""
         drawn = []
         for title in titles:
             means = [(i, over_seeds(groups.get((title, shown), []), name)) for i, shown in enumerate(EPSILONS)]
@@ -150,7 +152,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         return drawn
 
     def panel(title: str, y: str, drawn: Sequence[Line], unit: bool = True) -> list[Panel]:
-        return [Panel(title, drawn, "ε", y, unit=unit, ticks=places)] if drawn else []
+        return [Panel(title, lines=drawn, x="ε", y=y, unit=unit, ticks=places)] if drawn else []
 
     auc = lines("auc")
     chance = [Line("chance", list(places), [0.5] * len(places))] if auc else []

@@ -1,14 +1,14 @@
-"""Model inversion of what federations give away: faces and digits.
+"""Model inversion of the models that federations release: faces and digits.
 
-Fredrikson et al. (2015, Section 5) invert models of AT&T's faces, and ask people whether they know who it is. Here the
-same faces (39 of the 40 people, 112×92) train federations, and a classifier that was trained apart is asked
+Fredrikson et al. (2015, Section 5) invert models of AT&T's faces, and ask people whether they recognise the person.
+Here the same faces (39 of the 40 people, 112×92) train federations, and a separate classifier is the judge
 (`fedarena.goals.inversion`).
 
-The model is attacked that each party has in the end: a client's in clear, the server's own where it is another, and by
-an outsider's queries. Rows `as published` take the paper's cost, start and step.
+Each party attacks the model that it has in the end: a client the model in clear, the server its own where that differs,
+and an outsider by queries. Rows `as published` take the paper's cost, start and step.
 
-PBPFL trains for squared errors and hands out a model with masked units, which computes the same function: it is set
-beside FedAvg with the same loss and the same network, and a note says in words how far they are apart.
+PBPFL trains for squared errors and releases a model with masked units, which computes the same function. It is compared
+with FedAvg with the same loss and the same network, and a note says how much they differ.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTING = (
 )
 MEASURED = ("accuracy", "recognised", "among_five", "ssim", "nearest_ssim", "confidence", "steps", "queries")
 SHOWN = 8
-"""Classes in the picture."""
+"""The number of classes in the picture."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,10 @@ class Case:
     """One federation, and how its model is attacked.
 
     Attributes:
-        title: what `--only` picks it by. dataset, widths: of a fully connected network, none for softmax regression.
-        clients, schedule: the federation. defenses: under each of which it is trained.
-        settings: by name, the attack's options and the parties that use them.
+        title: the name by which `--only` selects it. dataset: the data set. widths: of a fully connected network, empty
+            for softmax regression.
+        clients, schedule: the federation. defenses: the defenses under which it is trained.
+        settings: (name, options of the attack, parties that use them).
     """
 
     title: str
@@ -66,7 +67,7 @@ class Case:
 
 _PAPER = (("cost", "confidence"), ("start", "zeros"))
 _SMOOTH = (("lr", "10"), ("denoise", "0.1"))
-_ASKED = (("lr", "10"), ("block", "8"))
+_BLOCKS = (("lr", "10"), ("block", "8"))
 _SQUARED = (("lr", "1"), ("denoise", "0.1"), ("iterations", "1000"))
 _DIGITS: tuple[tuple[str, tuple[tuple[str, str], ...], tuple[Party, ...]], ...] = (
     ("usual", (), ("server", "client", "outsider")),
@@ -84,7 +85,7 @@ CASES = (
             ("as published", _PAPER, ("client",)),
             ("lr 1", (("lr", "1"),), ("client",)),
             ("lr 10, smoothed", _SMOOTH, ("client",)),
-            ("lr 10, blocks of 8", _ASKED, ("outsider",)),
+            ("lr 10, blocks of 8", _BLOCKS, ("outsider",)),
         ),
     ),
     Case(
@@ -186,7 +187,7 @@ def _row(prepared: PreparedRecord, progress: Progress) -> Row:
 
 
 def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """The rows without pictures, and what they say."""
+    """The rows without pictures, and sentences on them."""
     hidden = ("known", "originals", "portraits", "seed", "reason")
     shown = [{k: v for k, v in row.items() if k not in hidden} for row in rows]
     if len({row["seed"] for row in rows}) > 1:
@@ -198,7 +199,7 @@ def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 
 def references(rows: Sequence[Row]) -> list[str]:
-    """In words, what the classifier says of held-out images, and of guesses that see no model, by data set."""
+    """Sentences by data set: how often the classifier is right on held-out images and on guesses that see no model."""
     notes = []
     for dataset in dict.fromkeys(row["federation"].partition(",")[0] for row in rows):
         known = next((r["known"] for r in rows if r["federation"].startswith(dataset) and r["known"]), None)
@@ -213,7 +214,7 @@ def references(rows: Sequence[Row]) -> list[str]:
 
 
 def masked(rows: Sequence[Row]) -> list[str]:
-    """In words, how what clients are given under PBPFL compares with its server's own model, and with FedAvg's."""
+    """Sentences that compare the model that PBPFL's clients get with its server's own model and with FedAvg's."""
     notes = []
     for row in rows:
         if row["defense"] != "pbpfl" or row["party"] != "client" or row["recognised"] is None:
@@ -229,7 +230,7 @@ def masked(rows: Sequence[Row]) -> list[str]:
 
 
 def against(row: Row, others: Sequence[Row], whose: str) -> str:
-    """The model that PBPFL's clients are given beside another, in words."""
+    """A sentence that compares the model that PBPFL's clients get with another one."""
     if not others:
         return f"nothing to set beside it of the model that {whose}"
     other = others[0]
@@ -254,7 +255,7 @@ def unpacked(text: Mapping[str, Any]) -> Tensor:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Rows of pictures, of the first seed's clients and outsiders, below the mean images of the classes."""
+    """Draw the pictures of the first seed's clients and outsiders in rows below the mean images of the classes."""
     strips: list[Strip] = []
     before = ""
     for row in rows:

@@ -1,9 +1,9 @@
-"""Inverting Gradients on images, by this library's attack of that name, at initial parameters.
+"""Inverting Gradients on images at initial parameters, by this package's attack of that name.
 
 The paper (Geiping et al. 2020, Sections 5 and 6) shows single images of CIFAR-10 and larger from one gradient, from
 several local steps, and batches in part. Here the networks are smaller, and an image counts as recovered when its SSIM
 is at least 0.9. The server's rate is so small that every upload is made at the initial parameters. Labels are inferred.
-Beside the attack stands the training image nearest to each victim, an upper bound on any guess that copies one.
+The table also has the training image nearest to each victim, an upper bound on any guess that copies one.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Case:
     """Uploads to invert.
 
     Attributes:
-        title: what `--only` picks it by. victims: how many uploads. attack: options.
-        batch: samples of a step. epochs: passes over the local samples; 0: one gradient.
-        samples: behind an upload, where that is more than one step's. lr: the clients' learning rate.
+        title: the name by which `--only` selects it. victims: the number of uploads. attack: its options.
+        batch: the samples of a step. epochs: passes over the local samples; 0: one gradient.
+        samples: the samples behind an upload, if they are more than those of a step. lr: the clients' learning rate.
     """
 
     title: str
@@ -58,14 +58,14 @@ class Case:
 
 
 QUICK = Options(iterations=800)
-"""Which images come back is a matter of the weights that are drawn: on some seeds all, on others none."""
+"""Which images are recovered depends on the random weights: on some seeds all, on others none."""
 
 ROUNDED = Options(iterations=2400, lr=0.03, tv=3e-3, decay="cosine", kinks=2.0, colours=True)
-"""For networks of ReLUs and max pooling, whose gradient jumps; chosen on the images of seed 0, no other."""
+"""For networks of ReLUs and max pooling, whose gradient jumps; chosen on the images of seed 0 alone."""
 
 POLISHED = Options(iterations=400, polish=2000)
-"""For smooth networks, whose gradient feels some directions in the image far less than others; tried out on MNIST's
-images of seeds 2 and 3."""
+"""For smooth networks, whose gradient depends on some directions in the image far less than on others; chosen on
+MNIST's images of seeds 2 and 3."""
 
 CASES = (
     Case(
@@ -168,7 +168,7 @@ BY_TITLE = {case.title: case for case in CASES}
 
 
 def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """One row: how much comes back of one case's uploads, and the pictures as bytes."""
+    """One row: how much of one case's uploads is recovered, and the pictures as bytes."""
     (prepared,) = trial.prepare(group(case, machine, seed))
     began = time.process_time()
     record, pictures = trial.attack(prepared, progress)
@@ -225,12 +225,12 @@ def group(case: Case, machine: Machine, seed: int) -> GroupSpec:
 
 
 def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """All but the pictures."""
+    """The rows without pictures."""
     return [{name: value for name, value in row.items() if name not in PICTURES} for row in rows], []
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Originals above guesses, case by case; of the first seed."""
+    """Draw originals above guesses, case by case, for the first seed."""
     strips = []
     for row in (r for r in rows if r["seed"] == rows[0]["seed"]):
         strips.append(Strip(row["images"].replace(", ", ",\n", 1), as_images(row["originals"]), gap=True))
@@ -245,7 +245,7 @@ def as_bytes(images: Tensor) -> list[Any]:
 
 
 def as_images(stored: Sequence[Any]) -> Tensor:
-    """Undoes `as_bytes`."""
+    """The inverse of `as_bytes`."""
     return torch.tensor(stored, dtype=torch.uint8).float() / 255
 
 

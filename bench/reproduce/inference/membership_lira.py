@@ -1,23 +1,22 @@
 """Membership inference on released models that overfit: LiRA beside the loss threshold, without a defense and by ε.
 
 Carlini et al. 2022 find LiRA ten times as strong as the loss threshold at a false positive rate of 0.1 %, on networks
-for CIFAR-10 and 25,000 samples; here dense networks see few samples of easier data, so that no number of theirs stands
-beside. What can be held to theirs is the order: at low false positive rates LiRA finds more than the loss does.
+for CIFAR-10 and 25,000 samples; here dense networks see few samples of easier data, so that their numbers cannot be
+compared. What can be compared is the order: at low false positive rates LiRA finds more members than the loss does.
 
-Rows are told apart by who attacks (an outsider, who asks for predictions and holds samples of its own; a client, who
-holds its own shard besides), by how shadows are trained (paper: plainly, adaptive: through the protocol) and by what
-ranks the candidates. Server and eavesdropper hold the model that the outsider asks, and no further samples: their
-numbers are the outsider's. The loss threshold needs no shadows and no samples, so that one row is all that it has.
+Rows differ in the attacker (an outsider, who queries the model and holds samples of its own; a client, who also holds
+its own shard), in how shadows are trained (paper: plainly, adaptive: through the protocol) and in the statistic that
+ranks the candidates. Server and eavesdropper hold the model that the outsider queries, and no further samples: their
+numbers are the outsider's. The loss threshold needs neither shadows nor samples, so that it has one row only.
 
-`asked` says who stands where members stand. On rows "trained on by nobody" these are samples of the training set that
-no client holds, so that neither they nor the strangers were seen: an attack that ranks them above strangers tells data
-apart, not memory, and its other rows would be worth that much less.
+`asked` says which samples take the place of members. On rows "trained on by nobody" they are samples of the training
+set that no client holds, so that the model saw neither them nor the strangers. An attack that ranks them above
+strangers distinguishes data sets, not membership, and its other rows are worth less accordingly.
 
-A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which takes at
-least 1/X strangers. Of the rates that the judge measures there is the 95 % interval of one seed's share besides, as
-`low_at_X` and `high_at_X` (`fedarena.goals.metrics.membership.membership_metrics`): over the members, the threshold
-being given.
-`strangers` says how many there were: at 1 % of 144 one stranger sets the threshold.
+A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which needs at
+least 1/X strangers. For the rates that the judge measures, `low_at_X` and `high_at_X` are the 95 % interval of one
+seed's share over the members, given the threshold (`fedarena.goals.metrics.membership.membership_metrics`).
+`strangers` is their number: at 1 % of 144, one stranger sets the threshold.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ SETTING = (
 )
 COLUMNS = tuple(f"tpr_at_{rate:g}" for rate in RATES)
 ENDS = {f"{end}_at_{rate:g}": f"{name}_{end}" for name, rate in JUDGED.items() for end in ("low", "high")}
-TOLD_APART = ("data", "defense", "party", "form", "statistic", "asked")
+CURVE_KEYS = ("data", "defense", "party", "form", "statistic", "asked")
 MEASURED = ("auc", "auc_low", "auc_high", "strangers", *COLUMNS, *ENDS, "on_members", "on_strangers")
 
 
@@ -70,7 +69,8 @@ class Data:
     """A federation that overfits.
 
     Attributes:
-        name: of the data set. clients, samples: how many clients with how many samples each. batch: a client's.
+        name: the data set. clients: the number of clients. samples, batch: the samples and the batch size of each
+            client.
     """
 
     name: str
@@ -98,15 +98,15 @@ LOSS = compose.parse_attack("membership-inference", {"statistic": "loss"})
 
 @dataclass(frozen=True)
 class Question:
-    """What one attack is asked: who it is, and which samples it is to tell apart.
+    """One attack and the candidates that it ranks.
 
     Attributes:
-        asked: who stands where members stand: `MEMBERS` or `NOBODYS`.
+        positives: which candidates count as members: `MEMBERS` or `NOBODYS`.
     """
 
     method: MethodSpec
     threat: Threat
-    asked: str
+    positives: str
     challenge: Challenge
 
 
@@ -133,8 +133,8 @@ def measure(
     null = among_nobodys(build(spec.problem, seed, machine.data_dir, machine.device), seed, first)
     questions = [
         *(
-            Question(method, spec.threats[0], asked, challenge)
-            for asked, challenge in ((MEMBERS, first), (NOBODYS, null))
+            Question(method, spec.threats[0], positives, challenge)
+            for positives, challenge in ((MEMBERS, first), (NOBODYS, null))
             for method in (LOSS, lira)
         ),
         *(
@@ -149,7 +149,7 @@ def measure(
 
 
 def answer(question: Question, seed: int, progress: Progress) -> Row:
-    """The columns of one attack: who it was, and how well it tells members."""
+    """The columns of one attack: the attacker, and how well it recognises members."""
     method, challenge = question.method, question.challenge
     scores: Any = compose.make_inference(method)(challenge.view, Rng(seed).child("attack"), progress)
     assert not isinstance(scores, NotApplicable), scores.reason
@@ -158,7 +158,7 @@ def answer(question: Question, seed: int, progress: Progress) -> Row:
         "party": question.threat.party,
         "form": "-" if method is LOSS else question.threat.form,
         "statistic": method.options.statistic,
-        "asked": question.asked,
+        "asked": question.positives,
         "auc": metrics["auc"],
         "auc_low": metrics["auc_low"],
         "auc_high": metrics["auc_high"],
@@ -176,11 +176,13 @@ def _challenge(prepared: PreparedRecord) -> Challenge:
 
 
 def among_nobodys(problem: Problem, seed: int, real: Challenge) -> Challenge:
-    """The same model and attacker, asked about samples that no client holds in the place of members."""
+    """The same model and attacker, with samples that no client holds in place of the members."""
     held = torch.zeros(len(problem.y), dtype=torch.bool, device=problem.device)
     held[torch.cat(problem.shards)] = True
     nobodys = (~held).nonzero().flatten()
-    question = training_membership.ask(problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's"))
+    question = training_membership.draw_question(
+        problem, nobodys, halves(problem, seed)[1], Rng(seed).child("nobody's")
+    )
     return replace(real, view=replace(real.view, candidates=question.candidates), answers=question.members, metrics={})
 
 
@@ -206,7 +208,8 @@ def defense_of(title: str) -> MethodSpec:
 
 
 def roc(answer: Scores, members: Tensor) -> list[float | None]:
-    """The share of members that outrank all but a share of `RATES` of the strangers; None where that is nobody."""
+    """The share of members that outrank all but a share of the strangers, for each of `RATES`; None if that share is
+    less than one stranger."""
     values = answer.values.double().cpu()
     inside, outside = values[members], values[~members].sort(descending=True).values
     allowed = [int(rate * len(outside) + 1e-9) for rate in RATES]
@@ -214,23 +217,23 @@ def roc(answer: Scores, members: Tensor) -> list[float | None]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """A panel for data and defense: means over seeds of the members found, on logarithmic axes."""
+    """Draw a panel for each data set and defense: the mean share of members found over seeds, on logarithmic axes."""
     panels: dict[str, dict[str, RocCurve]] = {}
     for row in rows:
         panel = panels.setdefault(f"{row['data']}, {row['defense']}", {})
-        panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in TOLD_APART)])
+        panel[_name(row)] = _curve([r for r in rows if all(r[k] == row[k] for k in CURVE_KEYS)])
     draw_panels([Panel(title, lines) for title, lines in panels.items()], path)
 
 
 def _name(row: Row) -> str:
     """A curve's name in its panel."""
     form = "" if row["form"] == "-" else f", {row['form']} form"
-    asked = "" if row["asked"] == MEMBERS else f", {row['asked']}"
-    return f"{row['statistic']}, {row['party']}{form}{asked}"
+    positives = "" if row["asked"] == MEMBERS else f", {row['asked']}"
+    return f"{row['statistic']}, {row['party']}{form}{positives}"
 
 
 def _curve(rows: Sequence[Row]) -> RocCurve:
-    """The mean over seeds at each rate at which a seed has a share."""
+    """The curve of the means over seeds, at each rate that some seed has."""
     shares = [(rate, [r[c] for r in rows if r[c] is not None]) for rate, c in zip(RATES, COLUMNS, strict=True)]
     return RocCurve([rate for rate, own in shares if own], [fmean(own) for _, own in shares if own])
 

@@ -1,1 +1,1 @@
-"""The page that sets the papers' numbers of all tables beside what was measured here."""
+"""The page that compares the papers' numbers of all tables with what was measured here."""

@@ -1,4 +1,4 @@
-"""All published numbers of all tables, each with what was measured of it."""
+"""Gathers all published numbers of all tables, each with what was measured for it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fedarena.reproduce.tables import TABLES, table_of
 
 @dataclass(frozen=True)
 class Comparison:
-    """One published number, and ours.
+    """A published number and our own.
 
     Attributes:
         ours: what was measured, as a number or in words; None if there is nothing.
         verdict: see `fedarena.reproduce.page.verdict`.
-        seeds: those that ours was measured with.
-        cpu_seconds: what its part took, all seeds together. The part may hold other numbers, too.
+        seeds: the seeds that ours was measured with.
+        cpu_seconds: the CPU time of its part, for all seeds together. The part may hold other numbers as well.
         reason: why a part that failed gave no number.
     """
 
@@ -38,12 +38,12 @@ class Comparison:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
+        """Ours minus the paper's."""
         return difference(self.published, self.ours)
 
     @property
     def command(self) -> str:
-        """The command that measures the number, and whatever else of the table begins with its name."""
+        """The command that measures the number, and every other piece of the table that begins with its name."""
         only = "" if self.published.piece == "all" else f" --only {quoted(self.published.piece)}"
         seeds = "" if self.seeds in ((), (0,)) else f" --seeds {','.join(map(str, self.seeds))}"
         return f"bench reproduce {self.table}{only}{seeds}"
@@ -51,16 +51,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All comparisons, and what they were made of.
+    """All comparisons, and the parts that they are based on.
 
     Attributes:
         comparisons: by table.
-        settings: of the tables that have comparisons.
+        settings: the settings of the tables that have comparisons.
         without: tables without a published number.
-        missing: parts that a comparison needs and that are not there, in the order of the tables.
-        parts: those that are there and hold, of tables with comparisons. A part that is made of another table's part is
-            not among them; the other part is.
-        times: CPU seconds of these, and the expected ones of parts that were given up.
+        missing: missing parts that a comparison needs, in the order of the tables.
+        parts: the valid parts of tables with comparisons. A part that is derived from another table's part is not among
+            them; the other part is.
+        times: the CPU seconds of these, and the expected CPU seconds of parts that were given up.
         complaints: a line for every file that could not be used.
     """
 
@@ -80,13 +80,13 @@ class Gathered:
 
 @dataclass(frozen=True)
 class TableParts:
-    """What is there of one table.
+    """The parts of one table that are there.
 
     Attributes:
-        by_piece: the parts of each piece that has a published number, in the order of their seeds, made of other
-            tables' parts where they have none of their own.
-        used: the parts that these are made of.
-        missing: parts that are not there.
+        by_piece: the parts of each piece that has a published number, in the order of their seeds. A piece without own
+            parts has parts that are derived from other tables'.
+        used: the parts that these are based on.
+        missing: the missing parts.
     """
 
     by_piece: Mapping[str, Sequence[MeasuredPart]]
@@ -96,11 +96,11 @@ class TableParts:
 
 @dataclass(frozen=True)
 class AvailableParts:
-    """The parts of all tables that are there and hold, and the seeds that count.
+    """The valid parts of all tables, and the seeds that count.
 
     Attributes:
-        parts, complaints: by table.
-        seeds: those that count; None: all that are there.
+        parts, complaints: parts and complaints by table.
+        seeds: the seeds that count; None: all that are there.
     """
 
     parts: Mapping[str, Sequence[MeasuredPart]]
@@ -109,11 +109,11 @@ class AvailableParts:
 
     @property
     def every_seed(self) -> set[int]:
-        """All seeds that some part was measured with."""
+        """All seeds that any part was measured with."""
         return {part.key.seed for own in self.parts.values() for part in own}
 
     def of_table(self, table: str, pieces: Iterable[str]) -> TableParts:
-        """What is there of these pieces of a table."""
+        """The parts of these pieces of a table."""
         by_piece: dict[str, list[MeasuredPart]] = {piece: [] for piece in pieces}
         for part in self.parts[table]:
             if part.key.piece in by_piece and self.counts(part.key.seed):
@@ -133,12 +133,12 @@ class AvailableParts:
         return self.seeds is None or seed in self.seeds
 
     def _lent(self, table: str, by_piece: Mapping[str, Sequence[MeasuredPart]]) -> dict[PartKey, MeasuredPart]:
-        """Of the parts that are not there, those that are made of other tables' parts."""
+        """The missing parts that can be derived from other tables' parts."""
         wanted = self.every_seed if self.seeds is None else self.seeds
         return elsewhere(_absent(table, by_piece, wanted), lambda other: self.parts[other])
 
     def _lenders(self, lent: Iterable[MeasuredPart]) -> list[MeasuredPart]:
-        """The parts that these are made of."""
+        """The other tables' parts that these are derived from."""
         names = {part.run_of for part in lent}
         return [part for parts in self.parts.values() for part in parts if part.key.name in names]
 
@@ -155,21 +155,21 @@ def gather(
     only: str = "",
     failed: Mapping[PartKey, str] | None = None,
 ) -> Gathered:
-    """Read what is in the folder, and of what is not there what is published beside the page.
+    """Read the parts in the folder; for missing ones, read those that are published beside the page.
 
     Args:
         out: the folder with the parts.
         report: the folder with the page.
-        seeds: those that count. None: all that are there, and seed 0 is missing of a piece that has none.
-        only: how the names "table: piece" begin.
-        failed: parts that were tried and went wrong, with the reason.
+        seeds: the seeds that count. None: all that are there; a piece without any part lacks seed 0.
+        only: the beginning of the names "table: piece" that are gathered.
+        failed: part → reason, for parts whose measurement failed.
     """
     before, complaints = published(report)
     available = _available(out, before, seeds)
     comparisons: dict[str, list[Comparison]] = {}
     settings: dict[str, str] = {}
     times: dict[PartKey, float] = {}
-    used: dict[PartKey, MeasuredPart] = {}  # one may be lent to several tables
+    used: dict[PartKey, MeasuredPart] = {}  # several tables may use one part
     missing: list[PartKey] = []
     for table in TABLES:
         numbers = [p for p in table_of(table).published if f"{table}: {p.piece}".startswith(only)]
@@ -203,13 +203,13 @@ def _available(out: Path, before: Sequence[MeasuredPart], seeds: Sequence[int] |
 
 
 def _absent(table: str, by_piece: Mapping[str, Sequence[MeasuredPart]], seeds: Iterable[int]) -> list[PartKey]:
-    """The parts with these seeds that are not there."""
+    """The missing parts with these seeds."""
     there = {(piece, part.key.seed) for piece, own in by_piece.items() for part in own}
     return [PartKey(table, piece, seed) for piece in by_piece for seed in seeds if (piece, seed) not in there]
 
 
 def holding(out: Path, table: str, before: Sequence[MeasuredPart] = ()) -> tuple[list[MeasuredPart], list[str]]:
-    """A table's parts that hold, those in the folder before those published, and a line for each that is of no use."""
+    """A table's valid parts, those in the folder before published ones, and a line for each part that is not valid."""
     setting = table_of(table).setting
     own, complaints = load(out, table)
     held = {part.key: part for part in own if part.holds(setting)}
@@ -247,12 +247,12 @@ def _compare(
 
 
 def _ours(published: Published, by_seed: Sequence[Sequence[Row]]) -> Mean | str | None:
-    """Ours over all seeds. A mean over what is not one row a seed would be of something else: there is none."""
+    """Our number over all seeds. There is no mean unless each seed has exactly one row."""
     if any(len(rows) != 1 for rows in by_seed):
         return None
     return ours_of([rows[0].get(published.column) for rows in by_seed])
 
 
 def quoted(text: str) -> str:
-    """For a shell, in double quotes where that is enough, which is easier to read."""
+    """A word quoted for a shell: in double quotes where these suffice, since they are easier to read."""
     return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)

@@ -1,4 +1,4 @@
-"""Parts of tables are measured in this process or in several, and each is handed out as soon as it is done."""
+"""Measures parts of tables, in this process or in several, and yields each one as soon as it is done."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from fedarena.reproduce.progress import Progress, step
 from fedarena.reproduce.tables import TABLES, table_in
 
 Outcome = MeasuredPart | str | float | None
-"""The part, or in words what went wrong.
+"""The measured part, or the reason of its failure.
 
 If time was over, it is the number of CPU seconds that the part would have taken by its progress, or None if it was not
 begun."""
 
 
 LEAST = 0.01
-"""A smaller share than this is taken to be this share, when the time of a whole part is worked out."""
+"""The least share of progress from which the time of a whole part is extrapolated."""
 
 
 class OutOfTime(BaseException):
-    """Time is over. It is no `Exception`, since code that catches failures of methods would take it for one."""
+    """Time is over. It is no `Exception`, since code that catches failures of methods would catch it as well."""
 
 
 def measure(
     keys: Sequence[PartKey], machine: Machine, jobs: int, progress: Progress, *, until: float | None = None
 ) -> Iterator[tuple[int, Outcome]]:
-    """Parts as they are done, each with its place among the keys. With one job they are done in the order of the keys.
+    """Yield parts as they are done, each with its index among the keys. One job measures them in the order of the keys.
 
     Args:
-        jobs: how many processes there are.
-        until: seconds since the epoch. Then what is under way is given up, and nothing else is begun.
+        jobs: the number of processes.
+        until: seconds since the epoch. At that time, parts under way are given up, and no other part is begun.
     """
     if jobs == 1 or len(keys) == 1:
         for i, key in enumerate(keys):
@@ -51,7 +51,7 @@ def _measure_in_workers(
 
     with executor("local", min(jobs, len(keys))) as workers:
         calls = {
-            # The module, since workers do not see what was added to the tables in this process.
+            # The name of the module, since workers do not see tables that were added in this process.
             workers.submit(_measure_one, key, TABLES[key.table], machine, until, _silent): i
             for i, key in enumerate(keys)
         }
@@ -101,6 +101,6 @@ def _measure_one(key: PartKey, module: str, machine: Machine, until: float | Non
         setting=table.setting,
         rows=rows,
         cpu_seconds=time.process_time() - began,
-        # What counts bytes or CPU time computes nothing on another device.
+        # A table that counts bytes or CPU time computes nothing on another device.
         environment={**environment(), "device": "cpu" if table.cpu_only else machine.device},
     )

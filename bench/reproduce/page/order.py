@@ -1,4 +1,4 @@
-"""How long parts are expected to take, and in which order to measure them."""
+"""The time that parts are expected to take, and the order in which to measure them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fedarena.reproduce.page.parts import PartKey
 
 
 def expected(key: PartKey, times: Mapping[PartKey, float]) -> float | None:
-    """The CPU seconds that a part is expected to take; None if no part is like it.
+    """The CPU seconds that a part is expected to take; None if there is no similar part.
 
-    It is the median of those parts of the same paper whose names have most first words in common with the part's name,
-    as in "usps, ε = 2, RA". The same part with another seed has the whole name in common.
+    It is the median over the parts of the same paper whose names share most leading words with the part's name, as in
+    "usps, ε = 2, RA". The same part with another seed has the whole name in common.
     """
     alike: dict[int, list[float]] = defaultdict(list)
     for other, seconds in times.items():
@@ -39,7 +39,7 @@ def _paper(key: PartKey) -> str:
 
 
 def _common(a: PartKey, b: PartKey) -> int:
-    """Leading words in common; a name that is wholly the same, in the same table, counts most."""
+    """The number of common leading words. The same name in the same table counts most."""
     if (a.table, a.piece) == (b.table, b.piece):
         return 1000
     count = 0

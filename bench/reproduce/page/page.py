@@ -42,7 +42,7 @@ def page(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> str:
 
     Args:
         picture: its file and its alt text; None where there is nothing to draw.
-        only: how the names begin to which the page is confined; "" where it is not.
+        only: the beginning of the names that the page is confined to; "" for all.
     """
     every = gathered.all
     measured = [one for one in every if one.verdict != "not measured"]
@@ -75,7 +75,7 @@ def page(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> str:
 
 
 def counts(comparisons: Iterable[Comparison]) -> dict[str, int]:
-    """Verdict → how many comparisons have it, all verdicts in their order."""
+    """Verdict → number of comparisons that have it, for all verdicts in their order."""
     tally = Counter(one.verdict for one in comparisons)
     return {verdict: tally[verdict] for verdict in VERDICTS}
 
@@ -94,7 +94,7 @@ def _papers(gathered: Gathered) -> list[str]:
 
 
 def _share(gathered: Gathered) -> str:
-    """How many of the papers' numbers are on the page."""
+    """A sentence on how many of the papers' numbers are on the page."""
     printed, here = counted(_papers(gathered))
     anchor = LEFT_OUT.lower().replace(" ", "-")
     return (
@@ -105,7 +105,7 @@ def _share(gathered: Gathered) -> str:
 
 
 def _left_out(gathered: Gathered) -> list[str]:
-    """What the papers print, how much of it is on the page, and why the rest is not."""
+    """The section on what the papers print, how much of it is on the page, and why the rest is not."""
     rows = [
         [paper, one.where, *_amounts(one), one.what, one.why, ", ".join(f"`{table}`" for table in one.tables)]
         for paper in _papers(gathered)
@@ -221,7 +221,7 @@ def _measured_where(gathered: Gathered) -> list[str]:
 
 
 def missing(parts: int, known: Sequence[float]) -> str:
-    """How many parts are missing and how long they are expected to take, in words."""
+    """A sentence on how many parts are missing and how long they are expected to take."""
     if not known:
         return f"{parts} parts are missing; how long they take is not known."
     rest = f", not known for {parts - len(known)}" if len(known) < parts else ""

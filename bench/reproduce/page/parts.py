@@ -1,11 +1,11 @@
-"""What was measured of a table is kept part by part: one file for each piece and seed, written when it is done.
+"""The parts of a table: one file for each piece and seed, written as soon as it is measured.
 
     OUT/parts/<table>/<piece>-<hash>-seed<N>.json
     OUT/parts/<table>/<piece>-<hash>-seed<N>.guess     how long it takes, of parts that were given up
     REPORT/parts.jsonl                                 those that a page was made of, a line each, published beside it
 
-A part holds for the package version and the table's setting that it was measured with; under others it is stale, and
-measured again. The code may change while its version stays the same, so that the commit is kept, too.
+A part is valid for the package version and the table's setting that it was measured with. Under others it is stale, and
+is measured again. The code may change while its version stays the same, so a part also holds the commit.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ class MeasuredPart:
         return str(self.environment.get("device", "cpu"))
 
     def holds(self, setting: str) -> bool:
-        """Whether it was measured by this version of the package, with this setting."""
+        """Whether it is valid: measured by this version of the package, with this setting."""
         return self.environment["fedarena"] == __version__ and self.setting == setting
 
 
 def path_of(out: Path, key: PartKey) -> Path:
-    """The file in which a part is kept."""
+    """The file of a part."""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", key.piece).strip("-")[:60]
     mark = hashlib.sha256(key.piece.encode()).hexdigest()[:8]
     return folder_of(out, key.table) / f"{name}-{mark}-seed{key.seed}.json"
 
 
 def folder_of(out: Path, table: str) -> Path:
-    """The folder in which a table's parts are kept."""
+    """The folder of a table's parts."""
     return out / "parts" / table.replace("/", "-")
 
 
@@ -91,11 +91,11 @@ def save(out: Path, part: MeasuredPart) -> None:
 
 
 def publish(report: Path, parts: Iterable[MeasuredPart]) -> None:
-    """Put parts among those beside a page, in place of former ones of the same names.
+    """Add parts to those beside a page. They replace former ones of the same names.
 
     Raises:
-        UserError: a folder that cannot be written, or a file that cannot be read: it is not replaced, for what it
-            holds would be lost.
+        UserError: the folder cannot be written, or the present file cannot be read. It is then not replaced, since its
+            content would be lost.
     """
     former = _published(report / PUBLISHED)[0]
     every = {part.key: part for part in (*former, *parts)}
@@ -128,13 +128,13 @@ def _published(path: Path) -> tuple[list[MeasuredPart], list[str]]:
 
 
 def save_guess(out: Path, key: PartKey, cpu_seconds: float) -> None:
-    """Keep how long a part that was given up is expected to take. Raises UserError."""
+    """Write how long a part that was given up is expected to take. Raises UserError."""
     content = {"table": key.table, "piece": key.piece, "seed": key.seed, "cpu_seconds": cpu_seconds}
     write_atomically(path_of(out, key).with_suffix(GUESS), json.dumps(content, indent=2) + "\n")
 
 
 def guesses(out: Path, table: str) -> dict[PartKey, float]:
-    """Expected CPU seconds of a table's parts that were given up; a guess that cannot be read is none."""
+    """The expected CPU seconds of a table's parts that were given up; a guess that cannot be read is ignored."""
     seconds = {}
     for path in sorted(folder_of(out, table).glob(f"*{GUESS}")):
         try:
@@ -147,7 +147,7 @@ def guesses(out: Path, table: str) -> dict[PartKey, float]:
 
 
 def load(out: Path, table: str) -> tuple[list[MeasuredPart], list[str]]:
-    """A table's parts that are whole, by name of the file, and one line for each file that is not."""
+    """A table's undamaged parts by name of the file, and one line for each damaged file."""
     parts, complaints = [], []
     for path in sorted(folder_of(out, table).glob("*.json")):
         try:
@@ -185,7 +185,7 @@ def _parse(text: str, source: str) -> MeasuredPart:
     try:
         content = json.loads(text, parse_constant=_no_number)
         if content["part"] != SCHEMA:
-            raise UserError(f"{source} has layout {content['part']}, allowed: {SCHEMA}; it is measured anew")
+            raise UserError(f"{source} has layout {content['part']}, allowed: {SCHEMA}; it is measured again")
         if not content["rows"] or not all(content["rows"]):
             raise ValueError("rows without a column")
         return MeasuredPart(

@@ -13,7 +13,7 @@ from fedarena.reproduce.page.gather import Comparison
 
 
 def drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Those that a picture can show: both numbers are there and can be compared."""
+    """The comparisons that a picture can show: both numbers are there and can be compared."""
     return [one for one in comparisons if one.difference is not None]
 
 
@@ -37,7 +37,8 @@ def alt(comparisons: Sequence[Comparison]) -> str:
 
 
 def draw(comparisons: Sequence[Comparison], path: Path) -> None:
-    """Shares left, all others right on logarithmic axes; written as a PNG. Full marks are held, empty ones are not."""
+    """Draw shares on the left, other numbers on the right on logarithmic axes, as a PNG. Full marks are held, empty
+    ones are not."""
     from matplotlib.figure import Figure
 
     papers = list(dict.fromkeys(_paper(one) for one in drawn(comparisons)))

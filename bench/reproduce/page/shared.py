@@ -1,6 +1,6 @@
-"""Parts of several tables can be one run. It is measured once, and the rows of the other parts are made of it.
+"""Parts of several tables can be one run. It is measured once, and the rows of the other parts are derived from it.
 
-What is made of another table's part is never kept in a file.
+A part that is derived from another table's part is never written to a file.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from fedarena.reproduce.tables import TABLES, table_of
 
 
 def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[MeasuredPart]]) -> dict[PartKey, MeasuredPart]:
-    """Parts made of those of other tables that are the same run with the same seed.
+    """Parts derived from other tables' parts that are the same run with the same seed.
 
     Args:
-        keys: the parts that are not there.
-        holding: gives the parts of a table that are there and hold.
+        keys: the missing parts.
+        holding: gives the valid parts of a table.
     """
     wanted: dict[tuple[Hashable, int], list[PartKey]] = {}
     for key in keys:
@@ -29,12 +29,12 @@ def elsewhere(keys: Sequence[PartKey], holding: Callable[[str], Iterable[Measure
         for part in holding(table):
             for key in wanted.get((_trained(part.key), part.key.seed), ()):
                 if key.table != table:
-                    lent.setdefault(key, _made_of(part, key))
+                    lent.setdefault(key, _relabelled(part, key))
     return lent
 
 
 def once(keys: Sequence[PartKey]) -> list[PartKey]:
-    """The first of those that are one run."""
+    """The parts without repetitions of the same run."""
     first: dict[Hashable, PartKey] = {}
     for key in keys:
         trained = _trained(key)
@@ -43,7 +43,7 @@ def once(keys: Sequence[PartKey]) -> list[PartKey]:
 
 
 def _trained(key: PartKey) -> Hashable | None:
-    """What is trained for a part; None where it is a run of no other table."""
+    """What is trained for a part; None if no other table has the run."""
     run = table_of(key.table).runs.get(key.piece)
     return None if run is None else run.trained
 
@@ -55,7 +55,7 @@ def _tables_that_train(wanted: set[Hashable]) -> list[str]:
     return [table for table in TABLES if wanted & {run.trained for run in table_of(table).runs.values()}]
 
 
-def _made_of(part: MeasuredPart, key: PartKey) -> MeasuredPart:
+def _relabelled(part: MeasuredPart, key: PartKey) -> MeasuredPart:
     table = table_of(key.table)
     rows = [{**row, **table.runs[key.piece].heading} for row in part.rows]
     return replace(part, key=key, setting=table.setting, rows=rows, run_of=part.key.name)

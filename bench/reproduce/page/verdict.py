@@ -28,19 +28,19 @@ VERDICTS: tuple[Verdict, ...] = ("held", "better", "differs", "open", "no result
 POINT, TENTH, WIDE = 0.01, 0.1, 3.0
 """The tolerance of shares, that of other numbers relative to the paper's, and the widest interval in tolerances."""
 ROUNDING = 1e-9
-"""It makes .80 and .79 one point apart in floating point, too."""
+"""An allowance with which .80 and .79 differ by one point in floating point as well."""
 
 
 def tolerance(published: Published) -> float:
-    """How much ours may differ from a number of a paper."""
+    """The tolerance: how much ours may differ from a number of a paper."""
     assert not isinstance(published.paper, str)
     return POINT if published.share else TENTH * abs(published.paper)
 
 
 def ours_of(values: Sequence[object]) -> Mean | str | None:
-    """The mean of the values of all seeds, or what some of them say in words; None if a seed has nothing.
+    """The mean of the values of all seeds, or the words of a seed that has words; None if a seed has nothing.
 
-    Words win: a seed with which a run did not reach its target says more than the mean of the others.
+    Words take precedence: a seed with which a run missed its target says more than the mean of the others.
     """
     words = list(dict.fromkeys(v for v in values if isinstance(v, str)))
     numbers = [float(v) for v in values if isinstance(v, int | float)]
@@ -69,7 +69,7 @@ def verdict(published: Published, ours: Mean | str | None) -> Verdict:
 
 
 def difference(published: Published, ours: Mean | str | None) -> float | None:
-    """Ours less the paper's, where both are numbers that can be compared."""
+    """Ours minus the paper's; None unless both are numbers that can be compared."""
     if isinstance(published.paper, str) or not isinstance(ours, Mean) or published.apart:
         return None
     return ours.value - published.paper

@@ -7,7 +7,7 @@ from fedarena.reproduce.page.gather import Comparison
 
 
 def places(comparison: Comparison) -> int:
-    """How many digits after the point are shown: one more than the paper prints, and of a share at least four."""
+    """The number of decimals shown: one more than the paper prints, and at least four for a share."""
     more = comparison.published.decimals + 1
     return max(more, 4) if comparison.published.share else more
 
@@ -34,7 +34,7 @@ def interval(comparison: Comparison) -> str:
 
 
 def difference(comparison: Comparison) -> str:
-    """Ours less the paper's, with its sign."""
+    """Ours minus the paper's, with its sign."""
     return "-" if comparison.difference is None else f"{comparison.difference:+.{places(comparison)}f}"
 
 

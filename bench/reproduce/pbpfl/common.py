@@ -30,11 +30,11 @@ from fedarena.reproduce.table import Row
 FEDAVG, MASKED, TRIVIAL = "fedavg", "pbpfl", "trivial"
 """The methods; `trivial` is the best constant prediction."""
 LAST_BITS = "last bits"
-"""What a method is called beside its name when its first parameters are those of `nudge`."""
+"""The addition to a method's name if its initial parameters are those of `nudge`."""
 DOUBLE = "double precision"
-"""What a federation is called beside its name when all of it is that of `in_double`."""
+"""The addition to a federation's name if all of it runs in double precision (`in_double`)."""
 PARTITIONS = {"whole": "iid", "disjoint": "iid", "copies": "copies"}
-"""What the shards are called here, and the partition that makes them. With one client there is one shard, the whole."""
+"""Name of the shards here → the partition that makes them. With one client there is one shard, the whole."""
 
 
 def spec(data: str, model: str, options: Mapping[str, str], shards: str, k: int, schedule: Schedule) -> ProblemSpec:
@@ -60,7 +60,7 @@ def in_epochs(of: ProblemSpec, epochs: int, seed: int, machine: Machine) -> Prob
 
 
 def steps_of(samples: int, k: int, batch: int) -> int:
-    """Rounds of an epoch, ⌈⌊N/k⌋/b⌉: the batches in which a data loader hands out one client's shard."""
+    """The rounds of an epoch, ⌈⌊N/k⌋/b⌉: the batches into which a data loader splits one client's shard."""
     return math.ceil(samples // k / batch)
 
 
@@ -71,7 +71,7 @@ def train(method: str, problem: Problem, seed: int, report: Callable[[float], No
 
 
 def train_each(starts: Mapping[str, tuple[str, Problem]], seed: int, progress: Progress) -> dict[str, Run]:
-    """The run of each protocol from its own problem, by name."""
+    """Name → run, for each protocol with its own problem."""
     runs: dict[str, Run] = {}
     for i, (name, (protocol, problem)) in enumerate(starts.items()):
         own = step(progress, i, len(starts))
@@ -84,7 +84,8 @@ def _report(progress: Progress, name: str, share: float) -> None:
 
 
 def nudge(problem: Problem) -> Problem:
-    """Every initial parameter larger by 2ε of itself, 2⁻²² in single precision: two to four units in the last place."""
+    """Every initial parameter enlarged by the factor 1 + 2ε, 2ε = 2⁻²² in single precision: by two to four units in the
+    last place."""
     return replace(problem, init={name: p * (1 + 2 * torch.finfo(p.dtype).eps) for name, p in problem.init.items()})
 
 
@@ -105,7 +106,7 @@ def digits_lost(run: Run) -> float | None:
 
 
 def precision_and_cost(run: Run | None, *, double: bool) -> Row:
-    """The last columns of a row; without a run, those of a prediction that takes no training.
+    """The last columns of a row; without a run, the columns of a prediction that needs no training.
 
     Args:
         double: whether the run is in double precision. Its warnings, which count the digits of single precision, are

@@ -1,21 +1,21 @@
 """PBPFL in float32: how far the recovered gradient is from the true one, by the masks' spread and by γ.
 
 The paper (Section 5.2.1) says that masks "may cause precision errors" of "little impact", and gives no number. Here a
-client's gradient is recovered in float32 (Eq. 19) and held against the plain gradient in float64 at the same
+client's gradient is recovered in float32 (Eq. 19) and compared with the plain gradient in float64 at the same
 parameters. Three series turn one knob each:
 
     spread of r, γ ≈ 0      r over 0 to 12 decades; the terms with γ vanish, so that this is what r costs by itself
     spread of r, γ ~ U(0, 1)      α, the sum of the masked features, grows with r
     γ, r over 2 decades           γ ~ U(0, scale), scale 1 to 10⁶
 
-and three more go through the laws of r, of r_a and of γ, each with the others at their defaults.
+and three more vary the distributions of r, of r_a and of γ, each with the others at their defaults.
 
 Beside the error of the whole gradient stand the largest of any layer, what a float32 gradient without masks has
 (`plain`), and the digits that the defense says it lost (`digits_lost`), which predict an error of 2⁻²⁴·10^digits
 (`predicted`) and end at 7.2, where nothing is left to lose. A run is marked from `digits` lost on, by default 5.
 
-Medians over draws of the masks, which are also those of all roundings: in a draw here and there a ReLU whose input is 0
-but for rounding switches, and the error jumps. No cancellation predicts that, and γ has no part in it.
+Rows are medians over draws of the masks, which also vary all roundings. In some draws a ReLU whose input is 0 but for
+rounding switches, and the error jumps. Cancellation does not predict this, and γ plays no part in it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Network:
     """A network whose gradient is recovered.
 
     Attributes:
-        title: what `--only` picks it by. model, options: from the registry. rounds: of FedAvg before, at rate `lr`.
+        title: the name by which `--only` selects it. model, options: from the registry. rounds: rounds of FedAvg
+            before, at rate `lr`.
     """
 
     title: str
@@ -97,7 +98,7 @@ SERIES = (
     Series("γ, r over 2 decades", "gamma_scale", tuple(10.0**e for e in range(7)), ()),
 )
 
-LAWS = (
+DISTRIBUTIONS = (
     Series("law of r", "r", ("log-uniform", "uniform", "constant")),
     Series("law of r_a", "r_a", ("uniform", "normal")),
     Series("law of γ", "gamma", ("uniform", "normal", "cancelling")),
@@ -105,7 +106,7 @@ LAWS = (
 
 
 def measure(
-    network: Network, machine: Machine, seed: int, progress: Progress, series: Sequence[Series] = SERIES + LAWS
+    network: Network, machine: Machine, seed: int, progress: Progress, series: Sequence[Series] = SERIES + DISTRIBUTIONS
 ) -> list[Row]:
     """One row for every value of every series."""
     schedule = Schedule(rounds=max(1, network.rounds), batch_size=64, loss="mse", lr=network.lr)
@@ -169,7 +170,7 @@ def recoveries(
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A panel a network: errors over the knobs, measured and predicted, and where runs are marked."""
+    """Draw a panel for each network: measured and predicted errors over both knobs, and where runs are marked."""
     seed = rows[0]["seed"]
     panels = []
     for network in dict.fromkeys(r["network"] for r in rows):

@@ -8,9 +8,9 @@ initial parameters, the best epoch chosen on the test set (`best`; `mse` is the 
 MLP-3 of the text has three weight layers; in the code it has four, 48-50-50-50-1: `MLP-3 (code)`. The code cuts shards
 by the length of the wrong object, so that three clients and more hold the same samples: `copies`, beside `disjoint`.
 
-`apart` is the largest |difference| from FedAvg's curve over all epochs. Training multiplies every difference, however
-small: FedAvg whose first parameters differ in their last bits (`fedavg, last bits`) shows how far that goes by itself.
-`double precision` calculates everything in doubles, in FedAvg and in PBPFL, so that there is less to multiply.
+`apart` is the largest |difference| from FedAvg's curve over all epochs. Training amplifies every difference, however
+small. FedAvg whose initial parameters differ in their last bits (`fedavg, last bits`) shows the size of this effect.
+`double precision` computes everything in doubles, in FedAvg and in PBPFL, so that there is less to amplify.
 
 APTOS, the table's other data set, is not among those here.
 """
@@ -71,7 +71,7 @@ class Federation:
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         head = f"{DOUBLE}, " if self.double else ""
         return f"{head}{self.data}, {self.model}, k = {self.k}, {self.shards}"
 
@@ -108,7 +108,8 @@ PUBLISHED = tuple(
 
 
 def measure(federation: Federation, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """FedAvg, PBPFL and FedAvg nudged, with how far their curves are from FedAvg's, and the constant prediction."""
+    """Rows of FedAvg, PBPFL and nudged FedAvg, with the distance of their curves from FedAvg's, and of the constant
+    prediction."""
     problem = _problem(federation, machine, seed)
     starts = {
         FEDAVG: (FEDAVG, problem),
@@ -132,7 +133,7 @@ def _problem(federation: Federation, machine: Machine, seed: int) -> Problem:
 
 
 def mse(point: Point) -> float:
-    """The loss is half of it (Eq. 3)."""
+    """The MSE, which is twice the loss (Eq. 3)."""
     return 2 * point.loss
 
 

@@ -8,11 +8,11 @@ Batch 32, FedSGD, Adam on the server, no augmentation, weight decay or steps of 
 code has; Adam at 1e-4 over 200 epochs is the code's, 5 epochs at 1e-3 are the cut that runs in minutes. The code adds
 skip connections (skip=add), the paper's text concatenates them.
 
-Training multiplies every difference, and Adam those of gradients near 0 most: FedAvg whose first parameters differ in
-their last bits (`FedAvg-MSE, last bits`) shows how far that goes by itself. `double precision` calculates everything in
-doubles, in FedAvg and in PBPFL.
+Training amplifies every difference, and Adam most of all those of gradients near 0. FedAvg whose initial parameters
+differ in their last bits (`FedAvg-MSE, last bits`) shows the size of this effect. `double precision` computes
+everything in doubles, in FedAvg and in PBPFL.
 
-Of the paper's table only the numbers at k = 5 can be told apart with certainty, and taken to be ResNet-20's.
+Only the numbers at k = 5 can be read from the paper's table with certainty. They are taken to be ResNet-20's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ METHODS = {
 }
 """Name → protocol and loss."""
 EXACT = (PLAIN, OURS, NUDGED)
-"""What is compared in double precision."""
+"""The methods that are compared in double precision."""
 PAPER = {"FedAvg-CE": 0.6493, "FedAvg-MSE": 0.6168, "PBPFL": 0.6174}
 """At k = 5. The copies of the paper at hand also show 66.24 and 61.44, whose places in the table are lost."""
 RATES = {5: 1e-3, 200: 1e-4}
@@ -73,7 +73,7 @@ class Federation:
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         head = f"{DOUBLE}, " if self.double else ""
         joined = f", skip={self.skip}" if self.skip != "add" else ""
         deeper = f", ResNet-{self.depth}" if self.depth != 20 else ""
@@ -131,7 +131,7 @@ def _problem(federation: Federation, loss: str, machine: Machine, seed: int) -> 
 
 
 def accuracy(point: Point) -> float:
-    """What the table is about."""
+    """The accuracy, which the table is about."""
     return point.accuracy
 
 

@@ -7,8 +7,8 @@ and backward propagation, and updating the model. Client 91.08 (FedAvg) and 228.
 Here one client's step on a CPU, one thread: CPU milliseconds, medians over repetitions in which all parts take their
 turn, and ratios of these medians. Inputs are random; time does not depend on what they are. Of the arithmetic of
 convolutions FedAvg has three parts (forward; backward by inputs and by parameters) and PBPFL seven, so that their ratio
-is 7/3 where nothing else counts. PBPFL's client computes with channels last, FedAvg's does not; FedAvg in
-plain PyTorch with channels last has a row of its own, for what the layout alone wins is no merit of the protocol.
+is 7/3 where nothing else counts. PBPFL's client computes with channels last, FedAvg's does not; FedAvg in plain PyTorch
+with channels last has a row of its own, since the gain of the layout alone is no merit of the protocol.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Network:
     """A network on inputs of some shape.
 
     Attributes:
-        title: what `--only` picks it by. model, options: from the registry. shape: of an input.
+        title: the name by which `--only` selects it. model, options: from the registry. shape: of an input.
         classes: 0 for a regression. batch: samples of the client. repetitions: turns of each part.
     """
 
@@ -96,7 +96,7 @@ PRINTED = {
 """The paper's numbers of PBPFL and of FedAvg: seconds, and MB."""
 DECIMALS = {FORWARD: 3, STEP: 3, SERVER: 3, DOWN: 2, UP: 2}
 PAPER = {what: round(float(ours) / float(plain), DECIMALS[what]) for what, (ours, plain) in PRINTED.items()}
-"""Their ratios, which the paper does not print."""
+"""The ratios of these numbers, which the paper does not print."""
 PUBLISHED = tuple(
     Published(
         piece=title,
@@ -137,7 +137,7 @@ def measure(network: Network, seed: int, report: Callable[[float], None] = lambd
             "fedavg": values[FEDAVG],
             "pbpfl": values[MASKED],
             "paper_ratio": PAPER.get(what),
-            "ratio": None if what == MASKS else values[MASKED] / values[FEDAVG],  # FedAvg has none to draw
+            "ratio": None if what == MASKS else values[MASKED] / values[FEDAVG],  # FedAvg draws no masks
         }
         for what in (FORWARD, STEP, PLAIN, MASKS, UPDATE, SERVER, DOWN, UP)
         for values in (measured[what],)
@@ -157,7 +157,13 @@ class Round:
         x = torch.rand(1, n, *network.shape, generator=g)
         y = torch.randint(0, network.classes, (1, n), generator=g) if network.classes else torch.rand(1, n, generator=g)
         self.batch = Batch(x, y)
-        self.task = Task(module, network.shape, network.classes, (n,), Schedule(batch_size=n, loss=loss))
+        self.task = Task(
+            module,
+            input_shape=network.shape,
+            n_classes=network.classes,
+            sizes=(n,),
+            schedule=Schedule(batch_size=n, loss=loss),
+        )
         self.defenses: dict[str, Defense] = {
             name: make_defense(parse_defense(name), self.task) for name in (FEDAVG, MASKED)
         }
@@ -174,11 +180,11 @@ class Round:
         return self.defenses[name].aggregate(self.state, self.sent[name], self.ups[name], cohort, Rng(0))
 
     def masks(self, name: str) -> Broadcast:
-        """What the server sends."""
+        """What the server sends under PBPFL."""
         return self.defenses[name].broadcast(self.state, Rng(0))
 
     def forward(self, name: str) -> Tensor:
-        """The client's forward pass, with what the backward one needs."""
+        """The client's forward pass, and what its backward pass needs."""
         defense, x = self.defenses[name], self.batch.x[0]
         if isinstance(defense, PBPFL):
             params = defense.wire.open(self.sent[name].down).params
@@ -208,7 +214,7 @@ class Round:
 
 
 def leaves(params: Tensors, last: bool = False) -> Tensors:
-    """Copies that gradients can be taken by, with channels last if `last` says so."""
+    """Copies of the parameters that require gradients, with channels last if `last` is set."""
     own = {name: p.detach().clone() for name, p in params.items()}
     return {name: (channels_last(p) if last else p).requires_grad_() for name, p in own.items()}
 
@@ -216,7 +222,7 @@ def leaves(params: Tensors, last: bool = False) -> Tensors:
 def in_turn(
     parts: Mapping[str, Mapping[str, Callable[[], Any]]], repetitions: int, report: Callable[[float], None]
 ) -> dict[str, dict[str, float]]:
-    """Median CPU milliseconds of every part; all have run once before, and take their turn in every repetition."""
+    """Median CPU milliseconds of every part. All parts run once before, and then take turns in every repetition."""
     spent: dict[tuple[str, str], list[float]] = {(what, name): [] for what, group in parts.items() for name in group}
     for turn in range(repetitions + 1):
         for what, name in spent:

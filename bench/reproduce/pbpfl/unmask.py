@@ -1,11 +1,11 @@
-"""PBPFL unmasked over training: the errors of γ̂, and what the canonical form and the release give away.
+"""PBPFL unmasked during training: the errors of γ̂, and what the canonical form and the release reveal.
 
-One client of two reads its broadcasts (`fedarena.defenses.pbpfl.gamma`), or someone who merely listens: `by broadcasts`
-takes no data. Against the paper's Lemma 3, by which a client can tell neither prediction nor model.
+The attacker is one client of two that reads its broadcasts (`fedarena.defenses.pbpfl.gamma`), or an eavesdropper: `by
+broadcasts` needs no data. This contradicts the paper's Lemma 3, by which a client learns neither prediction nor model.
 
-Tables have one output, or two. `r constant` is the released code's law for dense layers. With one output it takes more
-than the masks of two broadcasts (`fedarena.defenses.pbpfl.gamma_steady`): a step of SGD between them, or with Adam,
-which the code has for Bank Marketing, the broadcasts of the last hundred rounds.
+Tables have one output, or two. `r constant` is the released code's distribution for dense layers. With one output, the
+masks of two broadcasts do not suffice (`fedarena.defenses.pbpfl.gamma_steady`): the attack needs a step of SGD between
+them, or with Adam, which the code uses for Bank Marketing, the broadcasts of the last hundred rounds.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Federation:
 
     Attributes:
         data, model: from the registry. lr: learning rate. options: the model's. loss: mse or regression.
-        batch: samples of a client and round. optimizer: the server's. defense: PBPFL's options. setting: what `--only`
-            picks it by, beside data and model.
+        batch: samples of a client and round. optimizer: the server's. defense: PBPFL's options. setting: the name by
+            which `--only` selects it, in addition to data and model.
     """
 
     data: str
@@ -66,7 +66,7 @@ class Federation:
 
     @property
     def title(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         return ", ".join(filter(None, (self.data, self.model, self.setting)))
 
 
@@ -102,7 +102,7 @@ ROUNDS, LOOKS = 1000, (0, 100, 300, 997)
 
 
 def measure(federation: Federation, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """Train, and give one row for each of the rounds `LOOKS` that there are."""
+    """Train, and return one row for each of the rounds `LOOKS` that the training has."""
     problem = _problem(federation, machine, seed)
     defense = make_defense(parse_defense("pbpfl", federation.defense), problem.task)
     assert isinstance(defense, PBPFL)

@@ -20,10 +20,10 @@ RULES = (
 NOTHING: tuple[tuple[str, str], ...] = ()
 DECOY = (("decoys", "1"),)
 SIDEWAYS = (("strike", "sideways"), ("strength", "0.14"))
-"""The most of a direction that two-stage-hardened's averages let pass."""
+"""The largest component along a direction that two-stage-hardened's averages let pass."""
 LATE = "bank in the last two rounds"
 LAST = (("delayed.start", "0.9986"), ("bank.turn", "0"), ("bank.strike", "sideways"), ("bank.tilt", "0.05"))
-"""Honest until two rounds are left, which is too few for averages and scores to tell."""
+"""The attack begins when two rounds are left, which are too few to show in averages and scores."""
 CANCELS = (("strike", "sideways"), ("strength", "0.19"), ("tilt", "0.1"), ("cancel", "true"), ("turn", "0.002"))
 TILTED = (*SIDEWAYS, ("tilt", "0.3"), ("turn", "0.5"))
 ATTACKS: tuple[tuple[str, str | None, tuple[tuple[str, str], ...]], ...] = (
@@ -81,7 +81,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack="bank",
             options=options,
-            knows="own",
+            knowledge="own",
             defense=HARDENED,
             settings=settings,
         )
@@ -122,7 +122,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack=attack,
             options=(),
-            knows="own",
+            knowledge="own",
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )
@@ -137,7 +137,7 @@ EXPERIMENTS = [
         epsilon=2.0,
         attack="bank",
         options=DECOY,
-        knows="own",
+        knowledge="own",
         defense="dp-sgd+dnc",
         settings=DP,
     ),

@@ -47,14 +47,14 @@ MEASURED = (
     *("accuracy", "lowest", "corrupted_selected", "honest_stage_one", "corrupted_stage_one", "sigma"),
     *("epsilon_replace_one", "cpu_seconds"),
 )
-"""What `measure` adds to a row's setting."""
+"""The columns that `measure` adds to a row's setting."""
 
 BLUR, RELU, WEIGHTS = ("blur", "0.75"), ("activation", "relu"), ("weights_seed", "1234")
 """Options of the model that make it the authors': their copy of USPS is blurred, their ELU is a ReLU, their initial
 weights are the same in every run."""
 
 AUTHORS = ", blur=0.75, activation=relu"
-"""What a row is called that has the authors' copy of USPS and their network."""
+"""The title of a row with the authors' copy of USPS and their network."""
 
 REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
 """DP without any Byzantine defense: the paper's Reference Accuracy."""
@@ -70,15 +70,15 @@ class Experiment:
         paper: the paper's accuracy, None where it gives none.
         byzantine: share p of all workers.
         epsilon: target ε; None: no noise.
-        attack, options, knows: the attack, None: Byzantine workers, if any, behave.
+        attack, options, knowledge: the attack; without one (None), Byzantine workers follow the protocol.
         defense, settings: the defense and its options.
         rounds: fewer than the paper's, for cuts.
         partition: how the honest share the data out.
         model: options of the model beside those of its federation.
-        participation: share of the workers drawn in each round. The noise of an upload stays what it is without.
-        source: of the paper's accuracy, where that is not the paper. apart: why ours cannot be held against it.
-        remark: what else is to be known of the two.
-        decimals: that the paper prints.
+        participation: share of the workers drawn in each round. It does not change the noise of an upload.
+        source: the source of the paper's accuracy, if it is not the paper. apart: why ours cannot be compared with it.
+        remark: what else a reader must know about the two.
+        decimals: the number of decimals that the paper prints.
     """
 
     data: str
@@ -88,7 +88,7 @@ class Experiment:
     epsilon: float | None = 2.0
     attack: str | None = None
     options: tuple[tuple[str, str], ...] = ()
-    knows: Knowledge = "own"
+    knowledge: Knowledge = "own"
     defense: str = "two-stage"
     settings: tuple[tuple[str, str], ...] = ()
     rounds: int | None = None
@@ -102,13 +102,13 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """What `--only` picks it by."""
+        """The name by which `--only` selects it."""
         noise = "∞" if self.epsilon is None else f"{self.epsilon:g}"
         return f"{self.data}, ε = {noise}, {self.title}, {self.byzantine:.0%} Byzantine"
 
     @property
     def heading(self) -> dict[str, Any]:
-        """The columns of its row that are the table's, not the run's."""
+        """The columns of its row that belong to the table and not to the run."""
         share = f"{self.byzantine:.0%}"
         return {"data": self.data, "ε": self.epsilon, "workers": self.title, "byzantine": share, "paper": self.paper}
 
@@ -187,7 +187,7 @@ def group(experiment: Experiment, machine: Machine, seed: int) -> GroupSpec:
     attack = None if experiment.attack is None else compose.parse_attack(experiment.attack, dict(experiment.options))
     cards = () if experiment.attack is None else compose.attack_cards(experiment.attack)
     form = "adaptive" if any(card.form == "adaptive" for card in cards) else "paper"
-    threats = () if attack is None else (Threat("client", form, knows=experiment.knows),)  # type: ignore[arg-type]
+    threats = () if attack is None else (Threat("client", form, knows=experiment.knowledge),)  # type: ignore[arg-type]
     return GroupSpec(
         problem=problem,
         defense=_defense(experiment),
@@ -209,7 +209,7 @@ def _defense(experiment: Experiment) -> MethodSpec:
 
 
 def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progress) -> list[Row]:
-    """The row of an experiment for one seed: the paper's accuracy beside ours, and what became of the uploads."""
+    """The row of an experiment for one seed: the paper's accuracy beside ours, and how the server used the uploads."""
     record = prepare(group(experiment, machine, seed), progress)[0].record
     metrics, curve = record["metrics"], record["attacked"].get("curve") or record["utility"]["clean_curve"]
     if record["status"] != "ok":
@@ -232,7 +232,7 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment], *, published
     """The table of these experiments.
 
     Args:
-        published: whether their accuracies of the paper are held against ours.
+        published: whether the paper's accuracies are compared with ours.
     """
     by_name = {experiment.name: experiment for experiment in experiments}
     return Table(

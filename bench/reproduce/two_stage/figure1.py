@@ -2,7 +2,7 @@
 
 The figures print no numbers; the paper's column holds what its text, Table 4 and its authors' published logs say
 where they do. `released code` is the rule of the code, by which the logs were made; against it the label flip has one
-sample, and under Eq. 10 nobody has momentum, as in the code, which keeps it only where attackers have rows of data.
+sample, and under Eq. 10 no worker has momentum, as in the code, which uses it only where attackers have rows of data.
 `weights_seed=1234` adds the code's initial weights, the same in every run, `activation=relu` its activation, and
 `blur=0.75` brings USPS near the authors' copy of it."""
 
@@ -58,7 +58,7 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
     if kind == "eq10":
         still = (*experiment.settings, ("momentum", "0")) if code else ()
         return replace(
-            experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient", settings=still
+            experiment, attack="optimized", options=(("against", "eq10"),), knowledge="omniscient", settings=still
         )
     return replace(experiment, options=(("samples", "one"),)) if code else experiment
 
@@ -81,7 +81,7 @@ EXPERIMENTS = (
         if attack.removesuffix(RELEASED) in LOGS[data]
     ]
     + [
-        # What the code's network is beside its rule and its attacker.
+        # The code's network, in addition to its rule and its attacker.
         replace(
             attacked("mnist", epsilon, 0.6, f"label flip{RELEASED}"),
             title=", ".join([f"label flip{RELEASED}", *("=".join(option) for option in model)]),
@@ -90,7 +90,7 @@ EXPERIMENTS = (
         for epsilon, model in ((0.5, (WEIGHTS,)), (0.25, (WEIGHTS,)), (0.25, (WEIGHTS, RELU)))
     ]
     + [
-        # The same for USPS, of which the authors' copy is blurred.
+        # The same for USPS, whose copy by the authors is blurred.
         replace(
             attacked("usps", epsilon, 0.6, f"{kind}{RELEASED}"), title=f"{kind}{RELEASED}{AUTHORS}", model=(BLUR, RELU)
         )

@@ -1,4 +1,4 @@
-"""Two-stage, Table 15: what the noise alone costs, without Byzantine workers and without a defense.
+"""Two-stage, Table 15: the cost of the noise alone, without Byzantine workers and without a defense.
 
 `Non-DP`: the same per-sample normalising without noise."""
 

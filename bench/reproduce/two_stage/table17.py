@@ -29,7 +29,7 @@ EXPERIMENTS = [
         paper=papers[data],
         byzantine=share,
         attack=attack,
-        knows="omniscient" if attack == "optimized" else "own",
+        knowledge="omniscient" if attack == "optimized" else "own",
         settings=(("aux_dataset", foreign), *((("variant", "code"),) if code else ())),
         apart="" if foreign == KMNIST else f"the server's samples are {foreign}'s, the paper's KMNIST's",
     )

@@ -22,13 +22,14 @@ ATTACKS: tuple[tuple[str, Knowledge], ...] = (
     ("label-flip", "own"),
 )
 TUNED = (("tune", "8"), ("tune_rounds", "150"))
-"""IPM on each length of its list, simulated by the attackers on their own samples: ten means do not suit every rule."""
+"""IPM with a length chosen from its list by simulations on the attackers' own samples: ten means do not suit every
+rule."""
 DISGUISED: tuple[str, Knowledge] = ("rank-map+ipm", "omniscient")
 Z = "1.5"
-"""Where ALIE's own z is not defined, for a majority: the default of its authors' code."""
+"""The z of ALIE for a majority of attackers, where its formula is not defined: the default of its authors' code."""
 
 
-def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
+def attacked(name: str, knowledge: Knowledge, share: float) -> Experiment:
     """Two-stage under an attack."""
     paper = PAPER.get((name, share))
     if name == "alie" and share > 0.5:
@@ -40,7 +41,7 @@ def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
             epsilon=2.0,
             attack=name,
             options=(("z", Z),),
-            knows=knows,
+            knowledge=knowledge,
         )
     return Experiment(
         data="fashion-mnist",
@@ -50,12 +51,12 @@ def attacked(name: str, knows: Knowledge, share: float) -> Experiment:
         epsilon=2.0,
         attack=name,
         options=(),
-        knows=knows,
+        knowledge=knowledge,
     )
 
 
 EXPERIMENTS = [
-    *(attacked(name, knows, share) for name, knows in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
+    *(attacked(name, knowledge, share) for name, knowledge in (*ATTACKS, DISGUISED) for share in (0.2, 0.4, 0.6)),
     *(
         Experiment(
             data="fashion-mnist",
@@ -65,12 +66,12 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack=name,
             options=(),
-            knows=knows,
+            knowledge=knowledge,
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )
         for rule in RULES
-        for name, knows in ATTACKS
+        for name, knowledge in ATTACKS
         for share in (0.2, 0.4)
     ),
     *(
@@ -82,7 +83,7 @@ EXPERIMENTS = [
             epsilon=2.0,
             attack="ipm",
             options=TUNED,
-            knows="omniscient",
+            knowledge="omniscient",
             defense=f"dp-sgd+{rule}",
             settings=DP,
         )

@@ -1,6 +1,7 @@
 """Two-stage, Table 4: the side effect without attackers.
 
-RA: DP alone, honest workers alone. zero: 60 % of the workers are taken for Byzantine by the server, and behave.
+RA: DP alone, honest workers alone. zero: the server takes 60 % of the workers for Byzantine, although all follow the
+protocol.
 
 The further rows go one step at a time towards what the authors' code does: their copy of USPS is blurred, their ELU is
 a ReLU, their initial weights come from one seed whatever the run's, their server divides the sum of the selected
@@ -41,7 +42,7 @@ MODELS: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     "fashion-mnist": {"RA, activation=relu": (RELU,)},
     "usps": {"RA, blur=0.75": (BLUR,), "RA, blur=0.75, activation=relu": (BLUR, RELU)},
 }
-"""Data set → title → what the model is in the authors' code."""
+"""Data set → title → options of the model in the authors' code."""
 
 TOWARDS_THE_CODE = [
     experiment

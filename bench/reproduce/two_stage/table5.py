@@ -1,4 +1,4 @@
-"""Two-stage, Table 5: 60 % label flippers that behave until TTBB·T (time to be Byzantine).
+"""Two-stage, Table 5: 60 % label flippers that follow the protocol until round TTBB·T (time to be Byzantine).
 
 `whole protocol`: an attacker flips its whole batch and follows Algorithm 1; the server's rule is the paper's.
 `released code`: one sample a round, which makes it 16 times weaker, against the rule of the code."""
@@ -23,7 +23,7 @@ FORMS = {
 
 
 def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -> Experiment:
-    """One experiment. Late attackers know all uploads, since they copy honest ones before their time."""
+    """One experiment. Late attackers know all uploads, since they copy honest ones before they turn."""
     options, settings = FORMS[form]
     title = f"label flip, {form}, TTBB {share:g}"
     if share == 0:
@@ -35,7 +35,7 @@ def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -
             epsilon=epsilon,
             attack="label-flip",
             options=options,
-            knows="own",
+            knowledge="own",
             settings=settings,
         )
     start = ("start", f"{share:g}")
@@ -48,7 +48,7 @@ def attacked(data: str, epsilon: float, share: float, paper: float, form: str) -
         epsilon=epsilon,
         attack=attack,
         options=(*options, start),
-        knows="omniscient",
+        knowledge="omniscient",
         settings=settings,
     )
 

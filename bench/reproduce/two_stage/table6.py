@@ -1,11 +1,12 @@
-"""Two-stage, Table 6: what the server believes, when half of the workers are label flippers.
+"""Two-stage, Table 6: the share of workers that the server takes for honest, when half of them are label flippers.
 
 γ is the share of workers that the server takes for honest. A small γ divides the sum of few uploads by all workers; the
 rows with divisor=selected divide it by the number selected and change nothing else. `released code` is the one-sample
 label flip against the rule of the code; on USPS once more with the authors' copy of the data and their network.
 
-What a small γ costs without any attacker is the control `as many honest uploads alone`: nobody attacks, nobody filters,
-and of the h honest workers (half of all) as many as γ selects, 2γh, are drawn anew in each round and averaged."""
+The control `as many honest uploads alone` shows the cost of a small γ without any attacker. There is neither attack nor
+filter: of the h honest workers (half of all), the number that γ selects, 2γh, is drawn again in each round and
+averaged."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ GAMMAS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 def attacked(data: str, epsilon: float, gamma: float, paper: float, title: str = "", **more: Any) -> Experiment:
-    """One experiment. `title` names what is not the paper's, and `more` are further fields."""
+    """One experiment. `title` names the deviation from the paper, and `more` holds further fields."""
     settings = (("gamma", f"{gamma:g}"), *more.pop("settings", ()))
     name = f"label flip, γ = {gamma:.0%}{title}"
     return Experiment(

@@ -93,7 +93,7 @@ def attacked(table: Printed, data: str, epsilon: float, gamma: float, paper: flo
         partition=table.partition,
     )
     if table.attack == "eq10":
-        return replace(experiment, attack="optimized", options=(("against", "eq10"),), knows="omniscient")
+        return replace(experiment, attack="optimized", options=(("against", "eq10"),), knowledge="omniscient")
     return replace(experiment, attack="label-flip") if table.attack == "label flip" else experiment
 
 

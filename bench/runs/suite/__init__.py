@@ -1,1 +1,1 @@
-"""Suites: whole matrices of trials, described in a file, planned, run, and taken up again where they stopped."""
+"""Suites: whole matrices of trials, described in a file, planned, run, and continued where they stopped."""

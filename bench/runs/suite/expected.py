@@ -2,8 +2,8 @@
 
 Two rounds are really played, and for every attack it is checked whether it could start from what its party saw.
 
-It is an expectation: what a whole run shows may differ, and what a method only finds out when it is at work (that a
-batch is too large for it, say) is not seen here.
+This is a forecast: a whole run may differ, and a reason that a method notices only while it works (such as too large a
+batch) is not seen here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Name = tuple[str, ...]
 def expected(
     trials: Sequence[Trial], progress: Callable[[float, str], object] = lambda share, text: None
 ) -> dict[Name, str]:
-    """Reasons by trial name, of those that could not start after two rounds of their first seed."""
+    """Trial name → reason, for trials that could not start after two rounds of their first seed."""
     attacked: dict[tuple[ProblemSpec, MethodSpec], dict[Name, Trial]] = {}
     for trial in trials:
         if trial.spec.attack is not None:
@@ -45,19 +45,19 @@ def expected(
 
 
 def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
-    """Likewise, by name without the seed, of attacks on one defense."""
+    """The same for the attacks on one defense, by name without the seed."""
     spec = trials[0].spec
     reasons: dict[Name, str] = {}
     try:
         problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
         protocol = compose.make_defense(spec.defense, problem.task)  # planned for the whole schedule
         run = _played(problem, protocol, spec.seed)
-    except UserError:  # it is listed as refused
+    except UserError:  # the plan lists it as refused
         return {}
     for trial in trials:
         try:
             why = _why_not(trial, problem, protocol, run)
-        except Exception:  # a method that cannot be checked in advance: nothing is expected of it
+        except Exception:  # a method that cannot be checked in advance: there is no forecast for it
             continue
         if why:
             reasons[trial.name[:-1]] = why

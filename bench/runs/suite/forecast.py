@@ -1,4 +1,4 @@
-"""How long the rest of a suite may take, judged by what was measured in the folder, else by what the suite says."""
+"""How long the rest of a suite may take, judged by the records of the folder, or else by the suite's own figure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class Forecast:
     """CPU seconds that the missing trials may take.
 
     Attributes:
-        seconds: None where nothing is known.
-        missing: trials. measured: how many of them are judged by others of their kind in the folder.
-        source: where the number is from, in words. own: whether it is from the records, which do not count shared work.
+        seconds: the estimate; None where nothing is known.
+        missing: the number of missing trials. measured: how many of them are judged by the same trial on another seed.
+        source: the source of the estimate, in words. own: whether it is the folder's records, which do not count shared
+            work.
     """
 
     seconds: float | None
@@ -30,12 +31,12 @@ class Forecast:
 
 
 class Costs:
-    """What trials have cost, and from that what other trials may cost.
+    """What trials have cost, and an estimate of what other trials may cost.
 
     A trial costs what the same attack on the same defense has cost on the same problem. Failing that, a poisoned run
-    costs what the same federation costs with nobody corrupted, times what the attack has added to others; and any
-    other the mean of the same attack, of its kind (honest, poisoned, read), of all. A federation that several trials
-    read is counted once, with the honest run.
+    costs what its clean run costs, times the factor that the attack has added to others. Any other trial costs the mean
+    of the same attack, else of its kind (honest, poisoned, read), else of all trials. A federation that several trials
+    read is counted once, with the clean run.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Costs:
         self._poisoned: dict[tuple[str, ...], list[tuple[tuple[str, ...], float]]] = defaultdict(list)
 
     def add(self, trial: Planned, records: Sequence[Record]) -> float:
-        """Learn from a trial; its own CPU seconds."""
+        """Learn from a trial. Returns the trial's own CPU seconds."""
         cost = float(sum(r["cost"]["attack_seconds"] for r in records))
         if _kind(trial) != "read":
             cost += float(records[0]["cost"]["seconds"])
@@ -53,13 +54,13 @@ class Costs:
             self._poisoned[_attack(trial)].append((_honest(trial), cost))
         return cost
 
-    def knows(self, trial: Planned) -> bool:
-        """Whether the same has been measured on another seed."""
+    def is_known(self, trial: Planned) -> bool:
+        """Whether the same trial has been measured on another seed."""
         return _exactly(trial) in self._spent
 
     def of(self, trial: Planned) -> float | None:
         """CPU seconds that a trial may cost; None where nothing is known."""
-        if self.knows(trial):
+        if self.is_known(trial):
             return self._spent[_exactly(trial)].value
         if _kind(trial) == "poisoned" and _honest(trial) in self._spent:
             return self._spent[_honest(trial)].value * self._added(trial)
@@ -69,7 +70,7 @@ class Costs:
         return None
 
     def _added(self, trial: Planned) -> float:
-        """Poisoned runs with this attack, over the same ones with nobody corrupted; 1 where nothing is known."""
+        """The cost of poisoned runs with this attack over that of their clean runs; 1 where nothing is known."""
         pairs = [(cost, self._spent[h].value) for h, cost in self._poisoned.get(_attack(trial), ()) if h in self._spent]
         calm = sum(without for _, without in pairs)
         return sum(cost for cost, _ in pairs) / calm if calm > 0 else 1.0
@@ -105,7 +106,7 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
         if records := store.trial(t.key):
             costs.add(t, records)
     seconds = sum(costs.of(t) or 0.0 for t in missing)
-    return Forecast(seconds, len(missing), sum(map(costs.knows, missing)), "what was measured in this folder", True)
+    return Forecast(seconds, len(missing), sum(map(costs.is_known, missing)), "what was measured in this folder", True)
 
 
 def _kind(trial: Planned) -> str:

@@ -1,8 +1,8 @@
-"""A suite's plan: its trials with their keys, and why some cannot be run; kept in the folder as plan.json.
+"""A suite's plan: its trials with their keys, and why some cannot be run. The folder holds it as plan.json.
 
-By the plan a folder is known to be finished without loading a single method, and a leaderboard knows what is missing.
-It is valid for the very suite, package, method cards and data files that it was made from; if any of these changes, it
-is made again.
+The plan shows that a folder is finished without loading a single method, and tells a leaderboard what is missing. It is
+valid for the suite, package, method cards and data files that it was made from; if any of these changes, it is made
+again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Planned:
     """A trial of a plan.
 
     Attributes:
-        name: by which `fedarena.runs.suite.trials.Trial` finds it.
-        key: of the trial; empty where it cannot be run.
-        problem, defense, attack (`none` where nobody attacks), party, form, knows, goal, seed: what it is.
-        shown: whether it is a cell of the board. counts: whether in scores and ranks.
+        name: the name of its `fedarena.runs.suite.trials.Trial`.
+        key: the key of the trial; empty if it cannot be run.
+        problem, defense, attack, party, form, knows, goal, seed: what is run. The attack is `none` for a clean run.
+        shown: whether it is a cell of the board. counts: whether it counts in scores and ranks.
         refused: why it cannot be run; empty for most.
     """
 
@@ -63,11 +63,12 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a suite asks for.
+    """The trials of a suite.
 
     Attributes:
-        suite, title, about: what it is. digest: of everything that the plan follows from.
-        problems: the suite's problems, as it says them. aside: those whose accuracy does not count as utility.
+        suite, title, about: the suite's name, title and purpose. digest: a hash of everything that the plan follows
+            from.
+        problems: the suite's problems, in its words. aside: the problems whose accuracy does not count as utility.
     """
 
     suite: str
@@ -124,7 +125,7 @@ def read_plan(folder: Path) -> Plan | None:
 
 
 def write_plan(plan: Plan, folder: Path) -> None:
-    """Atomically. Raises UserError for a folder that cannot be written."""
+    """Write the plan atomically. Raises UserError for a folder that cannot be written."""
     write_atomically(folder / "plan.json", json.dumps({"plan": LAYOUT, **asdict(plan)}, indent=1) + "\n")
 
 
@@ -138,7 +139,7 @@ def make_plan(
     """The plan of these trials (`fedarena.runs.suite.trials.trials_of`). Builds every problem once.
 
     Raises:
-        UserError: a data set that is not there.
+        UserError: a data set is missing.
     """
     keys = _keys(trials)
     refused = _refusals(trials, progress)
@@ -155,7 +156,7 @@ def make_plan(
 
 
 def _planned(trial: Trial, key: str, refused: str) -> Planned:
-    """A trial as it stands in the plan."""
+    """A trial in the form of the plan."""
     from fedarena.records.record_of import goal_of
 
     threat, spec = trial.threat, trial.spec
@@ -191,13 +192,13 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
 def _refusals(trials: Sequence[Trial], progress: Callable[[float, str], object]) -> dict[tuple[str, ...], str]:
     """The reasons why some trials cannot be run.
 
-    They are tried on one seed, so that another seed may still be refused when its turn comes.
+    Trials are checked on one seed, so that another seed may still be refused when its turn comes.
     """
     from fedarena import goals
 
     first = min((t.spec.seed for t in trials), default=0)
     specs = {trial.name: replace(trial.spec, seed=first, threats=(), probe=None) for trial in trials}
-    # Problem by problem and defense by defense: data sets are large, and one is held at a time.
+    # Problem by problem and defense by defense: data sets are large, and only one is held in memory at a time.
     order = sorted(dict.fromkeys(specs.values()), key=lambda s: (repr(s.problem), s.defense.label))
     tried: dict[GroupSpec, str] = {}
     held: tuple[ProblemSpec, MethodSpec, Problem, Defense] | None = None

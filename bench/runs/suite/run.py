@@ -1,4 +1,4 @@
-"""Running a suite: complete trials are left alone, missing ones are measured and written at once."""
+"""Runs a suite: complete trials stay as they are, missing ones are measured and written at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fedarena.runs.suite.trials import Trial
 
 LOOK = 3.0
-"""Seconds between two looks at what others have written into the folder."""
+"""Seconds between two checks for what other processes have written into the folder."""
 SETTLED = 2.0
-"""Seconds between two judgements of how long the rest may take; it takes a look at every trial."""
+"""Seconds between two estimates of the time left; each one visits every trial."""
 
 
 @dataclass
@@ -35,9 +35,9 @@ class Outcome:
 
     Attributes:
         store: the folder's records, as the run left them.
-        done: trials measured now. there: trials that were there before.
-        lost: trials that were given up or refused when their turn came, with the reason.
-        refused: planned trials that cannot be run.
+        done: the number of trials measured now. there: the number of trials that were there before.
+        lost: trial → reason, for trials that were given up or refused when their turn came.
+        refused: the number of planned trials that cannot be run.
     """
 
     store: Store
@@ -47,7 +47,7 @@ class Outcome:
     refused: int = 0
 
 
-Tell = Callable[[int, int, str, float | None], object]
+ProgressReport = Callable[[int, int, str, float | None], object]
 """(trials done, trials in all, what was done last, seconds that the rest may take: None where nothing is known)."""
 
 
@@ -76,10 +76,10 @@ def run_suite(
     data_dir: Path | None,
     open_executor: Callable[[], Executor],
     fresh: bool = False,
-    tell: Tell = lambda done, total, text, left: None,
+    report_progress: ProgressReport = lambda done, total, text, left: None,
     warn: Callable[[str], None] = lambda note: None,
 ) -> Outcome:
-    """Measure what is missing.
+    """Measure the missing trials.
 
     Args:
         warn: called before anything is measured, about records that are ignored and will be replaced.
@@ -100,7 +100,9 @@ def run_suite(
     missing = [t for t in wanted if fresh or not store.trial(t.key)]
     outcome = Outcome(store, there=len(wanted) - len(missing), refused=len(plan.trials) - len(wanted))
     if missing:
-        measuring = _Measuring(suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, tell=tell, outcome=outcome)
+        measuring = _Measuring(
+            suite=suite, plan=plan, data_dir=data_dir, fresh=fresh, report_progress=report_progress, outcome=outcome
+        )
         measuring.run(missing, open_executor())
     return outcome
 
@@ -112,12 +114,18 @@ class _Measuring:
         plan: Plan,
         data_dir: Path | None,
         fresh: bool,
-        tell: Tell,
+        report_progress: ProgressReport,
         outcome: Outcome,
     ) -> None:
         from fedarena.runs.suite.trials import trials_of
 
-        self.plan, self.store, self.fresh, self.tell, self.outcome = plan, outcome.store, fresh, tell, outcome
+        self.plan, self.store, self.fresh, self.report_progress, self.outcome = (
+            plan,
+            outcome.store,
+            fresh,
+            report_progress,
+            outcome,
+        )
         self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
@@ -135,7 +143,7 @@ class _Measuring:
         for trial in self.plan.trials:
             if not trial.refused and (records := self.store.trial(trial.key)):
                 self.costs.add(trial, records)
-        self.tell(self.outcome.there, self.total, "starting", None)
+        self.report_progress(self.outcome.there, self.total, "starting", None)
         events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
         try:
             run([self.specs[t.name].spec for t in missing], place, events, self._known())
@@ -143,7 +151,7 @@ class _Measuring:
             self.locks.close()
 
     def _known(self) -> dict[Training, Record]:
-        """Runs in the folder that others are measured against."""
+        """The runs in the folder that serve as references."""
         from fedarena.runs.trial import given_by
 
         known: dict[Training, Record] = {}
@@ -156,24 +164,24 @@ class _Measuring:
     def _finished(self, i: int, k: int, records: list[Record], galleries: list[Gallery]) -> None:
         self.store.add(records, galleries)
         self.outcome.done += 1
-        if i in self.complete:  # another process had it, but not all that the same training gives
+        if i in self.complete:  # another process had measured it, but not everything that the same training gives
             self.outcome.there -= 1
         self.locks.give_back([self.missing[i].key])
         cost = self.costs.add(self.missing[i], records)
-        if self.began is None:  # the first one waits for libraries to be loaded
+        if self.began is None:  # the first trial includes the loading of libraries
             self.began = time.monotonic()
         else:
             self.spent += cost
-        self._tell(i)
+        self._mark_complete(i)
 
     def _lost(self, i: int, why: str) -> None:
         self.outcome.lost[_title(self.missing[i])] = why
         self.gone.add(i)
         self.locks.give_back([self.missing[i].key])
-        self._tell(i)
+        self._mark_complete(i)
 
     def _elsewhere(self, i: int) -> list[Record]:
-        """What another run into the same folder has finished since this one began."""
+        """The records of a trial that another run into the same folder has finished since this one began."""
         if self.fresh:
             return []
         if time.monotonic() - self.looked > LOOK:
@@ -182,11 +190,11 @@ class _Measuring:
         records = self.store.trial(self.missing[i].key)
         if records and i not in self.complete:
             self.outcome.there += 1
-            self._tell(i)
+            self._mark_complete(i)
         return records
 
     def _claim(self, groups: Sequence[int]) -> bool:
-        """Whether no other run into the folder is at one of these, or has finished one just now."""
+        """Claim these trials; False if another run is measuring one of them, or has just finished one."""
         if self.fresh:
             return True
         keys = [self.missing[i].key for i in groups]
@@ -199,13 +207,13 @@ class _Measuring:
         self.locks.give_back(keys)
         return False
 
-    def _tell(self, i: int) -> None:
+    def _mark_complete(self, i: int) -> None:
         self.complete.add(i)
         done = self.outcome.done + self.outcome.there + len(self.gone)
-        self.tell(done, self.total, _title(self.missing[i]), self._left())
+        self.report_progress(done, self.total, _title(self.missing[i]), self._left())
 
     def _left(self) -> float | None:
-        """Seconds that the rest may take, as fast as it went so far."""
+        """Seconds that the rest may take at the speed so far."""
         if self.began is None or not self.spent:
             return None
         since = time.monotonic() - self.judged
@@ -221,6 +229,6 @@ def _title(trial: Planned) -> str:
     if trial.attack == "none":
         probe = trial.name[3].removeprefix("probe ")
         tried = f", tried with {probe}'s trigger" if probe else ""
-        return f"{trial.problem}: {trial.defense}, nobody attacks{tried}, seed {trial.seed}"
+        return f"{trial.problem}: {trial.defense}, without an attack{tried}, seed {trial.seed}"
     who = f"corrupted ({trial.knows})" if trial.knows else f"{trial.party}, {trial.form}"
     return f"{trial.problem}: {trial.attack} on {trial.defense}, {who}, seed {trial.seed}"

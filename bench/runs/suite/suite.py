@@ -35,7 +35,7 @@ from fedarena.core.rng import LARGEST_SEED
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 
 FOLDER = Path(__file__).resolve().parents[2] / "suites"
-"""Where the package's own suites are."""
+"""The folder of the package's own suites."""
 
 Options = dict[str, str]
 """Options as text, as on the command line."""
@@ -44,12 +44,12 @@ PROBLEM = ("dataset", "model", "partition", "clients", "corrupted", "corrupted_d
 OLD_NAMES = {"belief": "assumed_corrupted"}
 """Old name of a problem's entry, which files may still use → its name now."""
 GROUPS = {"training": "training", "model_options": "model", "partition_options": "partition"}
-"""Tables of a problem, and the group of settings that each is."""
+"""Table of a problem → its group of settings."""
 
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """A problem as the file describes it: `named` as flags, `settings` as `--set`, by group.
+    """A problem as the file describes it: `named` holds what has a flag, `settings` the values for `--set`, by group.
 
     `utility` says whether accuracy on it counts as utility.
     """
@@ -77,8 +77,8 @@ class Suite:
     """A suite's file, checked as far as it can be without loading any method.
 
     Attributes:
-        name: its file's name. text: the file itself.
-        minutes: on two cores, as measured when it was written; None: not said.
+        name: the name of its file. text: the content of the file.
+        minutes: the time on two cores, as measured when it was written; None: not stated.
         problems, methods, training, matrices: its tables.
     """
 
@@ -176,7 +176,7 @@ def _problem(table: Any, where: str) -> ProblemTable:
 
 
 def _renamed(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """A problem's table with today's names. Raises UserError for an entry under its old and its new name."""
+    """A problem's table with the present names. Raises UserError for an entry under both its old and its new name."""
     for old, new in OLD_NAMES.items():
         if old in table and new in table:
             raise UserError(f"{where} has {old} and {new}, allowed: {new} alone")
@@ -207,7 +207,7 @@ def _options(table: Any, where: str) -> Options:
 
 
 def _text(value: Any, where: str) -> str:
-    """As it would be written on the command line. Raises UserError for dates and tables."""
+    """A value as text, as on the command line. Raises UserError for dates and tables."""
     if isinstance(value, list):
         return ",".join(_text(item, where) for item in value)
     if not isinstance(value, str | int | float | bool):

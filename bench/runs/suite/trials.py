@@ -23,9 +23,9 @@ class Trial:
     """One trial of a suite.
 
     Attributes:
-        problem: the suite's name for it.
-        spec: what is run, with one threat, or none where everybody is honest.
-        shown: whether it is a cell of the board; others are there only because something is measured against them.
+        problem: the name of the problem in the suite.
+        spec: what is run, with one threat, or without a threat for a clean run.
+        shown: whether it is a cell of the board; other trials are only references.
         counts: whether it counts in scores and ranks.
     """
 
@@ -36,22 +36,22 @@ class Trial:
 
     @property
     def threat(self) -> Threat | None:
-        """Who attacks."""
+        """The threat; None for a clean run."""
         return self.spec.threats[0] if self.spec.threats else None
 
     @property
     def name(self) -> tuple[str, ...]:
-        """By which it is found in a plan that was made before."""
+        """The name by which an existing plan has the trial."""
         t, spec = self.threat, self.spec
         who = (t.party, t.form, t.knows or "") if t else ("", "", "")
         probe = compose.trigger_of(spec.probe)
         what = spec.attack.label if spec.attack else f"probe {probe.label}" if probe else ""
-        law = hashlib.sha256(repr(spec.problem).encode()).hexdigest()[:8]
-        return (self.problem, law, spec.defense.label, what, *who, str(spec.seed))
+        problem_digest = hashlib.sha256(repr(spec.problem).encode()).hexdigest()[:8]
+        return (self.problem, problem_digest, spec.defense.label, what, *who, str(spec.seed))
 
 
 def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
-    """Every trial once, references included, by seed. Raises UserError."""
+    """Every trial once, including references, seed by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
     trials: dict[tuple[str, ...], Trial] = {}
@@ -71,7 +71,7 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
         defense = _defense(suite, text)
         problem = _problem(suite, matrix.problem, defense.name)
         as_it_stands = problem == _problem(suite, matrix.problem, BASELINE)
-        calm = GroupSpec(problem, plain, None, (), seed, data_dir=data_dir)
+        calm = GroupSpec(problem, defense=plain, attack=None, threats=(), seed=seed, data_dir=data_dir)
         yield Trial(matrix.problem, calm, shown=as_it_stands)
         yield Trial(matrix.problem, replace(calm, defense=defense), shown=text in matrix.defenses)
         if text in matrix.defenses:
@@ -80,7 +80,7 @@ def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -
 
 
 def _attacked(matrix: Matrix, spec: GroupSpec) -> Iterator[Trial]:
-    """An attack on a defense as everyone that the matrix wants, each after the trials that it is measured against."""
+    """An attack on a defense under each threat of the matrix, each trial after its references."""
     assert spec.attack is not None
     goal = goals.of_attack(spec.attack)
     for threat in _threats(matrix, spec.attack, spec.defense):
@@ -138,7 +138,7 @@ def _check_threats(suite: Suite) -> None:
 
 
 def _threats(matrix: Matrix, attack: MethodSpec, defense: MethodSpec) -> list[Threat]:
-    """The threats as which an attack is played on one defense of a matrix, in the order of its goal."""
+    """The threats that an attack poses to one defense of a matrix, in the order of its goal."""
     goal, wanted = goals.of_attack(attack), _wanted(matrix)
     if defense == MethodSpec(BASELINE):
         wanted = goal.undefended_choices(wanted)

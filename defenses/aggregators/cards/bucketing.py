@@ -31,6 +31,6 @@ CARD = Card(
     facts=(
         ("wraps", "another rule, which gets ⌈n/s⌉ rows and the same f"),
         ("needs", "what the other rule needs at ⌈n/s⌉ and f: a corrupted upload spoils one bucket"),
-        ("random", "the buckets are drawn: permuting uploads leaves the law of the result as it is, not the result"),
+        ("random", "the buckets are drawn: permuting uploads changes the result, but not its distribution"),
     ),
 )

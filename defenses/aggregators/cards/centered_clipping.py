@@ -27,7 +27,7 @@ CARD = Card(
     equations="Centered clipping: v ← v + (1/n) Σ (x_i − v) min(1, τ/‖x_i − v‖)",
     departures=(
         "τ is by default the median distance of the uploads to v. The paper's analysis wants τ in proportion to the "
-        "honest distances to v, which nobody knows; with f < n/2 their median lies within the range of the honest "
+        "honest distances to v, which are not known; with f < n/2 their median lies within the range of the honest "
         "ones. A constant (10 is common) is in units of one model's gradients: tau=10.",
         "Workers' momentum, which the paper's guarantee relies on, is up to the protocol.",
     ),

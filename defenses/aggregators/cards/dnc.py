@@ -39,7 +39,7 @@ CARD = Card(
         ("needs", "n ≥ 2f + 1 and n > ⌈c·f⌉"),
         (
             "limits",
-            "outliers are told from the mean of all rows: one upload of 1e18 hides another of 1e6, which is then "
+            "outliers are measured from the mean of all rows: one upload of 1e18 hides another of 1e6, which is then "
             "averaged in",
         ),
         ("random", "coordinates are drawn, not rows: the same draw for any order of the uploads"),

@@ -41,7 +41,7 @@ CARD = Card(
         (
             "float32",
             "distances come from a Gram matrix: within about 3e-3 of the spread of the uploads, a distance of 0 is "
-            "not told apart",
+            "not distinguished",
         ),
     ),
 )

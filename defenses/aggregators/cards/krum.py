@@ -22,7 +22,7 @@ CARD = Card(
     ),
     facts=(
         ("needs", "n ≥ 2f + 3"),
-        ("clients", "are sent the upload that was picked, whole, and can tell whether it is their own"),
+        ("clients", "receive the upload that was picked, whole, and can see whether it is their own"),
         ("ties", "the row closest to all rows, then what the rows hold decides; the paper: the first"),
     ),
 )

@@ -53,7 +53,7 @@ CARD = Card(
             "x + masks modulo 2^bits; beside it 64 bytes of keys, 86 of encrypted shares for each other client, "
             "37 for each client in the unmasking",
         ),
-        ("down", "all keys, the shares meant for the client, who is alive: further bytes linear in the clients"),
+        ("down", "all keys, the shares for the client, who is alive: further bytes linear in the clients"),
         ("server knows", "the sum over the clients whose masked upload arrived"),
         ("client knows", "nothing of others but public keys and shares; t of them together can unmask any upload"),
         (

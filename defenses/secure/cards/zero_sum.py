@@ -35,7 +35,7 @@ CARD = Card(
         "The paper gives masks no distribution; here Gaussians less their mean.",
         "Every coordinate has its own mask: ε_c read as one number for all would cancel in differences of coordinates.",
     ),
-    check="no number of the paper; tests/defenses/secure: what the server can tell apart, and how exact the sum is",
+    check="no number of the paper; tests/defenses/secure: what the server can distinguish, and how exact the sum is",
     facts=(
         ("up", "v + ε as floats, no further bytes"),
         ("down", "the dealer's mask: as many floats as are sent up"),

@@ -32,10 +32,10 @@ def found(
     loss = dict(cards[0].usual).get("loss", "cross-entropy")
     model = registry.find("model", "mlp").parse({"widths": "24"})
     training = Schedule(**{"rounds": 20, "batch_size": 16, "lr": 0.05, "loss": loss, **schedule})
-    problem = ProblemSpec("digits", "mlp", "iid", 2, model, schedule=training)
+    problem = ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=model, schedule=training)
     made = compose.parse_attack("gradient-estimate", attack or {})
     names = dict.fromkeys((defense, "fedavg"))
-    groups = [GroupSpec(problem, compose.parse_defense(n), made, threats, 0) for n in names]
+    groups = [GroupSpec(problem, defense=compose.parse_defense(n), attack=made, threats=threats, seed=0) for n in names]
     return {(r["form"], r["reading"]): r for r in run_groups(groups, 1)[0].records}
 
 
@@ -51,7 +51,7 @@ def metrics(defense: str, party: Any, form: Any, **more: Any) -> dict[str, float
 # -- which rounds --------------------------------------------------------------------------------------
 
 
-def test_rounds_are_spread_over_the_window_and_its_last_is_left_for_the_difference() -> None:
+def test_victims_are_spread_over_the_window_without_its_last_round() -> None:
     watch = GradientEstimates(Options(rounds=4, start=2, window=9)).watch(Schedule(rounds=50))
     assert (watch.first, watch.last, watch.victims) == (2, 10, (2, 4, 6, 8))
     assert list(watch.written) == list(range(2, 11))
@@ -76,8 +76,14 @@ def nothing(x: Any, y: Any) -> Tensors:
 
 
 def test_an_estimate_for_some_observations_is_none() -> None:
-    with_one = Observation(0, (1,), 1, {}, nothing, estimate={"w": torch.ones(2)})
-    view = View(Threat("server", "paper"), "upload", (2,), 2, (with_one, replace(with_one, estimate=None)))
+    with_one = Observation(0, clients=(1,), images=1, target={}, simulate=nothing, estimate={"w": torch.ones(2)})
+    view = View(
+        Threat("server", "paper"),
+        reading="upload",
+        input_shape=(2,),
+        n_classes=2,
+        observations=(with_one, replace(with_one, estimate=None)),
+    )
     assert isinstance(GradientEstimates(Options())(view, Rng(0)), NotApplicable)
     whole = GradientEstimates(Options())(replace(view, observations=(with_one,)), Rng(0))
     assert isinstance(whole, list)
@@ -115,7 +121,7 @@ def test_baffle_s_estimate_is_as_good_as_its_directions_allow() -> None:
     assert told["relative_l2"] == pytest.approx(((n + 1) / k) ** 0.5, rel=0.2)
 
 
-def test_pbpfl_hides_the_gradient_from_all_but_the_server_in_the_paper_s_form_alone() -> None:
+def test_pbpfl_hides_the_gradient_from_others_in_the_paper_s_form_alone() -> None:
     assert metrics("pbpfl", "server", "paper")["cosine"] > 0.99
     for party in ("client", "eavesdropper"):
         assert abs(metrics("pbpfl", party, "paper")["cosine"]) < 0.2

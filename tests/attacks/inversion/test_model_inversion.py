@@ -26,7 +26,7 @@ LOSS = InversionCost("loss", "cross-entropy")
 
 def task(loss: str = "cross-entropy") -> Task:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, CLASSES))
-    return Task(model, SHAPE, CLASSES, (1, 1), Schedule(loss=loss))
+    return Task(model, input_shape=SHAPE, n_classes=CLASSES, sizes=(1, 1), schedule=Schedule(loss=loss))
 
 
 def softmax(scale: float = 1.0) -> Tensors:
@@ -40,7 +40,16 @@ def softmax(scale: float = 1.0) -> Tensors:
 def view(model: Predictor, population: Population | None = None) -> View:
     threat = Threat("client", "paper")
     loss = model.task.schedule.loss
-    return View(threat, "release", SHAPE, CLASSES, (), loss=loss, population=population, model=model)
+    return View(
+        threat,
+        reading="release",
+        input_shape=SHAPE,
+        n_classes=CLASSES,
+        observations=(),
+        loss=loss,
+        population=population,
+        model=model,
+    )
 
 
 def invert(options: Options, model: Predictor | None = None, population: Population | None = None) -> Portraits:
@@ -52,7 +61,7 @@ def invert(options: Options, model: Predictor | None = None, population: Populat
 # -- costs ---------------------------------------------------------------------------------------------
 
 
-def test_the_costs_are_the_paper_s_and_the_losses_that_models_are_trained_for() -> None:
+def test_the_costs_are_the_paper_s_and_the_training_losses() -> None:
     said, classes = torch.tensor([[0.2, 0.7, 0.1]], dtype=torch.float64), torch.tensor([1])
     assert float(InversionCost("confidence", "cross-entropy")(said, classes)) == pytest.approx(0.3)
     assert float(InversionCost("confidence", "mse")(said, classes)) == pytest.approx(0.3)
@@ -60,7 +69,7 @@ def test_the_costs_are_the_paper_s_and_the_losses_that_models_are_trained_for() 
     assert float(InversionCost("loss", "mse")(said, classes)) == pytest.approx(0.5 * (0.04 + 0.09 + 0.01))
 
 
-def test_a_class_is_found_where_its_confidence_is_reached_and_all_others_are_silent() -> None:
+def test_a_class_is_found_where_its_confidence_is_reached() -> None:
     assert InversionCost("confidence", "mse").of(0.99) == pytest.approx(0.01)
     assert LOSS.of(0.99) == pytest.approx(0.01005, abs=1e-5)
     assert InversionCost("loss", "mse").of(0.9) == pytest.approx(0.005)
@@ -123,8 +132,8 @@ def test_starts() -> None:
     for name, start in (("zeros", 0.0), ("grey", 0.5)):
         made = invert(Options(start=name), nowhere)
         assert torch.equal(made.images, torch.full((3, *SHAPE), start))
-        assert not ModelInversion(Options(start=name)).knows_population
-    assert ModelInversion(Options(start="mean")).knows_population
+        assert not ModelInversion(Options(start=name)).needs_population
+    assert ModelInversion(Options(start="mean")).needs_population
     assert torch.equal(invert(Options(start="mean"), nowhere, own).images, own.x.mean(0).expand(3, *SHAPE))
 
 
@@ -157,7 +166,7 @@ def test_blocks_that_do_not_divide_an_image_are_cut_at_its_border() -> None:
 
 
 def measured(options: Options, x: Tensor, classes: Tensor, seed: int = 0) -> Tensor:
-    return ModelInversion(options)._asked(BlackBox(task(), softmax()), LOSS, Rng(seed))(x, classes)[1]
+    return ModelInversion(options)._from_queries(BlackBox(task(), softmax()), LOSS, Rng(seed))(x, classes)[1]
 
 
 def test_with_all_directions_queries_measure_the_gradient() -> None:
@@ -215,7 +224,7 @@ def test_the_same_seed_gives_the_same_pictures() -> None:
 # -- beside others -------------------------------------------------------------------------------------
 
 
-def test_as_published_it_takes_the_steps_of_the_adversarial_robustness_toolbox() -> None:
+def test_it_takes_the_steps_of_the_adversarial_robustness_toolbox() -> None:
     """Without stopping: there a class goes on as long as its cost is below the threshold, and stops above it."""
     art = pytest.importorskip("art.attacks.inference.model_inversion.mi_face")
     estimators = pytest.importorskip("art.estimators.classification")

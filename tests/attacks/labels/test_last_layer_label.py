@@ -88,7 +88,7 @@ def test_rows_withstand_noise_where_features_are_large() -> None:
     assert accuracy(BIAS, unclear, truths) > accuracy(ROWS, unclear, truths) + 0.1
 
 
-def test_an_estimate_of_the_gradient_comes_before_what_was_seen_and_one_of_an_update_does_not_count() -> None:
+def test_only_an_estimate_of_the_gradient_comes_before_what_was_seen() -> None:
     seen = labelled(1, 1)[0].observations[0]
     other = {"out.bias": torch.zeros(10)}
     assert showing(replace(seen, estimate=other), "out.bias") is other

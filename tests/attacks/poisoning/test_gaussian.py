@@ -17,7 +17,7 @@ def test_standard_deviation_is_the_option_s_or_the_defense_s_or_200(
 ) -> None:
     attack = make("gaussian", knowledge(std=noise), std=std)
     assert attack.strengths == ({"std": expected} if std is None else {})
-    s = RoundView(0, 10, 3, dict(problem().init), {}, {})
+    s = RoundView(0, participants=10, size=3, down=dict(problem().init), own={}, honest={})
     out, _ = attack.craft(s, {}, Rng(0))
     assert {name: tuple(t.shape) for name, t in out.items()} == {n: (3, *t.shape) for n, t in s.down.items()}
     x = rows(out)
@@ -28,7 +28,7 @@ def test_standard_deviation_is_the_option_s_or_the_defense_s_or_200(
 
 def test_colluders_and_rounds_draw_afresh() -> None:
     attack = make("gaussian", knowledge())
-    s = RoundView(0, 10, 3, dict(problem().init), {}, {})
+    s = RoundView(0, participants=10, size=3, down=dict(problem().init), own={}, honest={})
     first, second = (rows(attack.craft(s, {}, Rng(0).child(t))[0]) for t in range(2))
     vectors = torch.cat([first, second])
     cosines = torch.corrcoef(vectors) - torch.eye(6)

@@ -23,7 +23,18 @@ from fedarena.problem.spec import ProblemSpec
 def digits(corrupted: int) -> Problem:
     model = registry.find("model", "mlp").parse({"widths": "50"})
     schedule = Schedule(rounds=100, batch_size=16, lr=0.2)
-    return build(ProblemSpec("digits", "mlp", "iid", 20, model, schedule=schedule, corrupted=corrupted), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=20,
+            model_options=model,
+            schedule=schedule,
+            corrupted=corrupted,
+        ),
+        0,
+    )
 
 
 def attacked(defense: str, attack: str, options: dict[str, str], knows: Knowledge, corrupted: int) -> Run:

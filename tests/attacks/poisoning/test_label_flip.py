@@ -36,7 +36,7 @@ def test_random_labels_are_never_the_right_ones_and_all_others_alike() -> None:
     assert int(others.max()) < 1150
 
 
-def test_one_sample_comes_from_the_pool_with_its_label_flipped_and_afresh_each_round() -> None:
+def test_one_flipped_sample_is_drawn_from_the_pool_each_round() -> None:
     on = knowledge()
     attack, batch = make("label-flip", on, samples="one"), problem().batch(0, Rng(0))
     pool = on.data.inputs(torch.arange(len(on.data.y)))

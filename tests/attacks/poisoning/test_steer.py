@@ -22,7 +22,18 @@ from fedarena.problem.spec import ProblemSpec
 def problem(rounds=40, clients=10, corrupted=2, **schedule):
     times = Schedule(**{"rounds": rounds, "batch_size": 16, "lr": 0.02, **schedule})
     model = registry.find("model", "mlp").parse({"widths": "16"})
-    return build(ProblemSpec("digits", "mlp", "iid", clients, model, schedule=times, corrupted=corrupted), 0)
+    return build(
+        ProblemSpec(
+            "digits",
+            model="mlp",
+            partition="iid",
+            clients=clients,
+            model_options=model,
+            schedule=times,
+            corrupted=corrupted,
+        ),
+        0,
+    )
 
 
 def made(defense, given, options=None):
@@ -43,7 +54,7 @@ def test_the_server_believes_in_the_gradient_of_choice(scheme, target):
     attack = steering(defense, given, target=target, strength=5.0, samples=100)
     state = State(dict(given.init))
     sent = defense.broadcast(state, Rng(0))
-    up, _ = attack.craft(RoundView(0, 10, 2, dict(sent.down), {}, {}), {}, Rng(3))
+    up, _ = attack.craft(RoundView(0, participants=10, size=2, down=dict(sent.down), own={}, honest={}), {}, Rng(3))
     believed = flatten(defense.direction(state, sent, up, Cohort((0, 1), torch.ones(2)), Rng(0)).step)
     x, y = attack.knowledge.data.draw(100, Rng(3).child("samples"))
     sign = 1.0 if target == "flip" else -1.0

@@ -54,7 +54,7 @@ def test_slopes_stand_through_a_map_that_own_updates_went_through_as_well() -> N
     assert float(Slopes(seen[:2])(seen[2])) == pytest.approx(1.3, rel=1e-5)
 
 
-def test_slopes_of_a_convolution_are_of_its_mean_kernels_and_stay_finite_where_a_bias_is_zero() -> None:
+def test_slopes_use_mean_kernels_and_stay_finite_where_a_bias_is_zero() -> None:
     kernel = torch.arange(8.0).reshape(1, 2, 2, 2)
     own = {"c.weight": kernel, "c.bias": torch.ones(1)}
     assert Slopes([own])({"c.weight": 3 * kernel, "c.bias": torch.ones(1)}).tolist() == pytest.approx([3.0])
@@ -71,7 +71,7 @@ def test_margins_by_hand() -> None:
     assert found.tolist() == pytest.approx([*by_output, *by_input, *shares, *ratios, 2.0, 0.5])
 
 
-def test_margins_of_a_convolution_average_its_kernels_and_stay_finite_where_a_bias_is_zero() -> None:
+def test_margins_use_mean_kernels_and_stay_finite_where_a_bias_is_zero() -> None:
     kernel = torch.arange(8.0).reshape(1, 2, 2, 2)
     found = features({"c.weight": kernel, "c.bias": torch.zeros(1)}, "margins")
     assert found[:3].tolist() == pytest.approx([3.5, 1.5, 5.5])
@@ -156,7 +156,7 @@ def test_noise_that_is_reckoned_with_costs_less() -> None:
     assert aware > blind + 0.1
 
 
-def test_coordinates_that_never_change_and_classes_that_are_the_same_tell_nothing() -> None:
+def test_constant_coordinates_and_equal_classes_tell_nothing() -> None:
     x, y = torch.ones(8, 3), torch.arange(8) % 2 == 0
     for scores in ridge_scores(x, y, torch.full((2, 3), 5.0)):
         assert scores.tolist() == [0, 0]
@@ -184,8 +184,15 @@ def view(
     has = ((y == 1) | (number % 4 == 0)).to(torch.int8)
     population = Population(number.float().reshape(n, 1), y, {"odd": has})
     shown = dict(target or {"x": torch.zeros(images, 1)})
-    seen = Observation(0, tuple(range(1, clients + 1)), images, shown, Echo(clients))
-    return View(Threat("server", form), "upload", (1,), 2, (seen,), population=population)
+    seen = Observation(0, clients=tuple(range(1, clients + 1)), images=images, target=shown, simulate=Echo(clients))
+    return View(
+        Threat("server", form),
+        reading="upload",
+        input_shape=(1,),
+        n_classes=2,
+        observations=(seen,),
+        population=population,
+    )
 
 
 def own(match: bool = False, back: bool = True, n: int = 40) -> OwnBatches:
@@ -215,7 +222,7 @@ def test_batches_have_the_property_or_lack_it(use: Any) -> None:
         assert set(drawn.tolist()) <= set(batches.pools[use, kind].tolist())
 
 
-def test_matched_classes_have_the_same_shares_with_the_property_and_without() -> None:
+def test_matched_classes_have_equal_shares_with_the_property_and_without() -> None:
     def share(match: bool, having: bool, n: int = 4000) -> float:
         batches = own(match, back=False, n=n)
         pool = batches.pools["train", having]
@@ -262,11 +269,19 @@ def cells(
 ) -> list[Any]:
     model = registry.find("model", "mlp").parse({"widths": "64"})
     schedule = Schedule(rounds=32, batch_size=64, lr=0.1)
-    problem = ProblemSpec("digits", "mlp", "iid", clients, model, registry.find("partition", "iid").parse({}), schedule)
+    problem = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=clients,
+        model_options=model,
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=schedule,
+    )
     few = {} if options.get("classifier") == "forest" else {"round_batches": "8"}
     method = attack(**{"rounds": "30", "every": "2", **few, **options})
     made = compose.parse_defense(defense, defense_options or {})
-    return trial.prepare(GroupSpec(problem, made, method, threats((party,), (form,)), 0))
+    return trial.prepare(GroupSpec(problem, defense=made, attack=method, threats=threats((party,), (form,)), seed=0))
 
 
 def auc_of(cell: Any) -> dict[str, float]:
@@ -300,7 +315,7 @@ def test_the_best_of_them_is_what_does_best_on_samples_held_back() -> None:
     assert best["auc"] == max(each.values(), key=lambda found: found["own_auc"])["auc"]
 
 
-def test_in_the_adaptive_form_features_are_what_does_best_on_samples_held_back() -> None:
+def test_the_adaptive_form_takes_the_features_best_on_held_back_samples() -> None:
     """In the paper form nothing is held back, and they are the margins."""
     kinds = ("margins", "slopes")
     each = {kind: auc_of(cells("dbcl", "adaptive", classifier="forest", features=kind)[0]) for kind in kinds}
@@ -315,7 +330,7 @@ def test_in_the_adaptive_form_features_are_what_does_best_on_samples_held_back()
     assert [paper[kind]["by_slopes"] for kind in kinds] == [0, 1]
 
 
-def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not_differ() -> None:
+def test_nothing_tells_strangers_apart_where_the_truth_is_shuffled() -> None:
     """The truth is shuffled, so that what was seen says nothing of it."""
     (cell,) = cells("fedavg", "paper")
     method = compose.make_inference(cell.spec.attack)
@@ -328,7 +343,7 @@ def test_samples_of_strangers_are_told_apart_by_nothing_when_the_victim_s_do_not
     assert abs(sum(found) / 50 - 0.5) < 0.06
 
 
-def test_updates_of_another_size_each_round_are_told_by_round_or_not_at_all() -> None:
+def test_updates_that_vary_in_size_are_told_by_round_or_not_at_all() -> None:
     assert auc_of(cells("dbcl", "adaptive", {"vary": "0.3"}, rounds="6")[0])["by_round"] == 1
     record = trial.attack(cells("dbcl", "adaptive", {"vary": "0.3"}, features="plain", classifier="forest")[0])[0]
     assert record["status"] == "n/a"

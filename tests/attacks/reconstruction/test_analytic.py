@@ -53,7 +53,7 @@ def make_view(
     schedule = schedule or Schedule(batch_size=batch)
     architecture = find("model", model).load()(find("model", model).parse(options))
     module = architecture.module((1, 8, 8), 10)
-    task = Task(module, (1, 8, 8), 10, (batch,), schedule)
+    task = Task(module, input_shape=(1, 8, 8), n_classes=10, sizes=(batch,), schedule=schedule)
     defense: Defense = FedAvg(NoOptions(), task) if cell == "fedavg" else DBCL(DBCLOptions(), task)
     state = State(architecture.init(module, Rng(0).child("init").torch()))
     order = torch.randperm(len(x), generator=Rng(0).child("victims").torch())
@@ -69,10 +69,19 @@ def make_view(
                 defense.wire.expand(up, defense.wire.open(down)[1]),
                 PlainGradient(task, state.params, (0,)),
             )
-        seen.append(Observation(t, (0,), batch, target, simulate, output_bias=task.output_bias))
+        seen.append(
+            Observation(t, clients=(0,), images=batch, target=target, simulate=simulate, output_bias=task.output_bias)
+        )
         truths.append((x[i], y[i]))
     own = Population(x[order[-600:]], y[order[-600:]])
-    view = View(Threat("server", "adaptive"), "upload", (1, 8, 8), 10, tuple(seen), output_layer="out")
+    view = View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=(1, 8, 8),
+        n_classes=10,
+        observations=tuple(seen),
+        output_layer="out",
+    )
     return replace(view, population=own), truths
 
 
@@ -101,7 +110,7 @@ def test_a_single_sample_comes_back_from_local_steps() -> None:
     assert score(view, truths)["psnr"] > 60
 
 
-def test_samples_of_a_batch_come_back_from_units_that_are_active_for_one_alone() -> None:
+def test_samples_come_back_from_units_that_are_active_for_one_alone() -> None:
     view, truths = make_view(batch=3)
     metrics = score(view, truths)
     assert metrics["recovered"] == 1
@@ -113,7 +122,7 @@ def test_a_batch_without_such_units_comes_back_in_part_at_best() -> None:
     assert score(view, truths)["recovered"] < 0.8
 
 
-def test_what_a_sketch_leaves_open_is_filled_in_by_the_attackers_own_samples() -> None:
+def test_the_attackers_own_samples_fill_in_what_a_sketch_leaves_open() -> None:
     view, truths = make_view("dbcl", victims=12)
     bare, filled = (score(view, truths, Options(prior=prior)) for prior in ("none", "population"))
     assert filled["ssim"] > bare["ssim"] + 0.2
@@ -160,8 +169,8 @@ class Shifted:
 def test_a_network_that_shifts_its_inputs_is_undone() -> None:
     simulate = Shifted(torch.randn(7, generator=Rng(0).torch()), 0.3, 0.25)
     x = digits()[0][:1]
-    o = Observation(0, (0,), 1, simulate(x, torch.zeros(1, 10)), simulate)
-    view = View(Threat("server", "adaptive"), "toy", (1, 8, 8), 10, (o,))
+    o = Observation(0, clients=(0,), images=1, target=simulate(x, torch.zeros(1, 10)), simulate=simulate)
+    view = View(Threat("server", "adaptive"), reading="toy", input_shape=(1, 8, 8), n_classes=10, observations=(o,))
     assert torch.allclose(attack(view)[0].images, x, atol=1e-3)
 
 
@@ -297,8 +306,8 @@ def test_where_no_output_layer_is_seen_samples_come_back_without_labels() -> Non
 
 
 def test_options_say_which_uploads_are_attacked_and_what_is_known() -> None:
-    assert Analytic(Options(prior="population")).knows_population
-    assert not Analytic(Options()).knows_population
+    assert Analytic(Options(prior="population")).needs_population
+    assert not Analytic(Options()).needs_population
     watch = Analytic(Options(start=2, window=5, victims=2)).watch(Schedule(rounds=20))
     assert (watch.first, watch.last, watch.victims) == (2, 6, (2, 4))
     with pytest.raises(UserError, match="attack analytic: option 'start' is 20"):

@@ -91,8 +91,8 @@ def test_given_labels_are_declared_and_used() -> None:
     view, _ = make_view("fedavg", victims=1)
     wrong = tuple(replace(o, labels=torch.tensor([3])) for o in view.observations)
     options = replace(QUICK, labels="given", iterations=5)
-    assert DLG(options).knows_labels
-    assert not DLG(QUICK).knows_labels
+    assert DLG(options).needs_labels
+    assert not DLG(QUICK).needs_labels
     assert attack(replace(view, observations=wrong), options)[0].labels.tolist() == [3]
 
 
@@ -133,7 +133,10 @@ def test_not_applicable() -> None:
 
 def test_total_variation_needs_images() -> None:
     made = DLG(replace(QUICK, tv=0.1))
-    images, rows = (Task(torch.nn.Linear(64, 10), shape, 10, (4,), Schedule()) for shape in ((1, 8, 8), (64,)))
+    images, rows = (
+        Task(torch.nn.Linear(64, 10), input_shape=shape, n_classes=10, sizes=(4,), schedule=Schedule())
+        for shape in ((1, 8, 8), (64,))
+    )
     made.fit(images)
     with pytest.raises(UserError, match=r"option 'tv' is 0\.1.*shape \(64,\)"):
         made.fit(rows)
@@ -174,7 +177,7 @@ def test_labels_follow_from_local_updates_too() -> None:
 def test_batched_values_and_gradients_equal_a_plain_loop(cell: str, fixed: bool) -> None:
     view, truths = make_view(cell, victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1] if fixed else None
-    objective = MatchingObjective(seen, (2, 1, 8, 8), CLASSES, labels, tv=0.01)
+    objective = MatchingObjective(seen, shape=(2, 1, 8, 8), classes=CLASSES, labels=labels, tv=0.01)
     points = torch.randn(3, 2 * 64 + (0 if fixed else 2 * CLASSES), generator=Rng(1).torch())
     values, gradients = objective.evaluate(points)
     size = sum(t.square().sum() for t in seen.target.values())
@@ -192,7 +195,9 @@ def test_batched_values_and_gradients_equal_a_plain_loop(cell: str, fixed: bool)
 def test_the_truth_has_distance_zero() -> None:
     view, truths = make_view("dbcl/adaptive", victims=1)
     x, y = truths[0]
-    values, _ = MatchingObjective(view.observations[0], (1, 1, 8, 8), CLASSES, y, 0.0).evaluate(x.reshape(1, -1))
+    values, _ = MatchingObjective(view.observations[0], shape=(1, 1, 8, 8), classes=CLASSES, labels=y, tv=0.0).evaluate(
+        x.reshape(1, -1)
+    )
     assert values.item() < 1e-10
 
 
@@ -211,7 +216,13 @@ class Spiky:
 
 def spiky_view(floor: float) -> View:
     target = {"out": torch.full((1, 4), 0.25)}
-    return View(Threat("server", "adaptive"), "toy", (4,), 2, (Observation(0, (0,), 1, target, Spiky(floor)),))
+    return View(
+        Threat("server", "adaptive"),
+        reading="toy",
+        input_shape=(4,),
+        n_classes=2,
+        observations=(Observation(0, clients=(0,), images=1, target=target, simulate=Spiky(floor)),),
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])

@@ -36,13 +36,23 @@ def observation() -> tuple[Observation, Tensor]:
     a, x = torch.randn(100, 64, generator=g) / 8, torch.rand(1, 1, 8, 8, generator=g)
     exact = Measured(a, 0.004)
     target = exact(x, torch.zeros(1, 2))
-    o = Observation(0, (0,), 1, target, exact, labels=torch.zeros(1, dtype=torch.int64), rough=Measured(a, 0.0))
+    o = Observation(
+        0,
+        clients=(0,),
+        images=1,
+        target=target,
+        simulate=exact,
+        labels=torch.zeros(1, dtype=torch.int64),
+        rough=Measured(a, 0.0),
+    )
     return o, x
 
 
 def found(o: Observation, optimizer: str = "lbfgs") -> Reconstruction:
     options = Options(labels="given", restarts=3, optimizer=optimizer, iterations=400, lr=0.01)
-    view = View(Threat("server", "adaptive"), "differences", (1, 8, 8), 2, (o,))
+    view = View(
+        Threat("server", "adaptive"), reading="differences", input_shape=(1, 8, 8), n_classes=2, observations=(o,)
+    )
     guess = DLG(options)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     return guess[0]

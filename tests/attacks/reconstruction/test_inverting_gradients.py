@@ -91,10 +91,12 @@ def test_the_distance_and_its_gradient_are_right_of_any_length(length: float) ->
 
 
 @pytest.mark.parametrize("at_once", [None, 1, 2])
-def test_values_and_gradients_are_those_of_a_plain_loop_however_many_go_at_once(at_once: int | None) -> None:
+def test_values_and_gradients_at_once_are_those_of_a_plain_loop(at_once: int | None) -> None:
     view, truths = make_view("dbcl/adaptive", victims=1, batch=2)
     seen, labels = view.observations[0], truths[0][1]
-    objective = MatchingObjective(seen, (2, 1, 8, 8), 10, labels, 0.01, one_less_cosine, at_once)
+    objective = MatchingObjective(
+        seen, shape=(2, 1, 8, 8), classes=10, labels=labels, tv=0.01, measure=one_less_cosine, at_once=at_once
+    )
     points = torch.rand(3, 128, generator=Rng(1).torch())
     values, gradients = objective.evaluate(points)
     for point, value, gradient in zip(points, values, gradients, strict=True):
@@ -146,8 +148,8 @@ def test_labels_are_given_inferred_or_searched_for() -> None:
     short = replace(QUICK, iterations=3)
     wrong = replace(view, observations=tuple(replace(o, labels=torch.tensor([3])) for o in view.observations))
     assert y != 3
-    assert InvertingGradients(replace(short, labels="given")).knows_labels
-    assert not InvertingGradients(short).knows_labels
+    assert InvertingGradients(replace(short, labels="given")).needs_labels
+    assert not InvertingGradients(short).needs_labels
     assert attack(wrong, replace(short, labels="given"))[0].labels.tolist() == [3]
     assert attack(wrong, short)[0].labels.tolist() == [y]
     searched = replace(QUICK, labels="optimized")
@@ -191,8 +193,17 @@ def rows_view(cubes: float, rough: bool) -> tuple[View, Tensor]:
     g = torch.Generator().manual_seed(0)
     a, x = torch.randn(12, 40, generator=g), torch.rand(1, 12, generator=g)
     exact = Measured(a, cubes)
-    o = Observation(0, (0,), 1, exact(x, torch.zeros(1, 2)), exact, rough=Measured(a, 0.0) if rough else None)
-    return View(Threat("server", "adaptive"), "differences", (12,), 2, (o,)), x
+    o = Observation(
+        0,
+        clients=(0,),
+        images=1,
+        target=exact(x, torch.zeros(1, 2)),
+        simulate=exact,
+        rough=Measured(a, 0.0) if rough else None,
+    )
+    return View(
+        Threat("server", "adaptive"), reading="differences", input_shape=(12,), n_classes=2, observations=(o,)
+    ), x
 
 
 def test_rows_of_a_table_have_no_total_variation() -> None:
@@ -240,7 +251,7 @@ def test_every_option_of_the_search_acts(name: str) -> None:
     assert a.evaluations != b.evaluations if name == "restarts" else not torch.equal(a.images, b.images)
 
 
-def test_more_restarts_never_match_worse_and_the_same_rng_gives_the_same_guess() -> None:
+def test_restarts_never_match_worse_and_one_rng_gives_one_guess() -> None:
     view, _ = make_view("fedavg", victims=1)
     short = Options(iterations=20)
     one, five, again = (attack(view, replace(short, restarts=n))[0] for n in (1, 5, 5))

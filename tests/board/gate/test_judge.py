@@ -12,7 +12,9 @@ SEEDS = (0, 1, 2)
 
 
 def contrast(place: int, base: list[float], new: list[float], effect: float = 0.1, kind: str = "labels") -> Contrast:
-    return Contrast(place, kind, "privacy", tuple(range(len(base))), tuple(base), tuple(new), effect)
+    return Contrast(
+        place, kind=kind, axis="privacy", seeds=tuple(range(len(base))), base=tuple(base), new=tuple(new), effect=effect
+    )
 
 
 def quiet(n: int, noise: float = 0.01) -> list[Contrast]:

@@ -67,7 +67,15 @@ def test_p_and_interval_equal_a_literal_computation() -> None:
     new = base + g.normal(0, 0.05, (12, 3))
     new[0] = base[0] + np.array([0.3, 0.25, 0.28])
     contrasts = [
-        Contrast(i, "labels", "privacy", (0, 1, 2), tuple(base[i].tolist()), tuple(new[i].tolist()), 0.1)
+        Contrast(
+            i,
+            kind="labels",
+            axis="privacy",
+            seeds=(0, 1, 2),
+            base=tuple(base[i].tolist()),
+            new=tuple(new[i].tolist()),
+            effect=0.1,
+        )
         for i in range(12)
     ]
     assert len(contrasts) >= ENOUGH

@@ -123,7 +123,7 @@ def by(attack: str) -> Touches:
     return lambda t: t.attack == attack
 
 
-def check_located(c: Comparison, name: str) -> None:
+def assert_located(c: Comparison, name: str) -> None:
     """Every finding is of this method, and the gate says that nothing else changed."""
     assert c.findings
     assert all(
@@ -171,7 +171,7 @@ def test_a_defense_that_became_fedavg_is_found(
 ) -> None:
     monkeypatch.setattr(module, name, FedAvg)
     found = gate(of(defense))
-    check_located(found, defense)
+    assert_located(found, defense)
     assert findings(found)[f"upload · {defense} · analytic · client, paper"] == [WEAKER_DEFENSE]
     assert any(i.group == "mean" and i.findings == [WEAKER_DEFENSE] for i in found.findings)
     if defense == "dbcl":  # PBPFL learns by another loss, so that FedAvg in its place is not FedAvg's run
@@ -186,7 +186,7 @@ def test_a_rule_that_became_the_mean_is_found(
 ) -> None:
     monkeypatch.setattr(rule, "__call__", Mean.__call__)
     found = gate(of(name))
-    check_located(found, name)
+    assert_located(found, name)
     assert findings(found)[f"poison · {name} · sign-flip · corrupted clients (own), paper"] == [WEAKER_DEFENSE]
     assert findings(found)[f"poison · {name} · clean run"] == [NO_DEFENSE]
 
@@ -205,7 +205,7 @@ def test_krum_with_one_neighbour_too_many_is_localized(gate: Gate, monkeypatch: 
     assert found.counts["noise"] > 1
     assert "only of krum" in localized(found)[0]
     exact = gate.compare(Rules(exact=True))
-    check_located(exact, "krum")
+    assert_located(exact, "krum")
     assert exact.counts["changed"] == found.counts["noise"] == len(exact.findings)
     assert main(["compare", str(gate.sound.folder), str(gate.new), "--exact"]) == 1
 
@@ -215,7 +215,7 @@ def test_half_of_the_promised_noise_is_found(gate: Gate, monkeypatch: pytest.Mon
     draw = DPSGD.draw
     monkeypatch.setattr(DPSGD, "draw", lambda self, rng: {n: z / 2 for n, z in draw(self, rng).items()})
     found = gate(of("dp-sgd"))
-    check_located(found, "dp-sgd")
+    assert_located(found, "dp-sgd")
     assert [(i.group, i.findings) for i in found.findings] == [("mean", [WEAKER_DEFENSE])]
     assert found.findings[0].name.startswith("defense dp-sgd · privacy")
 
@@ -226,7 +226,7 @@ def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeyp
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
     monkeypatch.setattr(accountant, "noise", noise.__wrapped__)
     found = gate(of("dp-sgd", "poison"))
-    check_located(found, "dp-sgd")
+    assert_located(found, "dp-sgd")
     promises = findings(found)["poison · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
@@ -247,7 +247,7 @@ def test_an_inference_attack_that_answers_black_images_is_found(gate: Gate, monk
 
     monkeypatch.setattr(Analytic, "run", blank)
     found = gate(by("analytic"))
-    check_located(found, "analytic")
+    assert_located(found, "analytic")
     assert findings(found)["upload · fedavg · analytic · server, adaptive"] == [WEAKER_ATTACK]
 
 
@@ -259,7 +259,7 @@ def test_corrupted_clients_that_became_honest_are_found(
     found by equality."""
     monkeypatch.setattr(attack, "craft", lambda self, view, memory, rng: (view.own, memory))
     found = gate(by(name))
-    check_located(found, name)
+    assert_located(found, name)
     cells = [i for i in found.items if i.group == "cell" and f"· {name} ·" in i.name]
     assert cells
     assert all(NO_ATTACK in i.findings for i in cells)
@@ -286,10 +286,10 @@ def test_corrupted_clients_that_become_honest_after_some_rounds_are_found(
     compared = gate(by("sign-flip"), passes=not found)
     assert "only of sign-flip" in localized(compared)[0]
     if found:
-        check_located(compared, "sign-flip")
+        assert_located(compared, "sign-flip")
         assert {w for i in compared.findings for w in i.findings} == {WEAKER_ATTACK}
     else:
-        check_located(gate.compare(Rules(exact=True)), "sign-flip")
+        assert_located(gate.compare(Rules(exact=True)), "sign-flip")
 
 
 # -- views ---------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_a_client_that_sees_what_others_see_is_found(
     monkeypatch.setitem(VISIBILITY, "client", ALL)
     monkeypatch.setattr(protocol, "readings", leaking)
     found = gate(lambda t: t.defense == defense and t.party == "client" and not t.knows)
-    check_located(found, defense)
+    assert_located(found, defense)
     single = [i for i in found.findings if i.group == "cell"]
     assert all("client" in i.name for i in single)
     assert [WEAKER_DEFENSE] in [i.findings for i in single]

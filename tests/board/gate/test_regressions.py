@@ -99,7 +99,7 @@ def test_a_defense_replaced_by_fedavg_is_a_finding() -> None:
     assert outcomes(found, "defense2") == {"identical"}
 
 
-def test_fedavg_itself_and_a_defense_that_equalled_it_before_are_no_findings() -> None:
+def test_fedavg_and_a_defense_that_equalled_it_are_no_findings() -> None:
     same = change_clean_runs(BASE, lambda h: replace(h, accuracy=BASE.clean_runs[0].accuracy))
     assert compare(same, same).findings == []
     assert [i.findings for i in compare(BASE, same).findings] == [[NO_DEFENSE]] * 5

@@ -303,7 +303,7 @@ def test_a_reader_goes_from_a_defense_to_a_cell_and_back(board: Board, text: str
 def test_curves_are_drawn_and_described(board: Board, text: str, show: Open) -> None:
     browser = show(text)
     for attack, labels in (
-        ("sign-flip", ["accuracy by round, least seed: under sign-flip from 0.1 to 0.45; everybody honest from 0.1"]),
+        ("sign-flip", ["accuracy by round, least seed: under sign-flip from 0.1 to 0.45; without poisoning from 0.1"]),
         ("joint-membership", ["ROC, least seed: joint-membership from 0 to 1; guessing from 0 to 1"]),
     ):
         i = next(i for i, c in enumerate(board.cells) if (c.defense, c.attack) == ("dbcl", attack) and c.scores)

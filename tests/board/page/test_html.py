@@ -172,7 +172,7 @@ def test_contrast_is_that_of_wcag() -> None:
         (make_cell(goal="of another version"), ""),
         (
             make_cell("dbcl", "sign-flip", axis="integrity", metrics={"accuracy": {0: 0.5}}),
-            "Under sign-flip the model ends with accuracy 50 % (everybody honest: 89 ± 2 %).",
+            "Under sign-flip the model ends with accuracy 50 % (without poisoning: 89 ± 2 %).",
         ),
         (
             make_cell(

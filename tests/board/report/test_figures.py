@@ -80,7 +80,7 @@ def test_the_heat_map_keeps_its_order_in_grey_and_its_numbers_stand_out() -> Non
         assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, AA
 
 
-def test_up_to_25_curves_differ_without_colour_and_none_looks_like_the_clean_run() -> None:
+def test_25_curves_differ_without_colour_and_from_the_clean_run() -> None:
     looks = [curve_style(i) for i in range(25)]
     assert len({(at["marker"], at["fillstyle"]) for at in looks}) == 25
     assert all(at["linestyle"] != "--" and at["color"] != "#000000" for at in looks)
@@ -95,10 +95,10 @@ def test_neighbouring_curves_have_their_markers_at_different_points() -> None:
 
 def test_the_alt_text_has_the_last_accuracy_of_each_panel() -> None:
     digits, years = accuracy_by_round(rich_board())
-    assert "fedavg 0.90 with everybody honest, 0.45 under sign-flip" in digits.alt
-    assert "dp-sgd+krum 0.72 with everybody honest, 0.45 under sign-flip" in digits.alt
+    assert "fedavg 0.90 without poisoning, 0.45 under sign-flip" in digits.alt
+    assert "dp-sgd+krum 0.72 without poisoning, 0.45 under sign-flip" in digits.alt
     assert "baffle" not in digits.alt
-    assert "R² by round on years. In the end: fedavg 0.50 with everybody honest, -40.00 under bank" in years.alt
+    assert "R² by round on years. In the end: fedavg 0.50 without poisoning, -40.00 under bank" in years.alt
     assert "below -0.2 is drawn there" in years.caption
 
 

@@ -41,7 +41,7 @@ def test_every_figure_named_is_there_and_the_other_way_round(written: Path) -> N
     assert set(below(written)) == {*there, "README.md", "board.json"}
 
 
-def test_every_figure_has_a_picture_of_fit_size_an_alt_text_with_numbers_and_its_command(written: Path) -> None:
+def test_every_figure_has_a_fit_picture_an_alt_text_and_its_command(written: Path) -> None:
     text = (written / "README.md").read_text()
     alts = {match["path"]: match["alt"] for match in NAMED.finditer(text)}
     assert len(set(alts.values())) == len(alts)

@@ -234,7 +234,7 @@ def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
     said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
     assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
     assert "(no defense: 80 % (a constant: 25 %) as the client)" in said
-    assert "says the same of every input: agreement tells nothing there" in baseline(told)
+    assert "says the same of every input: agreement says nothing there" in baseline(told)
     assert "says the same" not in baseline(told[:1])
     nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
     assert "100 % (a constant: over 99 %)" in verdict(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
@@ -245,7 +245,9 @@ def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
     assert "Candidates: 150 to 1,200 a cell and seed" in baseline(told)
 
 
-@pytest.mark.parametrize(("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not told from chance)"), (0.7, "0.80)")])
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.55, "AUC 0.55 (0.45 to 0.65, not distinguishable from chance)"), (0.7, "0.80)")]
+)
 def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
     found = [record(defense="fedavg", metrics=auc(value))]
     assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
@@ -295,7 +297,7 @@ def test_a_run_of_reasons_alone_ends_in_order(
     assert "Records: " in out
 
 
-def test_a_verdict_without_a_defense_tells_the_forms_apart_where_they_differ() -> None:
+def test_a_verdict_on_fedavg_tells_the_forms_apart_where_they_differ() -> None:
     told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
     said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
     assert "AUC 0.80 (0.70 to 0.90) as the server (in the form that its paper tried AUC 0.60" in said

@@ -31,7 +31,7 @@ RESULT = {
 }
 
 
-def test_a_page_has_the_rows_the_notes_and_the_command_that_measures_them_anew() -> None:
+def test_a_page_has_the_rows_the_notes_and_the_command_behind_them() -> None:
     text = page(RESULT, ("accuracy",), None, [3, 4], "some, part")
     assert "```sh\nbench reproduce x/y --only 'some, part' --seeds 3,4\n```" in text
     assert "| a\\|b | 2 | 0.625 \\[0.5, 0.75\\] |" in text

@@ -18,7 +18,7 @@ from fedarena.datasets.partitions.domains import split
 from fedarena.problem.data_split import divide
 from fedarena.problem.spec import ProblemSpec
 
-SPEC = ProblemSpec("digits", "mlp", "domains", 12)
+SPEC = ProblemSpec("digits", model="mlp", partition="domains", clients=12)
 
 
 def divided(domains: np.ndarray, n_clients: int, seed: int = 0) -> list[np.ndarray]:
@@ -80,7 +80,7 @@ def with_domains() -> Dataset:
     return dataclasses.replace(digits, domains=(np.arange(len(digits.y_train)) % 3 == 0).astype(np.int64))
 
 
-def test_data_without_domains_are_refused_by_the_names_of_those_that_have_them() -> None:
+def test_a_refusal_of_data_without_domains_names_data_with_them() -> None:
     digits = registry.find("dataset", "digits").load()(None)
     with pytest.raises(UserError, match=r"'partition' is domains, .*digits has no domains, .*\(.*digit-domains.*\)"):
         divide(digits, SPEC, (), Rng(0))

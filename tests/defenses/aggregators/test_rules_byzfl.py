@@ -37,16 +37,16 @@ def test_every_rule_is_held_to_byzfl_or_has_nothing_there_to_be_held_to() -> Non
     assert not theirs & NOT_IN_BYZFL
 
 
-def same(ours: Tensor, theirs: Any) -> None:
+def assert_same(ours: Tensor, theirs: Any) -> None:
     torch.testing.assert_close(ours.float(), theirs, rtol=1e-4, atol=1e-4)
 
 
 @tried
 @given(uploads(lambda f: 2 * f + 1))
 def test_coordinate_rules(u: Uploads) -> None:
-    same(run(rule("median"), u.x, u.f).vector, byzfl.Median()(u.x))
-    same(run(rule("trimmed-mean"), u.x, u.f).vector, byzfl.TrMean(u.f)(u.x))
-    same(run(rule("mean"), u.x).vector, byzfl.Average()(u.x))
+    assert_same(run(rule("median"), u.x, u.f).vector, byzfl.Median()(u.x))
+    assert_same(run(rule("trimmed-mean"), u.x, u.f).vector, byzfl.TrMean(u.f)(u.x))
+    assert_same(run(rule("mean"), u.x).vector, byzfl.Average()(u.x))
 
 
 @tried
@@ -54,8 +54,8 @@ def test_coordinate_rules(u: Uploads) -> None:
 def test_krum_with_one_more_expected_there(u: Uploads) -> None:
     """ByzFL sums the n − f − 1 nearest, the paper the n − f − 2: its f + 1 is our f. Its Multi-Krum averages n − f."""
     assume(len(u.x) - u.f - 2 >= 2)  # with one neighbour two rows tie
-    same(run(rule("krum"), u.x, u.f).vector, byzfl.Krum(u.f + 1)(u.x))
-    same(run(rule("multi-krum", m=len(u.x) - u.f - 1), u.x, u.f).vector, byzfl.MultiKrum(u.f + 1)(u.x))
+    assert_same(run(rule("krum"), u.x, u.f).vector, byzfl.Krum(u.f + 1)(u.x))
+    assert_same(run(rule("multi-krum", m=len(u.x) - u.f - 1), u.x, u.f).vector, byzfl.MultiKrum(u.f + 1)(u.x))
 
 
 @tried
@@ -74,21 +74,21 @@ def test_centered_clipping_over_rounds(u: Uploads, iterations: int, tau: float) 
     for _ in range(3):
         done = run(rule("centered-clipping", tau=tau, iterations=iterations), u.x, u.f, memory=memory)
         memory = done.memory
-        same(done.vector, theirs(u.x))
+        assert_same(done.vector, theirs(u.x))
 
 
 @tried
 @given(uploads(lambda f: 2 * f + 2))
 def test_nnm(u: Uploads) -> None:
     mixed = byzfl.NNM(u.f)(u.x)
-    same(run(rule("nnm", rule("median")), u.x, u.f).vector, byzfl.Median()(mixed))
+    assert_same(run(rule("nnm", rule("median")), u.x, u.f).vector, byzfl.Median()(mixed))
 
 
 @tried
 @given(uploads(lambda f: 2 * f + 1), st.sampled_from([0.5, 3.0, 50.0]))
 def test_norm_bounding_is_the_average_of_clipped_rows(u: Uploads, bound: float) -> None:
     clipped = byzfl.Clipping(bound)(u.x.clone())  # it writes into what it is given
-    same(run(rule("norm-bounding", bound=bound), u.x, u.f).vector, byzfl.Average()(clipped))
+    assert_same(run(rule("norm-bounding", bound=bound), u.x, u.f).vector, byzfl.Average()(clipped))
 
 
 @tried
@@ -98,4 +98,4 @@ def test_bucketing_in_the_same_order(u: Uploads, s: int, data: st.DataObject) ->
     order = torch.tensor(data.draw(st.permutations(range(len(u.x)))))
     with patch("torch.randperm", lambda n, **_: order):
         means = byzfl.Bucketing(s)(u.x)
-        same(run(rule("bucketing", rule("median"), s=s), u.x, 0).vector, byzfl.Median()(means))
+        assert_same(run(rule("bucketing", rule("median"), s=s), u.x, 0).vector, byzfl.Median()(means))

@@ -24,7 +24,7 @@ from fedarena.defenses.aggregators.bulyan import closest_mean
 Row = Sequence[float]
 
 
-def near(found: Tensor, expected: Sequence[float], rtol: float = 1e-7) -> None:
+def assert_near(found: Tensor, expected: Sequence[float], rtol: float = 1e-7) -> None:
     wanted = torch.tensor(expected, dtype=found.dtype)
     scale = max(float(wanted.abs().max()), 1.0)
     torch.testing.assert_close(found, wanted, rtol=rtol, atol=rtol * scale)
@@ -54,7 +54,7 @@ def krum_scores(rows: Sequence[Row], f: int) -> list[float]:
 @tried
 @given(uploads())
 def test_mean(u: Uploads) -> None:
-    near(run(rule("mean"), u.x).vector, average(u.rows))
+    assert_near(run(rule("mean"), u.x).vector, average(u.rows))
 
 
 @tried
@@ -80,7 +80,7 @@ def test_multi_krum(u: Uploads, m: int | None) -> None:
     assert [done.used[i].item() for i in chosen] == [1 / count] * count
     scores = krum_scores(u.rows, u.f)
     assert math.isclose(sum(scores[i] for i in chosen), sum(sorted(scores)[:count]), rel_tol=1e-9)
-    near(done.vector, average([u.rows[i] for i in chosen]))
+    assert_near(done.vector, average([u.rows[i] for i in chosen]))
 
 
 @tried
@@ -88,7 +88,7 @@ def test_multi_krum(u: Uploads, m: int | None) -> None:
 def test_median(u: Uploads, ties: bool) -> None:
     x = u.x.round() if ties else u.x
     columns = zip(*x.tolist(), strict=True)
-    near(run(rule("median"), x, u.f).vector, [statistics.median(c) for c in columns])
+    assert_near(run(rule("median"), x, u.f).vector, [statistics.median(c) for c in columns])
 
 
 @tried
@@ -96,7 +96,7 @@ def test_median(u: Uploads, ties: bool) -> None:
 def test_trimmed_mean(u: Uploads, ties: bool) -> None:
     x, n = u.x.round() if ties else u.x, len(u.x)
     columns = zip(*x.tolist(), strict=True)
-    near(run(rule("trimmed-mean"), x, u.f).vector, [statistics.fmean(sorted(c)[u.f : n - u.f]) for c in columns])
+    assert_near(run(rule("trimmed-mean"), x, u.f).vector, [statistics.fmean(sorted(c)[u.f : n - u.f]) for c in columns])
 
 
 @tried
@@ -109,8 +109,10 @@ def test_geometric_median(u: Uploads, iterations: int, eps: float) -> None:
         weights = [1 / max(distance(a, z), eps) for a in u.rows]
     shares = [w / sum(weights) for w in weights]
     assert done.used is not None
-    near(done.used, shares, 1e-5)
-    near(done.vector, [sum(w * a[j] for w, a in zip(shares, u.rows, strict=True)) for j in range(u.x.shape[1])], 1e-5)
+    assert_near(done.used, shares, 1e-5)
+    assert_near(
+        done.vector, [sum(w * a[j] for w, a in zip(shares, u.rows, strict=True)) for j in range(u.x.shape[1])], 1e-5
+    )
 
 
 def test_geometric_median_has_the_least_sum_of_distances() -> None:
@@ -143,7 +145,7 @@ def test_bulyan(u: Uploads) -> None:
     for column in zip(*(u.rows[i] for i in chosen), strict=True):
         center = statistics.median(column)
         expected.append(statistics.fmean(sorted(column, key=lambda t: abs(t - center))[: theta - 2 * u.f]))
-    near(done.vector, expected)
+    assert_near(done.vector, expected)
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9), st.data())
@@ -175,7 +177,7 @@ def test_centered_clipping(u: Uploads, tau: float | None, iterations: int, remem
         factors = [min(1.0, radius / t) for t in lengths]
         steps = [[r * (s - t) for s, t in zip(a, v, strict=True)] for r, a in zip(factors, u.rows, strict=True)]
         v = [t + s for t, s in zip(v, average(steps), strict=True)]
-    near(done.vector, v)
+    assert_near(done.vector, v)
     assert torch.equal(done.memory["center"], done.vector)
     assert done.used is not None
     torch.testing.assert_close(done.used @ u.x + (1 - done.used.sum()) * start, done.vector)
@@ -187,7 +189,7 @@ def test_norm_bounding(u: Uploads, bound: float | None) -> None:
     lengths = [norm(a) for a in u.rows]
     most = statistics.median(lengths) if bound is None else bound
     clipped = [[min(1.0, most / r) * t for t in a] for r, a in zip(lengths, u.rows, strict=True)]
-    near(run(rule("norm-bounding", bound=bound), u.x, u.f).vector, average(clipped))
+    assert_near(run(rule("norm-bounding", bound=bound), u.x, u.f).vector, average(clipped))
 
 
 @tried
@@ -201,7 +203,7 @@ def test_fltrust(u: Uploads, trusted: bool) -> None:
         trust = max(0.0, sum(s * t for s, t in zip(a, g0, strict=True)) / scale) if scale else 0.0
         total = [s + trust * norm(g0) / norm(a) * t for s, t in zip(total, a, strict=True)]
         trust_sum += trust
-    near(done.vector, [t / trust_sum for t in total] if trust_sum else total)
+    assert_near(done.vector, [t / trust_sum for t in total] if trust_sum else total)
     assert done.used is not None
     torch.testing.assert_close(done.used @ u.x, done.vector)
 
@@ -231,7 +233,7 @@ def test_dnc(u: Uploads, iterations: int, coordinates: int, c: float) -> None:
     good = [r for r in range(n) if times[r] == iterations] or [r for r in range(n) if times[r] == max(times)]
     assert done.used is not None
     assert [r for r in range(n) if done.used[r] > 0] == good
-    near(done.vector, average([u.rows[r] for r in good]))
+    assert_near(done.vector, average([u.rows[r] for r in good]))
 
 
 def signguard(rows: Sequence[Row], drawn: Sequence[int], low: float, high: float) -> list[float]:
@@ -262,7 +264,7 @@ def test_signguard(u: Uploads, share: float, limits: tuple[float, float]) -> Non
     made = rule("signguard", share=share, low=limits[0], high=limits[1])
     d = u.x.shape[1]
     drawn = torch.randperm(d, generator=Rng(5, ("coordinates",)).torch())[: max(1, int(d * share))]
-    near(run(made, u.x, u.f, seed=5).vector, signguard(u.rows, drawn.tolist(), *limits))
+    assert_near(run(made, u.x, u.f, seed=5).vector, signguard(u.rows, drawn.tolist(), *limits))
 
 
 class Spy(Aggregator):
@@ -286,7 +288,7 @@ def test_nnm(u: Uploads) -> None:
     for i, a in enumerate(u.rows):
         nearest = sorted(range(len(u.x)), key=lambda j: distance(a, u.rows[j]))[: len(u.x) - u.f]
         assert i in nearest
-        near(spy.x[i], average([u.rows[j] for j in nearest]))
+        assert_near(spy.x[i], average([u.rows[j] for j in nearest]))
     assert (spy.call.f, spy.call.memory) == (u.f, memory)
     assert set(done.memory) == {"kept"}
     assert done.used is not None
@@ -303,7 +305,7 @@ def test_bucketing(n: int, s: int, seed: int) -> None:
     assert sorted(i for bucket in members for i in bucket) == list(range(n))
     assert [len(bucket) for bucket in members] == [s] * (n // s) + ([n % s] if n % s else [])
     for b, bucket in enumerate(members):
-        near(spy.x[b, bucket], [1 / len(bucket)] * len(bucket))
+        assert_near(spy.x[b, bucket], [1 / len(bucket)] * len(bucket))
         assert spy.call.weights[b] == sum(i + 1 for i in bucket)
     assert (spy.call.f, spy.call.memory) == (2, memory)
     assert done.used is not None

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers.forward_passes import agree, convolutional, draws, federation, shipped
+from helpers.forward_passes import assert_differences_agree, convolutional, draws, federation, shipped
 from torch import nn
 
 from fedarena.core.errors import UserError
@@ -87,7 +87,7 @@ def test_activations_overwrite_what_nobody_else_holds():
     assert set(found) == {id(first)}
     assert found[id(first)].inplace
     assert not first.inplace
-    agree(*federation(nn.Sequential(model, nn.Linear(3, 4)), (3,), [3]), "central", torch.float64)
+    assert_differences_agree(*federation(nn.Sequential(model, nn.Linear(3, 4)), (3,), [3]), "central", torch.float64)
 
 
 def test_overwriting_takes_less_memory(small, monkeypatch):

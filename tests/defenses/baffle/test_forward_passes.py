@@ -6,7 +6,15 @@ from itertools import islice
 
 import pytest
 import torch
-from helpers.forward_passes import DTYPES, agree, convolutional, draws, federation, one_by_one, shipped
+from helpers.forward_passes import (
+    DTYPES,
+    assert_differences_agree,
+    convolutional,
+    draws,
+    federation,
+    one_by_one,
+    shipped,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -37,7 +45,7 @@ SCHEMES = st.sampled_from(["forward", "central"])
 @settings(max_examples=60, deadline=None)
 def test_convolutional_networks(scheme, dtype, channels, width, activation, kernel, padding, pools, side, sizes, rows):
     model = convolutional(channels, width, activation, kernel, padding, pools, side)
-    agree(*federation(model, (channels, side, side), sizes, dtype=dtype), scheme, dtype, rows=rows)
+    assert_differences_agree(*federation(model, (channels, side, side), sizes, dtype=dtype), scheme, dtype, rows=rows)
 
 
 @given(
@@ -57,7 +65,7 @@ def test_dense_networks(scheme, dtype, widths, activation, bias, sizes, rows, k)
         layers += [nn.Linear(d, width, bias=bias), activation()]
         d = width
     model = nn.Sequential(*layers, nn.Linear(d, 4, bias=bias))
-    agree(*federation(model, (3, 4), sizes, dtype=dtype), scheme, dtype, k=k, rows=rows)
+    assert_differences_agree(*federation(model, (3, 4), sizes, dtype=dtype), scheme, dtype, k=k, rows=rows)
 
 
 @pytest.mark.parametrize("scheme", ["forward", "central"])
@@ -74,20 +82,20 @@ def test_dense_networks(scheme, dtype, widths, activation, bias, sizes, rows, k)
     ],
 )
 def test_models_of_the_registry(name, shape, options, scheme):
-    agree(*federation(shipped(name, shape, **options), shape, [4, 4, 2]), scheme, torch.float64)
+    assert_differences_agree(*federation(shipped(name, shape, **options), shape, [4, 4, 2]), scheme, torch.float64)
 
 
 def test_labels_may_be_probabilities():
     model = nn.Sequential(nn.Flatten(), nn.Linear(9, 4))
     task, params, batches = federation(model, (3, 3), [3, 2])
     soft = [Batch(b.x, torch.rand(1, len(b.y[0]), 4, dtype=torch.float32).softmax(-1)) for b in batches]
-    agree(task, params, soft, "forward", torch.float64)
+    assert_differences_agree(task, params, soft, "forward", torch.float64)
 
 
 def test_one_parameter_that_serves_two_layers():
     shared = nn.Linear(5, 5)
     model = nn.Sequential(nn.Linear(5, 5), shared, nn.Tanh(), shared, nn.Linear(5, 4))
-    agree(*federation(model, (5,), [3]), "central", torch.float64)
+    assert_differences_agree(*federation(model, (5,), [3]), "central", torch.float64)
 
 
 def test_half_precision_is_computed_in_half_precision():
@@ -136,7 +144,13 @@ def test_autograd_is_never_touched(monkeypatch):
             modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled(), self.weight.requires_grad))
             return super().forward(x)
 
-    task = Task(nn.Sequential(nn.Flatten(), Watched(64, 4)), (1, 8, 8), 4, (2, 3), Schedule())
+    task = Task(
+        nn.Sequential(nn.Flatten(), Watched(64, 4)),
+        input_shape=(1, 8, 8),
+        n_classes=4,
+        sizes=(2, 3),
+        schedule=Schedule(),
+    )
     params = {name: p.detach().double().requires_grad_() for name, p in task.model.named_parameters()}
     got = differences(task, params, batches, draws(260), 2, Differencing(1e-3, "forward", torch.float64))
     assert set(modes) == {(True, False, False)}
@@ -214,12 +228,12 @@ def test_a_model_from_elsewhere_sees_one_client_at_a_time():
             return x - x.mean(0)
 
     task, params, batches = federation(nn.Sequential(Centred(), nn.Linear(3, 4)), (3,), [3, 3])
-    agree(task, params, batches, "forward", torch.float64)
+    assert_differences_agree(task, params, batches, "forward", torch.float64)
 
 
 def test_a_batch_that_cannot_be_cut_is_not_cut():
     task, params, batches = federation(shipped("lenet-baffle", (1, 8, 8), norm="batch"), (1, 8, 8), [4])
-    agree(task, params, batches, "forward", torch.float64, rows=4)
+    assert_differences_agree(task, params, batches, "forward", torch.float64, rows=4)
     n = sum(p.numel() for p in params.values())
     with pytest.raises(UserError, match=r"option 'client-memory' asks for 3 samples .* whole batch of 4"):
         differences(task, params, batches, draws(n), 1, Differencing(1e-3, "forward", torch.float64), 3)

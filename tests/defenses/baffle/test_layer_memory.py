@@ -23,7 +23,7 @@ def a_round(model, shape, b):
     g = Rng(0).torch()
     params = {n: torch.rand(p.shape, generator=g) for n, p in model.named_parameters()}
     batch = Batch(torch.rand(1, b, *shape, generator=g), torch.randint(0, 3, (1, b), generator=g))
-    return Task(model, shape, 3, (b,), Schedule(batch_size=b)), params, batch
+    return Task(model, input_shape=shape, n_classes=3, sizes=(b,), schedule=Schedule(batch_size=b)), params, batch
 
 
 def test_a_layer_holds_its_input_its_output_and_its_own_parameters():
@@ -51,7 +51,7 @@ def deep(layers, width=64):
     return layer_memory.measure(*a_round(nn.Sequential(*steps, nn.Linear(width, 3)), (width,), 1024))
 
 
-def test_depth_costs_backpropagation_activations_and_forward_passes_parameters_alone():
+def test_depth_costs_forward_passes_parameters_but_no_activations():
     four, eight = deep(4), deep(8)
     parameters, activation = FLOAT * (64 * 64 + 64), FLOAT * 1024 * 64
     assert eight.held - four.held == 4 * parameters

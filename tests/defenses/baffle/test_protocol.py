@@ -137,7 +137,14 @@ def test_whoever_sums_a_run_says_how_many_differences_vanished(name, epochs, pre
     mask = {"bound": "100"} if "pairwise" in name else {}
     spec = compose.parse_defense(name, {"directions": "30", "precision": precision, **mask})
     defense = compose.make_defense(
-        spec, Task(mlp(), (12,), 3, SIZES, Schedule(rounds=2, batch_size=4, local_epochs=epochs, lr=1e-3))
+        spec,
+        Task(
+            mlp(),
+            input_shape=(12,),
+            n_classes=3,
+            sizes=SIZES,
+            schedule=Schedule(rounds=2, batch_size=4, local_epochs=epochs, lr=1e-3),
+        ),
     )
     state = start(defense)
     sent = defense.broadcast(state, Rng(0))

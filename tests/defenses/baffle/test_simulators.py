@@ -137,7 +137,7 @@ def test_the_first_order_of_local_steps_is_a_start_and_no_more():
 
 
 @pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-def test_an_optimiser_s_kept_memory_is_known_in_a_client_s_first_round_alone(optimizer):
+def test_a_kept_optimiser_memory_is_known_in_the_first_round_alone(optimizer):
     defense = epochs({"optimizer_state": "kept", "precision": "float64"}, client_optimizer=optimizer, lr=0.01)
     rounds = watched(defense, 3)
     ((o, x, y),) = observed(defense, rounds, victims=(0, 1, 2))

@@ -108,7 +108,7 @@ def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
 
 def test_half_the_bytes() -> None:
     """MNIST's 784-200-200-10: 100,810 floats and a 4-byte seed instead of 199,210 floats."""
-    task = Task(mlp((784, 200, 200, 10)), (784,), 10, (4,), Schedule(batch_size=2))
+    task = Task(mlp((784, 200, 200, 10)), input_shape=(784,), n_classes=10, sizes=(4,), schedule=Schedule(batch_size=2))
     batch = samples((784,), task.schedule, 4, 10, torch.Generator().manual_seed(0))
     params = parameters(task.model, 0)
     counted = {}
@@ -122,7 +122,7 @@ def test_half_the_bytes() -> None:
 @BOTH
 def test_a_broadcast_determines_nothing_but_the_sketch(law: str) -> None:
     """Servers whose weights differ by anything with N S = 0 send the same bytes."""
-    task = Task(mlp(), (12,), 3, (4,), Schedule())
+    task = Task(mlp(), input_shape=(12,), n_classes=3, sizes=(4,), schedule=Schedule())
     defense, params = DBCL(Options(hash=law), task), parameters(task.model, 0, torch.float64)
     sent = defense.broadcast(State(params), Rng(0)).down
     other, g = dict(params), torch.Generator().manual_seed(0)

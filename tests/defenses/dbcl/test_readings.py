@@ -83,7 +83,16 @@ def repeat_first_epoch(defense: DBCL, r: Round) -> Round:
     steps = len(r.batches[0].x) // defense.task.schedule.local_epochs
     batches = [Batch(torch.cat([b.x[:steps]] * 2), torch.cat([b.y[:steps]] * 2)) for b in r.batches]
     ups, _ = defense.clients(r.down, batches, [{}] * len(batches), [{}] * len(batches))
-    return Round(r.index, r.participants, r.params, r.after, r.secret, r.down, ups, tuple(batches))
+    return Round(
+        r.index,
+        participants=r.participants,
+        params=r.params,
+        after=r.after,
+        secret=r.secret,
+        down=r.down,
+        ups=ups,
+        batches=tuple(batches),
+    )
 
 
 @BOTH
@@ -315,7 +324,16 @@ def views(defense: DBCL, rounds: list[Round], party: Party, form: Form) -> list[
     own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
     task = defense.task
     return [
-        seal(View(threat, r.name, task.input_shape, task.n_classes, r.observations, own))
+        seal(
+            View(
+                threat,
+                reading=r.name,
+                input_shape=task.input_shape,
+                n_classes=task.n_classes,
+                observations=r.observations,
+                own=own,
+            )
+        )
         for r in read(defense, rounds, party, form, [1, 2])
     ]
 

@@ -52,7 +52,9 @@ CASES = [(name, option) for name, options in OTHER.items() for option in options
 def problem(per_class: int | None) -> Problem:
     model = find("model", "mlp").parse({"widths": "20"})
     schedule = Schedule(rounds=6, batch_size=8, lr=0.2)
-    spec = ProblemSpec("digits", "mlp", "iid", 6, model, schedule=schedule, assumed_corrupted=2)
+    spec = ProblemSpec(
+        "digits", model="mlp", partition="iid", clients=6, model_options=model, schedule=schedule, assumed_corrupted=2
+    )
     held = (
         find("defense", "two-stage").load().holds(find("defense", "two-stage").parse({"aux_per_class": str(per_class)}))
     )

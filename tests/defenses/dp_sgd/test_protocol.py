@@ -26,7 +26,13 @@ QUIET = {"epsilon": None}
 
 
 def make(model=None, shape=(12,), sizes=(40, 40, 40), rounds=20, batch_size=4, lr=0.3, **options):
-    task = Task(model or mlp(), shape, 3, sizes, Schedule(rounds=rounds, batch_size=batch_size, lr=lr))
+    task = Task(
+        model or mlp(),
+        input_shape=shape,
+        n_classes=3,
+        sizes=sizes,
+        schedule=Schedule(rounds=rounds, batch_size=batch_size, lr=lr),
+    )
     return DPSGD(Options(**options), task)
 
 
@@ -112,7 +118,7 @@ def test_without_a_target_there_is_no_noise():
     assert torch.allclose(flatten(up), flatten(truth), rtol=1e-9)
 
 
-def test_guarantees_are_those_of_the_smallest_client_and_of_the_sampling_that_happens():
+def test_guarantees_are_of_the_smallest_client_and_the_real_sampling():
     defense = make(sizes=(40, 80), epsilon=3.0, rounds=30)
     promise = defense.guarantees()
     assert (promise["q"], promise["delta"], promise["rounds"]) == (0.1, pytest.approx(40**-1.1), 30)
@@ -147,7 +153,10 @@ def test_learning_rate_moves_with_the_noise():
 
 def test_local_epochs_are_refused():
     with pytest.raises(UserError, match="option 'local-epochs' is 2"):
-        DPSGD(Options(), Task(mlp(), (12,), 3, (8,), Schedule(local_epochs=2, batch_size=4)))
+        DPSGD(
+            Options(),
+            Task(mlp(), input_shape=(12,), n_classes=3, sizes=(8,), schedule=Schedule(local_epochs=2, batch_size=4)),
+        )
 
 
 def test_noiseless_is_the_mean_of_bounded_gradients_whatever_their_number():
@@ -167,7 +176,7 @@ def test_a_party_on_the_wire_knows_the_momentum():
     for t in range(2):
         noises = [defense.draw(Rng(t).child(c)) for c in range(3)]
         ups, memories = defense.clients(params, batches[3 * t : 3 * t + 3], memories, noises)
-        seen[t] = Seen(t, (0, 1, 2), params, ups)
+        seen[t] = Seen(t, participants=(0, 1, 2), down=params, ups=ups)
     for party in ("server", "eavesdropper"):
         (reading,) = defense.readings(Threat(party, "adaptive"), seen, (0, 1))
         for t, o in enumerate(reading.observations):
@@ -196,6 +205,6 @@ def test_a_client_reads_the_others_mean_in_the_server_s_own_step_size():
     ups, _ = defense.clients(params, [drawn(defense, 4, c, torch.float32) for c in range(2)], [{}] * 2, noises)
     state = State(params)
     after = defense.aggregate(state, defense.broadcast(state, Rng(0)), ups, Cohort((0, 1), torch.ones(2)), Rng(0))
-    seen = {t: Seen(t, (0, 1), p, own_up=row(ups, 0)) for t, p in enumerate((params, after.params))}
+    seen = {t: Seen(t, participants=(0, 1), down=p, own_up=row(ups, 0)) for t, p in enumerate((params, after.params))}
     (reading,) = defense.readings(Threat("client", "adaptive"), seen, (0,))
     assert torch.allclose(flatten(reading.observations[0].target), flatten(row(ups, 1)), rtol=1e-3, atol=1e-3)

@@ -118,7 +118,7 @@ def test_labels_that_columns_belie_are_not_believed():
     fresh = State({n: 0.05 * p for n, p in start(defense).params.items()})
     for t in range(5):
         sent = defense.broadcast(fresh, Rng(t))
-        alone = {0: Seen(0, (0, 1, 2), down=sent.down, own_data=data)}
+        alone = {0: Seen(0, participants=(0, 1, 2), down=sent.down, own_data=data)}
         truth = float(sent.secret[GAMMA])
         labels = gamma_from_labels(
             opened(defense, sent.down), defense.wire.wide, defense.task.criterion, *data.images()
@@ -147,7 +147,7 @@ def test_two_broadcasts_err_by_one_update(model, shape):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_two_broadcasts_give_gamma_where_a_round_moved_a_minority_of_the_columns(bias):
+def test_two_broadcasts_give_gamma_where_a_round_moved_few_columns(bias):
     defense = make(mlp(bias))
     state = start(defense)
     moved = {n: p.clone() for n, p in state.params.items()}

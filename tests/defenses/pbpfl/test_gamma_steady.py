@@ -15,7 +15,7 @@ from fedarena.core.threat import Threat
 from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.gamma import gamma_from_columns, gamma_from_labels, gammas_from_two
 from fedarena.defenses.pbpfl.gamma_estimate import estimate_gamma
-from fedarena.defenses.pbpfl.gamma_steady import gamma_from_law, gammas_from_balance
+from fedarena.defenses.pbpfl.gamma_steady import gamma_from_bounds, gammas_from_balance
 from fedarena.defenses.pbpfl.masks import coefficient, direction, offset
 from fedarena.defenses.pbpfl.wire import GAMMA, Masked
 from fedarena.problem.task import Batch
@@ -197,7 +197,7 @@ def test_what_is_told_is_kept_within_the_bounds():
         r_a = float(sents[at].r_a)
 
         def found(low, high, labels=None, at=at):
-            return gamma_from_law(sents, at, law(low, high), labels)
+            return gamma_from_bounds(sents, at, law(low, high), labels)
 
         middle = found(-2.0, -1.0)  # no column says that
         assert middle == pytest.approx(-1.5 / r_a)

@@ -86,7 +86,7 @@ def test_independent_masks_leave_the_sum_and_messages_under_noise(gamma):
 
 
 @pytest.mark.parametrize("party", ["server", "eavesdropper"])
-def test_a_message_is_beta_of_one_client_and_noise_of_the_size_that_is_told(party):
+def test_a_message_is_beta_of_one_client_and_noise_of_the_told_size(party):
     defense = secured(repeat=1)
     r = masked_round(defense, 10.0)
     (o,) = next(reading for reading in views(defense, [r], party) if reading.name == "under its mask").observations

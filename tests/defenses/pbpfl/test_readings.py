@@ -123,7 +123,7 @@ class Sent:
 @pytest.mark.parametrize("form", ["paper", "adaptive"])
 @pytest.mark.parametrize("party", ["server", "client", "eavesdropper"])
 @pytest.mark.parametrize("model", [mlp, cnn, lambda: mlp(bias=False)])
-def test_parties_get_the_precision_of_the_model_where_messages_have_a_higher_one(model, party, form):
+def test_parties_get_the_model_s_precision_where_messages_have_more(model, party, form):
     shape = (1, 8, 8) if model is cnn else (12,)
     batch = {"schedule": {"batch_size": 1}, "sizes": (1, 1)} if model not in (mlp, cnn) else {"sizes": (8, 12)}
     defense = make(model(), shape, precision="float64", **batch)

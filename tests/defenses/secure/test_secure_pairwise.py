@@ -43,16 +43,16 @@ def test_the_sum_is_exact_for_all_dropouts_or_the_round_fails(data: st.DataObjec
     dtype = np.dtype(f"<u{bits // 8}")
     x = np.random.default_rng(0).integers(0, 2**bits - 1, (n, 3), dtype=dtype, endpoint=True)
 
-    def run() -> None:
+    def assert_sum_is_exact() -> None:
         total = play(x, t, Rng(0), before).total(after)
         alive = [u for u in range(n) if u not in before]
         np.testing.assert_array_equal(total, x[alive].sum(0, dtype=dtype))
 
     if n - len(before | after) >= t:
-        run()
+        assert_sum_is_exact()
     else:
         with pytest.raises(TooFewSurvivors, match=f"allowed: at least {t}"):
-            run()
+            assert_sum_is_exact()
 
 
 @pytest.mark.parametrize("bits", [32, 64])

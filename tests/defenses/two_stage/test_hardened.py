@@ -31,7 +31,14 @@ N = 6
 
 
 def make(**options: Any) -> TwoStageHardened:
-    task = Task(mlp((12, 400, 3)), (12,), 3, (40,) * N, Schedule(rounds=20, batch_size=16, lr=0.1), 2)
+    task = Task(
+        mlp((12, 400, 3)),
+        input_shape=(12,),
+        n_classes=3,
+        sizes=(40,) * N,
+        schedule=Schedule(rounds=20, batch_size=16, lr=0.1),
+        assumed_corrupted=2,
+    )
     return TwoStageHardened(Options(**{"noise": 1.0, "epsilon": None, "base_epsilon": None, **options}), task)
 
 
@@ -78,7 +85,7 @@ def test_trust_earned_before_does_not_help() -> None:
     state = server(defense)
     g, x = reference(defense, state), noise(defense, N, 0)
     extra = {**state.extra, "scores": torch.tensor([1e9] + [0.0] * (N - 1))}
-    trusted = State(state.params, 0, extra=extra, auxiliary=state.auxiliary)
+    trusted = State(state.params, round=0, extra=extra, auxiliary=state.auxiliary)
     assert aggregate(defense, trusted, x).verdict["used"][0] == 1
     x[0] -= 10 * defense.noise_std * g
     assert aggregate(defense, trusted, x).verdict["used"][0] == 0
@@ -130,7 +137,7 @@ def test_the_slow_average_leaves_as_much_noise_as_an_honest_signal_is_long() -> 
     assert make(slow_decay=0.99)._decays(x).tolist() == pytest.approx([0.9, 0.99])
 
 
-def test_a_direction_behind_noise_that_cancels_is_seen_by_the_slow_average_alone() -> None:
+def test_only_the_slow_average_sees_a_direction_behind_cancelled_noise() -> None:
     """Ninety rounds of 2.2 C in one direction with noise +z and −z in turn, together no longer than honest noise."""
     seen = []
     for slow in (0.9, None):
@@ -146,7 +153,7 @@ def test_a_direction_behind_noise_that_cancels_is_seen_by_the_slow_average_alone
             x[0] = gaussianize(
                 share * worn + (1 - share**2) ** 0.5 * fresh, defense.noise_std, "quantiles", Rng(t).torch()
             )
-            after = aggregate(defense, State(state.params, t, extra=extra, auxiliary=state.auxiliary), x)
+            after = aggregate(defense, State(state.params, round=t, extra=extra, auxiliary=state.auxiliary), x)
             extra = after.extra
             rejected += float(after.verdict["implausible"][0]) if t >= 60 else 0.0
         seen.append(rejected)
@@ -167,7 +174,7 @@ def test_noise_passes_and_a_direction_that_is_kept_up_does_not() -> None:
         x[4] = worn
         x[5] = gaussianize(0.6 * worn + 0.8 * x[5], defense.noise_std, "quantiles", Rng(t).torch())
         # The model stands still: what is tested is the server's view of the senders.
-        state = State(state.params, t, extra=aggregate(defense, state, x).extra, auxiliary=state.auxiliary)
+        state = State(state.params, round=t, extra=aggregate(defense, state, x).extra, auxiliary=state.auxiliary)
         rejected += aggregate(defense, state, x).verdict["implausible"] if t >= 20 else 0
     assert rejected[:4].sum() <= 2
     assert rejected[4:].tolist() == [20, 20]
@@ -238,7 +245,13 @@ def final(defense: str, attack: str = "", **options: str) -> float:
     spec = compose.parse_defense(defense, {"epsilon": "8"})
     schedule = Schedule(rounds=120, batch_size=16, lr=0.5)
     wanted = compose.auxiliary(spec)
-    p = build(ProblemSpec("digits", "mlp", "iid", 10, model, schedule=schedule, corrupted=2), 0, auxiliary=wanted)
+    p = build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=10, model_options=model, schedule=schedule, corrupted=2
+        ),
+        0,
+        auxiliary=wanted,
+    )
     made, adversary = compose.make_defense(spec, p.task), None
     if attack:
         method = compose.make_poisoning(compose.parse_attack(attack, options), knowledge_of(p, made, "own"))

@@ -28,7 +28,14 @@ SIGMA = 2.0
 
 def make(clients=6, assumed_corrupted=2, model=None, kind="two-stage", **options):
     schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
-    task = Task(model or mlp((12, 40, 3)), (12,), 3, (40,) * clients, schedule, assumed_corrupted)
+    task = Task(
+        model or mlp((12, 40, 3)),
+        input_shape=(12,),
+        n_classes=3,
+        sizes=(40,) * clients,
+        schedule=schedule,
+        assumed_corrupted=assumed_corrupted,
+    )
     card = find("defense", kind)
     made = card.options(**{"noise": SIGMA, "epsilon": None, "base_epsilon": None, **options})
     return card.load()(made, task)
@@ -186,7 +193,14 @@ def test_options_that_cannot_be_are_one_line(options, message):
 
 
 def test_no_rule_beside_its_own():
-    task = Task(mlp(), (12,), 3, (40,) * 6, Schedule(rounds=20, batch_size=4), 1)
+    task = Task(
+        mlp(),
+        input_shape=(12,),
+        n_classes=3,
+        sizes=(40,) * 6,
+        schedule=Schedule(rounds=20, batch_size=4),
+        assumed_corrupted=1,
+    )
     rule = find("aggregator", "median")
     with pytest.raises(UserError, match=r"dp-sgd\+"):
         TwoStage(Options(noise=1.0, epsilon=None), task, rule.load()(rule.parse({})))
@@ -207,7 +221,9 @@ def test_without_noise_the_second_stage_still_runs():
 def test_defaults_are_the_papers():
     o = find("defense", "two-stage").parse({})
     assert (o.bound, o.momentum, o.epsilon, o.base_epsilon, o.clip) == ("normalise", 0.1, 2.0, 2.0, 1.0)
-    task = Task(mlp(), (12,), 3, (3000,) * 20, Schedule(rounds=1500, batch_size=16, lr=0.2))
+    task = Task(
+        mlp(), input_shape=(12,), n_classes=3, sizes=(3000,) * 20, schedule=Schedule(rounds=1500, batch_size=16, lr=0.2)
+    )
     made = TwoStage(Options(epsilon=0.125), task)
     assert made.sigma == pytest.approx(4.68759, rel=0.06)
     assert made.step_size == pytest.approx(0.2 * 0.79203 / 4.68759, rel=0.06)
@@ -217,7 +233,7 @@ def test_a_client_does_not_know_the_selection_and_the_wire_shows_uploads():
     defense = make()
     state = server(defense)
     ups = shaped(noisy(defense, state, 6, 0), state.params)
-    seen = {t: Seen(t, tuple(range(6)), state.params, ups, own_up=state.params) for t in (0, 1)}
+    seen = {t: Seen(t, participants=tuple(range(6)), down=state.params, ups=ups, own_up=state.params) for t in (0, 1)}
     why = defense.readings(Threat("client", "adaptive"), seen, (0,))
     assert isinstance(why, NotApplicable)
     assert "selected" in why.reason

@@ -17,7 +17,12 @@ from fedarena.problem.spec import ProblemSpec
 
 def digits(seed: int = 0) -> Problem:
     model = registry.find("model", "mlp").parse({"widths": "8"})
-    return build(ProblemSpec("digits", "mlp", "iid", 2, model, schedule=Schedule(rounds=1)), seed)
+    return build(
+        ProblemSpec(
+            "digits", model="mlp", partition="iid", clients=2, model_options=model, schedule=Schedule(rounds=1)
+        ),
+        seed,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -174,7 +174,7 @@ def test_priors_know_the_data_but_not_the_victim() -> None:
     assert metrics["prior_nearest_recovered"] == 0
 
 
-def test_copies_of_the_victim_are_excluded_from_the_nearest_prior_at_any_scale() -> None:
+def test_the_nearest_prior_leaves_out_copies_of_the_victim_at_any_scale() -> None:
     stored = (rand(10, 12, 1, 8, 8) * 255).round().to(torch.uint8)
     stored[5] = stored[3]
     near = stored[3].clone()

@@ -17,7 +17,7 @@ from fedarena.models.scaling.positive_scaling import plan
 SIZES = (1, 2, 3, 8)
 
 
-def holds_for_every_batch(model: nn.Module, shape: tuple[int, ...]) -> None:
+def assert_plan_holds_for_every_batch(model: nn.Module, shape: tuple[int, ...]) -> None:
     """The masked network is the plain one whatever the batch, and the plan the one that other sizes give."""
     found, params = plan(model, shape), parameters(model)
     masked = times(found.factors(drawn(found.sizes)), params)
@@ -33,7 +33,7 @@ def holds_for_every_batch(model: nn.Module, shape: tuple[int, ...]) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(networks())
 def test_any_network(made: tuple[nn.Module, tuple[int, ...]]) -> None:
-    holds_for_every_batch(*made)
+    assert_plan_holds_for_every_batch(*made)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_shipped_models(name: str, options: dict[str, str]) -> None:
     with torch.no_grad():
         for key, p in model.named_parameters():
             p.copy_(params[key])
-    holds_for_every_batch(model.double(), shape)
+    assert_plan_holds_for_every_batch(model.double(), shape)
 
 
-def test_batch_statistics_of_the_input_and_the_number_of_samples_as_a_factor() -> None:
+def test_input_statistics_and_the_number_of_samples_may_be_factors() -> None:
     """Both depend on the batch, and neither on a hidden unit's factor."""
 
     def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -66,7 +66,7 @@ def test_batch_statistics_of_the_input_and_the_number_of_samples_as_a_factor() -
 
     model = net(forward, "b")
     model.norm = nn.BatchNorm2d(2, affine=False, track_running_stats=False)
-    holds_for_every_batch(model, (2, 4, 4))
+    assert_plan_holds_for_every_batch(model, (2, 4, 4))
 
 
 def joined_where_the_batch_says(m: nn.Module, x: torch.Tensor) -> torch.Tensor:

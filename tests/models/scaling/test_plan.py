@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers.scaling import check, net, parameters, randomised, rows
+from helpers.scaling import assert_masks_keep_outputs, net, parameters, randomised, rows
 from torch import nn
 
 from fedarena.models.scaling.graph import Layer
@@ -21,7 +21,7 @@ def runs(layer):
 def test_factors_of_a_convolutional_network_by_hand():
     """Eqs. 7, 13 and 14, entry by entry; columns of the dense layer are channel by channel."""
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3), nn.ReLU(), nn.Linear(3, 2))
-    found = check(randomised(model), (1, 4, 4))
+    found = assert_masks_keep_outputs(randomised(model), (1, 4, 4))
     assert found.sizes == (2, 3)
     assert [layer.name for layer in found.layers] == ["0", "3", "5"]
     assert [runs(layer) for layer in found.layers] == [
@@ -52,13 +52,15 @@ def test_a_concatenated_skip_reads_both_groups():
             h = F.relu(self.a(x))
             return self.out(torch.cat([x, h, F.relu(self.b(h))], 1).flatten(1))
 
-    found = check(randomised(Skip()), (1, 4))
+    found = assert_masks_keep_outputs(randomised(Skip()), (1, 4))
     assert found.sizes == (2, 3)
     assert found.layers[-1].columns == (Run(None, 4), Run(0, 2, 4), Run(1, 3, 4))
 
 
 def test_an_added_skip_ties_its_groups():
-    found = check(net(lambda m, x: m.out(F.relu(m.fc(m.a(x).mean((2, 3)) + m.b(x).mean((2, 3)))))), (2, 4, 4))
+    found = assert_masks_keep_outputs(
+        net(lambda m, x: m.out(F.relu(m.fc(m.a(x).mean((2, 3)) + m.b(x).mean((2, 3)))))), (2, 4, 4)
+    )
     assert found.sizes == (3, 3)
     assert found.layers[0].rows == found.layers[1].rows == (Run(0, 3),)
     assert [layer.bias for layer in found.layers] == [True] * 4
@@ -70,7 +72,7 @@ def test_the_output_layer_is_last_wherever_it_runs():
         m.fc(m.b(x).mean((2, 3)))
         return out
 
-    found = check(net(forward), (2, 4, 4))
+    found = assert_masks_keep_outputs(net(forward), (2, 4, 4))
     assert [layer.name for layer in found.layers] == ["a", "b", "fc", "out"]
 
 
@@ -88,14 +90,16 @@ class Wide(nn.Module):
 
 
 def test_a_concatenation_added_to_one_layer_cuts_its_channels():
-    found = check(randomised(Wide((2, 3, 5), lambda a, b, c: torch.cat([a, b], 1) + c)), (2,))
+    found = assert_masks_keep_outputs(randomised(Wide((2, 3, 5), lambda a, b, c: torch.cat([a, b], 1) + c)), (2,))
     assert found.sizes == (2, 3)
     assert found.layers[2].rows == found.layers[3].columns == (Run(0, 2), Run(1, 3))
 
 
 def test_concatenations_with_other_boundaries_are_cut_at_all_of_them():
     """[a₁ a₂ b₁ b₂ b₃] + [c₁ d₁ d₂ d₃ d₄]."""
-    found = check(randomised(Wide((2, 3, 1, 4), lambda a, b, c, d: torch.cat([a, b], 1) + torch.cat([c, d], 1))), (2,))
+    found = assert_masks_keep_outputs(
+        randomised(Wide((2, 3, 1, 4), lambda a, b, c, d: torch.cat([a, b], 1) + torch.cat([c, d], 1))), (2,)
+    )
     assert found.sizes == (1, 1, 3)
     assert [layer.rows for layer in found.layers[:4]] == [
         (Run(0, 1), Run(1, 1)),
@@ -108,7 +112,7 @@ def test_concatenations_with_other_boundaries_are_cut_at_all_of_them():
 def test_a_shift_ties_channel_by_channel():
     """[a₁ a₂ b₁ b₂ b₃] + [b₁ b₂ b₃ a₁ a₂] leads from a₁ through all five."""
     model = randomised(Wide((2, 3), lambda a, b: torch.cat([a, b], 1) + torch.cat([b, a], 1)))
-    found, params = check(model, (2,)), parameters(model)
+    found, params = assert_masks_keep_outputs(model, (2,)), parameters(model)
     assert found.sizes == (1,)
     assert [layer.rows for layer in found.layers[:2]] == [(Run(0, 1, 2),), (Run(0, 1, 3),)]
     assert found.layers[-1].columns == (Run(0, 1, 5),)
@@ -122,7 +126,7 @@ def test_a_group_may_be_written_twice_by_one_layer():
     def join(c, a, b):
         return torch.cat([torch.cat([a, a], 1) + c, b], 1)
 
-    found = check(randomised(Wide((4, 2, 1), join)), (2,))
+    found = assert_masks_keep_outputs(randomised(Wide((4, 2, 1), join)), (2,))
     assert found.sizes == (2, 1)
     assert found.layers[0].rows == (Run(0, 2), Run(0, 2))
 
@@ -145,7 +149,7 @@ def test_residual_blocks(concat, features, sizes):
     """Identity skips that are added tie all blocks of a stage; concatenated ones leave every block its own group."""
     blocks = Residual(4, concat), Residual(6 if concat else 4, concat)
     model = nn.Sequential(nn.Conv2d(1, 4, 1), nn.ReLU(), *blocks, nn.Flatten(), nn.Linear(features * 9, 2))
-    assert check(randomised(model), (1, 3, 3)).sizes == sizes
+    assert assert_masks_keep_outputs(randomised(model), (1, 3, 3)).sizes == sizes
 
 
 def units_after(*layers):

@@ -9,7 +9,7 @@ from helpers.scaling import (
     MEAN,
     TOLERANCE,
     apart,
-    check,
+    assert_masks_keep_outputs,
     drawn,
     net,
     networks,
@@ -30,7 +30,7 @@ from fedarena.models.scaling.positive_scaling import canonical, plan, scales
 @given(network=networks(), seed=st.integers(0, 1000))
 def test_any_network_keeps_its_function_and_its_canonical_form(network, seed):
     model, shape = network
-    check(model, shape, seed)
+    assert_masks_keep_outputs(model, shape, seed)
 
 
 @settings(max_examples=50, deadline=None)
@@ -104,7 +104,7 @@ def test_a_dead_unit_keeps_its_factor():
     assert apart(*forms) < TOLERANCE
 
 
-def test_a_channel_dead_in_one_layer_takes_its_length_from_the_next_that_writes_it():
+def test_a_channel_dead_in_one_layer_takes_its_length_from_the_next():
     found_model = net(lambda m, x: m.out(F.relu(m.fc((F.relu(m.a(x)) + m.b(x)).mean(MEAN)))))
     found, params = plan(found_model, (2, 4, 4)), parameters(found_model)
     params["a.weight"][1], params["a.bias"][1] = 0, 0

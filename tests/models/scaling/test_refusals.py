@@ -78,7 +78,7 @@ def test_what_breaks_the_masks_is_named(model, message):
     assert "\n" not in str(caught.value)
 
 
-def refused(forward, message, *unused):
+def expect_refusal(forward, message, *unused):
     with pytest.raises(UserError, match=message):
         plan(net(forward, *unused), (2, 4, 4))
 
@@ -113,29 +113,31 @@ def refused(forward, message, *unused):
     ],
 )
 def test_operations_that_break_the_masks_are_named(head, message):
-    refused(lambda m, x: m.out(m.fc(F.adaptive_avg_pool2d(head(m.a(x), m.b(x)), 1).flatten(1))), message)
+    expect_refusal(lambda m, x: m.out(m.fc(F.adaptive_avg_pool2d(head(m.a(x), m.b(x)), 1).flatten(1))), message)
 
 
 def test_additions_of_the_input_are_named():
     message = r"operation 'add' ties the channels of layer 'a' to the network's input or a constant, which no mask"
-    refused(lambda m, x: m.out(m.fc((m.a(x) + x[:, :1]).mean(MEAN))), message, "b")
-    refused(lambda m, x: m.out(m.fc((x.mean(1, keepdim=True) + m.a(x)).mean(MEAN))), message, "b")
+    expect_refusal(lambda m, x: m.out(m.fc((m.a(x) + x[:, :1]).mean(MEAN))), message, "b")
+    expect_refusal(lambda m, x: m.out(m.fc((x.mean(1, keepdim=True) + m.a(x)).mean(MEAN))), message, "b")
     both = r"operation 'add' ties the channels of layer 'b' to the network's input or a constant"
-    refused(lambda m, x: m.out(m.fc((torch.cat([m.a(x), x], 1)[:, :3] + m.b(x)).mean(MEAN))), "operation 'getitem'")
-    refused(lambda m, x: m.out(m.fc((torch.cat([x, m.a(x)], 1) + torch.cat([m.b(x), x], 1)).mean(MEAN))), both)
+    expect_refusal(
+        lambda m, x: m.out(m.fc((torch.cat([m.a(x), x], 1)[:, :3] + m.b(x)).mean(MEAN))), "operation 'getitem'"
+    )
+    expect_refusal(lambda m, x: m.out(m.fc((torch.cat([x, m.a(x)], 1) + torch.cat([m.b(x), x], 1)).mean(MEAN))), both)
 
 
 def test_other_uses_of_layers_are_named():
     fc = r"layer 'fc' \(Linear\)"
-    refused(lambda m, x: m.out(m.fc(m.fc(m.a(x).mean(MEAN)))), f"{fc} is used twice", "b")
-    refused(
+    expect_refusal(lambda m, x: m.out(m.fc(m.fc(m.a(x).mean(MEAN)))), f"{fc} is used twice", "b")
+    expect_refusal(
         lambda m, x: m.out(m.a(x).mean(MEAN)), r"parameter 'fc.weight' belongs to no layer that the model uses", "b"
     )
-    refused(
+    expect_refusal(
         lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) * 2, "the model's output is not that of a layer of class Linear"
     )
-    refused(lambda m, x: m.a(x), "the model's output is not that of a layer of class Linear")
-    refused(lambda m, x: F.linear(x, m.out.weight), "parameter 'out.weight' is used outside of a layer")
+    expect_refusal(lambda m, x: m.a(x), "the model's output is not that of a layer of class Linear")
+    expect_refusal(lambda m, x: F.linear(x, m.out.weight), "parameter 'out.weight' is used outside of a layer")
 
     def added(m, x):
         h = m.a(x).mean(MEAN)
@@ -143,7 +145,7 @@ def test_other_uses_of_layers_are_named():
         m.fc(h).sum(1, keepdim=True)
         return out
 
-    refused(added, r"operation 'sum_1' mixes channels")
+    expect_refusal(added, r"operation 'sum_1' mixes channels")
 
 
 def test_an_output_that_is_added_to_something_is_named():
@@ -187,7 +189,7 @@ def test_code_that_cannot_be_traced_is_named():
     message = (
         r"^torch.fx cannot trace the model \(symbolically traced variables cannot be used as inputs to control flow"
     )
-    refused(lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) if m.a(x).sum() > 0 else x, message, "b")
+    expect_refusal(lambda m, x: m.out(m.fc(m.a(x).mean(MEAN))) if m.a(x).sum() > 0 else x, message, "b")
 
 
 @pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.contracts.secure_sum import Exchange, SecureSum, require_company
+from fedarena.contracts.secure_sum import Exchange, SecureSum, require_two
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
 from fedarena.core.options import option
@@ -24,7 +24,7 @@ class TwoServers(SecureSum):
     limit = 2.0**16
 
     def check(self, n):
-        require_company("two-servers", n)
+        require_two("two-servers", n)
         most = 2 ** (47 - self.options.bits)  # so that n·limit·2^bits < 2^63
         if n >= most:
             raise UserError(f"secure two-servers: {n} participants a round, allowed: fewer than {most}, or fewer bits")

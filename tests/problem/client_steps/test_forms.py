@@ -39,7 +39,7 @@ def federation(schedule, sizes, model="mlp", shape=(1, 6, 6), classes=5, dtype=t
     architecture = card.load()(card.parse(options))
     module = architecture.module(shape, Criterion(schedule.loss, classes).outputs)
     start = {n: p.to(dtype) for n, p in architecture.init(module, Rng(seed).torch()).items()}
-    task = Task(module, shape, classes, tuple(sizes), schedule)
+    task = Task(module, input_shape=shape, n_classes=classes, sizes=tuple(sizes), schedule=schedule)
     b, g = schedule.batch_size, Rng(seed).child("data").torch()
 
     def batch(size):
@@ -232,7 +232,7 @@ def test_a_chain_of_foreign_make_is_trained_by_its_structure(used):
     )
     g = Rng(0).torch()
     start = {n: torch.randn(p.shape, generator=g, dtype=torch.float64) for n, p in model.named_parameters()}
-    task = Task(model, (2, 3), 3, (20,), WORK[1])
+    task = Task(model, input_shape=(2, 3), n_classes=3, sizes=(20,), schedule=WORK[1])
     batch = Batch(torch.randn(5, 4, 2, 3, generator=g, dtype=torch.float64), torch.randint(0, 3, (5, 4), generator=g))
     got = forms.uploads(task, task.loss, start, [batch])
     assert distance(got, alone(task, task.loss, start, [batch])) < 1e-9

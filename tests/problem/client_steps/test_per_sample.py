@@ -34,7 +34,9 @@ def clients(sizes, model="mlp", shape=(1, 6, 6), seed=0, dtype=torch.float64, **
     g = Rng(seed).torch()
     params = {n: p.to(dtype) for n, p in architecture.init(module, g).items()}
     params = {n: p + 0.1 * torch.randn(p.shape, generator=g, dtype=dtype) for n, p in params.items()}
-    task = Task(module, shape, 5, tuple(max(1, n) for n in sizes), Schedule(batch_size=1))
+    task = Task(
+        module, input_shape=shape, n_classes=5, sizes=tuple(max(1, n) for n in sizes), schedule=Schedule(batch_size=1)
+    )
     batches = [
         Batch(torch.rand(1, n, *shape, generator=g, dtype=dtype), torch.randint(0, 5, (1, n), generator=g))
         for n in sizes

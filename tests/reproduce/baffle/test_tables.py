@@ -12,8 +12,8 @@ from fedarena.reproduce.baffle.common import IMAGES, ROUNDS, Experiment, accurac
 from fedarena.reproduce.machine import Machine
 
 EXPERIMENTS = [
-    Experiment("digits", "lenet-baffle", "K = 5, in law", 0.5, 5, rounds=1),
-    Experiment("digits", "lenet-baffle", "backpropagation", 0.6, rounds=1),
+    Experiment("digits", model="lenet-baffle", title="K = 5, in law", paper=0.5, k=5, rounds=1),
+    Experiment("digits", model="lenet-baffle", title="backpropagation", paper=0.6, rounds=1),
 ]
 
 
@@ -34,7 +34,7 @@ def test_rows_say_where_they_had_fewer_images_and_can_take_as_many_steps(monkeyp
     """Digits have 1,438 training images: where a paper has four rounds on 359 more, so many steps are five rounds."""
     monkeypatch.setitem(IMAGES, "digits", 1_797)
     monkeypatch.setitem(ROUNDS, "digits", 4)
-    experiment = longer(Experiment("digits", "mlp", "K = 5", None, 5), "K = 5")
+    experiment = longer(Experiment("digits", model="mlp", title="K = 5", paper=None, k=5), "K = 5")
     assert experiment.name == "digits, mlp, the paper's number of steps, K = 5"
     (row,) = measure(experiment, Machine(), 0, lambda share, text: None)
     assert (row["rounds"], row["note"]) == (5, "1,438 training images; the paper's 1,797")

@@ -30,7 +30,7 @@ SMALL = replace(
 )
 
 
-def test_one_row_for_each_reading_form_and_kind_of_features_beside_the_paper_s_numbers() -> None:
+def test_each_reading_form_and_kind_of_features_has_one_row() -> None:
     rows = measure(SMALL, "dbcl", Machine(), 0, lambda share, text: None)
     readings = [(r["attacker"], r["reading"], r["features"], r["paper"]) for r in rows if r["form"] == "paper"]
     parts = {"server": ["expanded"], "client": ["option-I", "option-II"], "eavesdropper": ["expanded"]}
@@ -83,9 +83,13 @@ def test_faces_in_colour_can_be_set_up(case: Case) -> None:
         pytest.skip(f"no utkface_32.npz in {folder}: set FEDARENA_DATA")
     model, method = registry.find("model", case.model), registry.find("attack", "property-inference")
     problem = ProblemSpec(
-        *(case.dataset, case.model, "iid", 2, model.parse(dict(case.options))),
-        registry.find("partition", "iid").parse({}),
-        case.schedule,
+        case.dataset,
+        model=case.model,
+        partition="iid",
+        clients=2,
+        model_options=model.parse(dict(case.options)),
+        partition_options=registry.find("partition", "iid").parse({}),
+        schedule=case.schedule,
     )
     built = build(problem, 0, folder)
     spec = MethodSpec(method.name, method.parse(dict(case.attack)))

@@ -25,13 +25,13 @@ from fedarena.runs.engine import run_groups
 FEW = {"attack": {"rounds": "4"}, "training": {"rounds": "6"}}
 
 
-def silent(share: float, text: str) -> None:
+def expect_progress(share: float, text: str) -> None:
     assert 0 <= share <= 1
     assert text
 
 
 def found(name: str, defense: str, **settings: Any) -> list[dict[str, Any]]:
-    return measure(name, defense, Machine(), 0, silent, settings or FEW)
+    return measure(name, defense, Machine(), 0, expect_progress, settings or FEW)
 
 
 def test_every_inference_attack_is_in_it_and_no_other() -> None:
@@ -59,7 +59,8 @@ def test_a_row_is_what_bench_run_measures() -> None:
     cards = registry.find("attack", "joint-membership"), registry.find("defense", "dbcl")
     problem, made = usual_problem({}, FEW, cards), compose.parse_attack("joint-membership", FEW["attack"])
     groups = [
-        GroupSpec(problem, compose.parse_defense(d), made, threats(PARTIES, FORMS), 0) for d in ("dbcl", "fedavg")
+        GroupSpec(problem, defense=compose.parse_defense(d), attack=made, threats=threats(PARTIES, FORMS), seed=0)
+        for d in ("dbcl", "fedavg")
     ]
     records = run_groups(groups, 1)[0].records
     for row in rows:

@@ -17,7 +17,7 @@ from fedarena.reproduce.tables import TABLES
 FEW = Case("membership", "joint-membership", {"attack": {"rounds": "30"}, "training": {"rounds": "31"}})
 
 
-def silent(share: float, text: str) -> None:
+def expect_progress(share: float, text: str) -> None:
     assert 0 <= share <= 1
     assert text
 
@@ -31,7 +31,7 @@ def test_every_line_has_every_epsilon_and_an_attack_that_reads() -> None:
 
 
 def test_noise_hides_members_and_costs_accuracy() -> None:
-    clipped, noised = (measure(FEW, shown, Machine(), 0, silent) for shown in ("∞", "0.5"))
+    clipped, noised = (measure(FEW, shown, Machine(), 0, expect_progress) for shown in ("∞", "0.5"))
     assert (clipped["epsilon"], clipped["sigma"]) == ("∞", 0.0)
     assert noised["sigma"] > 0.5
     assert clipped["auc"] > noised["auc"] + 0.1

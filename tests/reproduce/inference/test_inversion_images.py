@@ -17,7 +17,7 @@ SMALL = Options(iterations=150, restarts=2)
 
 @pytest.mark.parametrize("epochs", [0, 2])
 def test_a_case_is_measured_and_drawn(epochs: int, tmp_path: Path) -> None:
-    case = Case("digits, single images", "digits", "lenet-dlg", 2, SMALL, epochs=epochs)
+    case = Case("digits, single images", dataset="digits", model="lenet-dlg", victims=2, attack=SMALL, epochs=epochs)
     (measured,) = measure(case, Machine(), 0, lambda share, text: None)
     row = {"seed": 0} | measured
     assert row["count"] == 2

@@ -51,7 +51,13 @@ def toy() -> Iterator[str]:
 def part(piece: str = "red, one", seed: int = 0, seconds: float = 1.0, table: str = TABLE, **row: Any) -> MeasuredPart:
     rows = [{"accuracy": 0.5, **row}]
     environment = {"fedarena": __version__, "commit": "abc"}
-    return MeasuredPart(PartKey(table, piece, seed), toy_table.TABLE.setting, rows, seconds, environment)
+    return MeasuredPart(
+        PartKey(table, piece, seed),
+        setting=toy_table.TABLE.setting,
+        rows=rows,
+        cpu_seconds=seconds,
+        environment=environment,
+    )
 
 
 def put(folder: Path, *parts: MeasuredPart) -> Path:
@@ -60,9 +66,9 @@ def put(folder: Path, *parts: MeasuredPart) -> Path:
     return folder
 
 
-SHARE = Published("p", 0.80, "accuracy")
-COUNT = Published("p", 100, "rounds", decimals=0, share=False, better="lower")
-WORDS = Published("p", "about 0", "cosine", better="", within=(-0.05, 0.05))
+SHARE = Published("p", paper=0.80, column="accuracy")
+COUNT = Published("p", paper=100, column="rounds", decimals=0, share=False, better="lower")
+WORDS = Published("p", paper="about 0", column="cosine", better="", within=(-0.05, 0.05))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ WORDS = Published("p", "about 0", "cosine", better="", within=(-0.05, 0.05))
         (replace(SHARE, apart="other data"), Mean(0.8, None, 1), "not comparable"),
         (WORDS, Mean(0.05, None, 1), "held"),
         (WORDS, Mean(0.06, None, 1), "differs"),
-        (Published("p", "67~174", "layers"), "1~2", "differs"),
+        (Published("p", paper="67~174", column="layers"), "1~2", "differs"),
     ],
 )
 def test_verdicts_follow_the_rule(published: Published, found: Mean | str | None, expected: str) -> None:
@@ -368,8 +374,14 @@ def test_differences_on_the_page_are_ours_less_the_paper_s_as_printed() -> None:
     lines: dict[str, list[Comparison]] = {}
     for i, (t, p) in enumerate(every):
         mine = Mean(float(p.paper) * (1 + 0.1 * math.sin(i)), None, 1)
-        lines.setdefault(t, []).append(Comparison(t, p, mine, verdict(p, mine), (0,), 1.0))
-    text = page(Gathered(lines, dict.fromkeys(lines, ""), (), (), (), {}, ()), None, "")
+        lines.setdefault(t, []).append(
+            Comparison(t, published=p, ours=mine, verdict=verdict(p, mine), seeds=(0,), cpu_seconds=1.0)
+        )
+    text = page(
+        Gathered(lines, settings=dict.fromkeys(lines, ""), without=(), missing=(), parts=(), times={}, complaints=()),
+        None,
+        "",
+    )
     assert_differences_hold(text, len(every))
 
 

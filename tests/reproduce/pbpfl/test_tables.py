@@ -24,7 +24,7 @@ from fedarena.reproduce.pbpfl.table3 import DOWN, FORWARD, MASKS, SERVER, STEP, 
 from fedarena.reproduce.tables import table_of
 
 
-def silent(share: float, text: str) -> None:
+def expect_progress(share: float, text: str) -> None:
     assert 0 <= share <= 1
     assert text
 
@@ -54,8 +54,8 @@ def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
 
 @pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
 def test_table_1_in_small(model, layers):
-    federation = pbpfl_table1.Federation(model, 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
-    found = pbpfl_table1.measure(federation, Machine(), 0, silent)
+    federation = pbpfl_table1.Federation(model, k=5, shards="disjoint", data="breast-cancer", epochs=3, batch=32)
+    found = pbpfl_table1.measure(federation, Machine(), 0, expect_progress)
     plain, masked, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert all(list(r) == list(plain) for r in found)
@@ -72,12 +72,14 @@ def test_table_1_in_small(model, layers):
     assert set(pbpfl_table1.MEASURED) < set(plain)
 
 
-def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_stay_one_row():
-    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=3, batch=32)
+def test_a_marked_run_is_marked_in_the_table_and_seeds_stay_one_row():
+    federation = pbpfl_table1.Federation("MLP-3", k=5, shards="disjoint", data="breast-cancer", epochs=3, batch=32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBPFL, "warnings", lambda self, told: ("lost 6 digits",))
         seeds = [
-            {"seed": seed} | row for seed in (0, 1) for row in pbpfl_table1.measure(federation, Machine(), seed, silent)
+            {"seed": seed} | row
+            for seed in (0, 1)
+            for row in pbpfl_table1.measure(federation, Machine(), seed, expect_progress)
         ]
     assert {r["note"] for r in seeds if r["method"] == "pbpfl"} == {"lost 6 digits"}
     assert {r["note"] for r in seeds if r["method"] != "pbpfl"} == {""}
@@ -92,9 +94,9 @@ def test_a_run_that_is_marked_is_marked_in_the_table_and_seeds_with_other_marks_
 
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
 def test_in_double_precision_the_training_curves_are_fedavgs(shards):
-    federation = pbpfl_table1.Federation("MLP-5", 5, shards, data="breast-cancer", epochs=100, batch=32)
-    masked = pbpfl_table1.measure(federation, Machine(), 0, silent)[1]
-    found = pbpfl_table1.measure(replace(federation, double=True), Machine(), 0, silent)
+    federation = pbpfl_table1.Federation("MLP-5", k=5, shards=shards, data="breast-cancer", epochs=100, batch=32)
+    masked = pbpfl_table1.measure(federation, Machine(), 0, expect_progress)[1]
+    found = pbpfl_table1.measure(replace(federation, double=True), Machine(), 0, expect_progress)
     plain, exact, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert plain["precision"] == "double"
@@ -106,9 +108,10 @@ def test_in_double_precision_the_training_curves_are_fedavgs(shards):
 
 
 def test_shards_that_are_copies_train_another_model():
-    federation = pbpfl_table1.Federation("MLP-3", 5, "disjoint", data="breast-cancer", epochs=2, batch=32)
+    federation = pbpfl_table1.Federation("MLP-3", k=5, shards="disjoint", data="breast-cancer", epochs=2, batch=32)
     one, other = (
-        pbpfl_table1.measure(c, Machine(), 0, silent)[0] for c in (federation, replace(federation, shards="copies"))
+        pbpfl_table1.measure(c, Machine(), 0, expect_progress)[0]
+        for c in (federation, replace(federation, shards="copies"))
     )
     assert one["mse"] != other["mse"]
     assert one["rounds"] == other["rounds"]
@@ -123,7 +126,7 @@ def test_mse_is_not_halved():
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
 
 
-def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpfl(monkeypatch):
+def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(monkeypatch):
     kinds = []
     train = pbpfl.train
 
@@ -132,8 +135,8 @@ def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpf
         return train(method, problem, *rest)
 
     monkeypatch.setattr(pbpfl, "train", watched)
-    federation = pbpfl_table2.Federation(5, 1, data="digits", batch=128, rate=1e-3, double=True)
-    found = pbpfl_table2.measure(federation, Machine(), 0, silent)
+    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=128, rate=1e-3, double=True)
+    found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
     assert kinds == [{torch.float64}] * 3
@@ -143,7 +146,16 @@ def test_lesions_in_double_precision_are_fedavg_under_the_squared_error_and_pbpf
 
 def test_curves_are_compared_at_every_evaluation():
     def run(*losses: float) -> Run:
-        return Run({}, tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)), (), 0, 0, 0, 0, None)
+        return Run(
+            {},
+            curve=tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)),
+            rounds=(),
+            bytes_up=0,
+            bytes_down=0,
+            seconds=0,
+            peak_bytes=0,
+            diverged_at=None,
+        )
 
     assert pbpfl.apart(run(3.0, 1.0, 1.0), run(3.5, 3.0, 1.0), lambda p: p.loss) == 2.0
     assert pbpfl.digits_lost(run(1.0)) is None
@@ -158,8 +170,8 @@ def test_table_2_names_its_federations():
 
 @pytest.mark.parametrize("skip", ["add", "concat"])
 def test_table_2_in_small(skip):
-    federation = pbpfl_table2.Federation(5, 1, skip, data="digits", batch=128, rate=1e-3)
-    found = pbpfl_table2.measure(federation, Machine(), 0, silent)
+    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=128, rate=1e-3)
+    found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
     entropy, plain, masked, nudged, constant = found
@@ -175,8 +187,8 @@ def test_table_2_in_small(skip):
 
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_only():
-    federation = pbpfl_table2.Federation(1, 1, data="digits", batch=512, rate=1e-3)
-    assert {r["paper"] for r in pbpfl_table2.measure(federation, Machine(), 0, silent)} == {None}
+    federation = pbpfl_table2.Federation(1, epochs=1, data="digits", batch=512, rate=1e-3)
+    assert {r["paper"] for r in pbpfl_table2.measure(federation, Machine(), 0, expect_progress)} == {None}
 
 
 @pytest.mark.parametrize("model", ["mlp", "resnet"])
@@ -211,7 +223,7 @@ SHORT = (
 
 
 def test_precision_in_small():
-    found = pbpfl_precision.measure(pbpfl_precision.NETWORKS[0], Machine(), 0, silent, SHORT)
+    found = pbpfl_precision.measure(pbpfl_precision.NETWORKS[0], Machine(), 0, expect_progress, SHORT)
     narrow, wide, usual, larger, huge = found
     assert wide["error"] < 4 * narrow["error"] < 1e-5  # twelve decades of r cost nothing
     assert usual["error"] < larger["error"] / 20  # the digits go with γ²
@@ -225,7 +237,7 @@ def test_precision_in_small():
 def test_wide_masks_of_a_deep_network_are_no_loss():
     """Gradients by masked parameters are then so large that their squares overflow in float32."""
     (wide,) = pbpfl_precision.measure(
-        *(pbpfl_precision.NETWORKS[2], Machine(), 0, silent),
+        *(pbpfl_precision.NETWORKS[2], Machine(), 0, expect_progress),
         (pbpfl_precision.Series("r", "decades", (12.0,), (("gamma_scale", "1e-12"),)),),
     )
     assert wide["error"] < 1e-6
@@ -236,7 +248,7 @@ def test_wide_masks_of_a_deep_network_are_no_loss():
 def test_precision_takes_trained_networks():
     network = replace(pbpfl_precision.NETWORKS[0], rounds=20)
     (fresh,), (trained,) = (
-        pbpfl_precision.measure(c, Machine(), 0, silent, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
+        pbpfl_precision.measure(c, Machine(), 0, expect_progress, (pbpfl_precision.Series("r", "decades", (0.0,), ()),))
         for c in (pbpfl_precision.NETWORKS[0], network)
     )
     assert fresh["plain"] != trained["plain"]
@@ -276,7 +288,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
     rows = json.loads(path.read_text())["rows"]
-    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.LAWS)
+    assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.DISTRIBUTIONS)
     assert path.with_suffix(".png").is_file()
     assert f"Drawn to runs/{path.stem}.png" in done.stdout
 
@@ -284,7 +296,7 @@ def test_the_command_writes_rows_and_picture(bench, tmp_path):
 @pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])
 def test_tables_are_unmasked(monkeypatch, piece):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
-    first, later = pbpfl_unmask.TABLE.rows(piece, Machine(), 0, silent)
+    first, later = pbpfl_unmask.TABLE.rows(piece, Machine(), 0, expect_progress)
     assert (first["round"], later["round"]) == (0, 100)
     assert later["federation"] == piece
     assert list(later)[2:] == list(pbpfl_unmask.MEASURED)
@@ -296,6 +308,6 @@ def test_tables_are_unmasked(monkeypatch, piece):
 def test_under_adam_broadcasts_of_rounds_before_tell_too(monkeypatch):
     monkeypatch.setattr(pbpfl_unmask, "ROUNDS", 102)
     federation = replace(pbpfl_unmask.FEDERATIONS[-1], data="diabetes", batch=32)
-    first, later = pbpfl_unmask.measure(federation, Machine(), 0, silent)
+    first, later = pbpfl_unmask.measure(federation, Machine(), 0, expect_progress)
     assert first["by broadcasts"] == pytest.approx(first["by columns"], abs=1e-6)  # of two rounds hardly any bound
     assert later["by broadcasts"] < 0.5 * later["by columns"]

@@ -14,7 +14,20 @@ from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Costs, forecast
 from fedarena.runs.suite.plan import Planned
 
-ONE = Planned(("a",), "k", "p", "fedavg", "none", "", "", "", "", 0, True, True)
+ONE = Planned(
+    ("a",),
+    key="k",
+    problem="p",
+    defense="fedavg",
+    attack="none",
+    party="",
+    form="",
+    knows="",
+    goal="",
+    seed=0,
+    shown=True,
+    counts=True,
+)
 
 
 def trial(defense: str, attack: str, knows: str = "", **changes: Any) -> Planned:
@@ -35,14 +48,14 @@ def test_the_same_on_another_seed_counts_first() -> None:
     costs.add(trial("dbcl", "dlg", seed=1), spent(100, 8))
     costs.add(trial("fedavg", "dlg"), spent(100, 1))
     assert costs.of(trial("dbcl", "dlg", seed=2)) == 7
-    assert costs.knows(trial("dbcl", "dlg", seed=2))
-    assert not costs.knows(trial("krum", "dlg"))
+    assert costs.is_known(trial("dbcl", "dlg", seed=2))
+    assert not costs.is_known(trial("krum", "dlg"))
     assert costs.of(trial("krum", "dlg")) == 5  # the mean of the attack
     assert costs.of(trial("krum", "idlg")) == 5  # of all that read a run
     assert costs.of(trial("krum", "none")) == 5  # of all
 
 
-def test_a_poisoned_run_costs_its_own_federation_times_what_the_attack_adds() -> None:
+def test_a_poisoned_run_costs_its_clean_run_times_what_the_attack_adds() -> None:
     costs = Costs()
     costs.add(trial("fedavg", "none"), spent(10))
     costs.add(trial("pbpfl", "none"), spent(400))
@@ -70,7 +83,9 @@ def test_the_forecast_of_a_folder_counts_what_is_missing(tiny: Path, tmp_path: P
 
 def test_time_left_goes_down_to_nothing(tmp_path: Path) -> None:
     told: list[tuple[int, int, float | None]] = []
-    measure(TINY, tmp_path, seeds=(0,), tell=lambda done, total, text, left: told.append((done, total, left)))
+    measure(
+        TINY, tmp_path, seeds=(0,), report_progress=lambda done, total, text, left: told.append((done, total, left))
+    )
     assert told[0] == (0, 28, None)
     assert [(done, total) for done, total, _ in told[1:]] == [(i, 28) for i in range(1, 29)]
     assert told[-1][2] is not None

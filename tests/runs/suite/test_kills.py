@@ -65,7 +65,7 @@ def count(where: Path) -> int:
     return len(list((where / "out" / "records").glob("*.json")))
 
 
-def check_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
+def assert_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
     """Every file is whole, nothing that was there is lost, and all else is what a killed write leaves."""
     found = contents(where / "out")
     for name, record in records_in(where / "out").items():
@@ -103,7 +103,7 @@ def kill_at_random(where: Path, rng: random.Random, how: int, seeds: str) -> Non
     process.communicate(timeout=PATIENCE)
     assert wait_for(lambda: not session(process.pid)), session(process.pid)
     if (where / "out").is_dir():
-        check_whole(where, before)
+        assert_whole(where, before)
 
 
 def test_killed_interrupted_and_terminated_it_goes_on_where_it_stopped(tmp_path: Path, tiny: Path) -> None:
@@ -163,4 +163,4 @@ def test_control_c_reaches_workers_too_and_one_line_is_said(tmp_path: Path) -> N
     assert process.returncode == 130
     assert err.splitlines() == ["bench: interrupted; what was written is complete"]
     assert wait_for(lambda: not session(process.pid)), session(process.pid)
-    check_whole(tmp_path, {})
+    assert_whole(tmp_path, {})

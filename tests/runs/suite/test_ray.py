@@ -48,14 +48,14 @@ def test_a_node_that_dies_costs_only_what_was_under_way(cluster: Any, tmp_path: 
     suite, plan = planned(TINY, tmp_path)
     killed = False
 
-    def tell(done: int, total: int, *told: object) -> None:
+    def report_progress(done: int, total: int, *told: object) -> None:
         nonlocal killed
         if done >= 5 and not killed:
             killed = True
             cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
 
     with executor("ray", None, cluster.address) as place:
-        outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place, tell=tell)
+        outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place, report_progress=report_progress)
     assert killed
     assert outcome.lost == {}
     assert contents(tmp_path / "out") == contents(tiny)

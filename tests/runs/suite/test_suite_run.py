@@ -46,7 +46,7 @@ def alone(trial: Trial, known: dict[Training, Record]) -> list[str]:
     return sorted(stable(r) for r in made)
 
 
-def check_alone(text: str, out: Path, where: Path) -> int:
+def assert_same_alone(text: str, out: Path, where: Path) -> int:
     """Hold a suite's trials to themselves run alone; how many had company."""
     suite, plan = planned(text, where)
     store, trials = Store(out), {t.name: t for t in trials_of(suite, plan.seeds)}
@@ -63,12 +63,12 @@ def check_alone(text: str, out: Path, where: Path) -> int:
 
 def test_trials_that_share_a_run_are_what_they_are_alone(tiny: Path, tmp_path: Path) -> None:
     """Honest runs with a probe among them."""
-    assert check_alone(TINY, tiny, tmp_path) >= 18
+    assert assert_same_alone(TINY, tiny, tmp_path) >= 18
 
 
 def test_an_experiment_that_says_what_clients_work_on_shares_with_nobody(tmp_path: Path) -> None:
     measure(PROPERTY, tmp_path)
-    assert check_alone(PROPERTY, tmp_path / "out", tmp_path) > 0
+    assert assert_same_alone(PROPERTY, tmp_path / "out", tmp_path) > 0
 
 
 def test_two_workers_give_the_records_of_one(tiny: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_rosenbrock_takes_no_more_evaluations_than_scipy_times_two() -> None:
             assert ours.evaluations <= 2 * theirs.nfev
 
 
-def test_a_quadratic_takes_about_as_many_evaluations_as_torch_with_strong_wolfe() -> None:
+def test_a_quadratic_takes_about_as_many_evaluations_as_in_torch() -> None:
     f = Quadratic(0, 30, 1e3)
     x, values = f.start[0].clone().requires_grad_(), []
 

@@ -48,8 +48,12 @@ def black_and_white() -> Tensor:
 def error(x: Tensor, m: int, **options: float) -> float:
     """The largest error of a pixel."""
     measured = Measured(m)
-    seen = Observation(0, (0,), 1, measured(x, NONE), measured, labels=torch.zeros(1, dtype=torch.int64))
-    view = View(Threat("server", "adaptive"), "numbers", (1, 8, 8), 2, (seen,))
+    seen = Observation(
+        0, clients=(0,), images=1, target=measured(x, NONE), simulate=measured, labels=torch.zeros(1, dtype=torch.int64)
+    )
+    view = View(
+        Threat("server", "adaptive"), reading="numbers", input_shape=(1, 8, 8), n_classes=2, observations=(seen,)
+    )
     chosen = Options(labels="given", restarts=2, iterations=1500, tolerance=0, **options)  # type: ignore[arg-type]
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
@@ -65,7 +69,7 @@ def test_the_image_of_least_variation_is_found_by_lowering_its_weight() -> None:
     assert without > 0.2, "and without one 40 numbers do not determine 64 pixels"
 
 
-def test_pixels_within_their_range_are_found_from_fewer_numbers_than_pixels() -> None:
+def test_the_range_of_pixels_makes_fewer_numbers_suffice() -> None:
     """64 pixels at the ends of [0, 1]: half as many numbers and some more leave one such image, with odds."""
     x = black_and_white()
     assert error(x, 52, outside=100.0) < 0.05 < 0.2 < error(x, 52)
@@ -96,16 +100,25 @@ def likely(n: int, seed: int) -> Tensor:
 
 
 @pytest.mark.parametrize("weight", [{}, {"unlikely": 0.1, "decades": 4, "init": "normal"}], ids=["span", "weight"])
-def test_a_prior_of_own_samples_finds_the_likeliest_image_that_explains_what_was_seen(weight: dict[str, Any]) -> None:
+def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[str, Any]) -> None:
     """For linear measurements that is the mean of the Gaussian law given them, μ + C Aᵀ (A C Aᵀ)⁻¹ (r − A μ)."""
     own, x = likely(400, 1), likely(1, 2)
     measured = Measured(20)
-    seen = Observation(0, (0,), 1, measured(x, NONE), measured, labels=torch.zeros(1, dtype=torch.int64))
+    seen = Observation(
+        0, clients=(0,), images=1, target=measured(x, NONE), simulate=measured, labels=torch.zeros(1, dtype=torch.int64)
+    )
     population = Population(own, torch.zeros(400, 2))
-    view = View(Threat("server", "adaptive"), "numbers", (1, 8, 8), 2, (seen,), population=population)
+    view = View(
+        Threat("server", "adaptive"),
+        reading="numbers",
+        input_shape=(1, 8, 8),
+        n_classes=2,
+        observations=(seen,),
+        population=population,
+    )
     chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population", **weight)
-    assert DLG(chosen).knows_population
-    assert not DLG(Options()).knows_population, "who has no use for samples is given none"
+    assert DLG(chosen).needs_population
+    assert not DLG(Options()).needs_population, "who has no use for samples is given none"
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     found = guess[0].images.flatten().double()

@@ -88,7 +88,7 @@ def test_rows_under_vmap_are_those_of_a_loop() -> None:
 # -- distances, decay --------------------------------------------------------------------------------
 
 
-def test_the_distance_between_directions_is_one_less_the_cosine_with_all_its_digits() -> None:
+def test_the_distance_of_directions_is_one_less_the_cosine_to_all_digits() -> None:
     b = {"w": normal(40, 50), "b": normal(50, seed=1)}
     far = {n: t + normal(*t.shape, seed=2) for n, t in b.items()}
     assert between_directions(b)(far).item() == pytest.approx(one_less_cosine(b)(far).item(), rel=1e-4)
@@ -140,8 +140,10 @@ def observed(smooth: bool = False) -> tuple[View, Tensor]:
     x = F.interpolate(coarse, size=8, mode="bilinear", align_corners=True)
     y = torch.tensor([2])
     exact = Gradient(net)
-    seen = Observation(0, (0,), 1, exact(x, F.one_hot(y, 4).float()), exact, labels=y)
-    return View(Threat("server", "adaptive"), "upload", (3, 8, 8), 4, (seen,)), x
+    seen = Observation(0, clients=(0,), images=1, target=exact(x, F.one_hot(y, 4).float()), simulate=exact, labels=y)
+    return View(
+        Threat("server", "adaptive"), reading="upload", input_shape=(3, 8, 8), n_classes=4, observations=(seen,)
+    ), x
 
 
 USUAL = Options(iterations=300, tv=1e-4, labels="given", decay="cosine")
@@ -189,7 +191,7 @@ def test_two_colours_are_refused() -> None:
 
 def task(net: nn.Module, shape: tuple[int, ...] = (3, 8, 8)) -> Task:
     """Public facts of a federation that trains this network."""
-    return Task(net, shape, 4, (4,), Schedule())
+    return Task(net, input_shape=shape, n_classes=4, sizes=(4,), schedule=Schedule())
 
 
 def test_what_has_no_kinks_cannot_be_rounded_off() -> None:
@@ -213,7 +215,7 @@ def test_looking_for_kinks_leaves_the_model_as_it_is() -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_a_protocol_that_simulates_without_the_model_s_kinks_is_refused_when_it_is_met() -> None:
+def test_kinks_are_refused_where_uploads_are_simulated_without_them() -> None:
     view, _ = observed(smooth=True)
     with pytest.raises(UserError, match=r"option 'kinks' is 0\.5, allowed: 0 where uploads are simulated without ReLU"):
         guess(view, replace(USUAL, iterations=4, kinks=0.5))

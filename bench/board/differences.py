@@ -21,13 +21,13 @@ def excludes_zero(interval: Mean | None) -> bool:
     return interval is not None and interval.half is not None and abs(interval.value) > interval.half + 1e-9
 
 
-def lead_text(ranked: Sequence[RankingRow]) -> str:
+def comparison_with_best(ranked: Sequence[RankingRow]) -> str:
     """Which defenses cannot be distinguished from the best one."""
     best, others = ranked[0], ranked[1:]
     if not others:
         return ""
     differences = {row.defense: difference(best.overall, row.overall) for row in others}
-    intervals = {name: found for name, found in differences.items() if found is not None and found.half is not None}
+    intervals = {name: mean for name, mean in differences.items() if mean is not None and mean.half is not None}
     if not intervals:
         why = "One seed" if len(best.overall.by_seed) == 1 else "Too few seeds in common"
         return f"{why}: there is no interval, so it is unknown which of these differences are more than chance."
