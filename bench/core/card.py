@@ -42,8 +42,8 @@ class Card:
         facts: any further lines (who sees what, shapes, licences), as (label, text).
         form: of attacks: `adaptive` if the attack is adapted to the defense, `paper` if it is not, `both` if it has
             both forms.
-        usual: the default problem of the method, as (flag or schedule option, value). Attacks, protocols that need a
-            certain problem, and data sets declare one. A later one of these replaces an earlier one.
+        usual: the default problem of the method, as (flag, schedule option or model.OPTION, value). Attacks, protocols
+            that need a certain problem, and data sets declare one. A later one of these replaces an earlier one.
         aliases: other names in use, lower case with hyphens. The error for an alias names the method.
         guarantees: of defenses, how the numbers of `Defense.guarantees` are printed, as (name, text before the value).
         verdicts: of defenses, how the protocol's own values of uploads are printed (`State.verdict`), as (name, text).

@@ -74,6 +74,9 @@ class ProblemSpec:
         }
 
 
+MODEL = "model."
+"""With what the name of a model's option begins in a card's usual problem."""
+
 DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clients": "2", "corrupted": "0"}
 """The problem, unless the user or the cards of attack, defense or data set say otherwise."""
 
@@ -92,13 +95,15 @@ def usual_problem(
     """
     usual: dict[str, str] = {}
     for card in methods:
-        usual |= dict(card.usual)
+        usual = _replaced(usual, card)
 
     def text(name: str) -> str:
         return given.get(name, usual.get(name, DEFAULTS[name]))
 
     dataset, clients = text("dataset"), read_integer("clients", text("clients"), 1)
-    usual |= dict(registry.find("dataset", dataset).usual)
+    usual = _replaced(usual, registry.find("dataset", dataset))
+    # Options of the usual model are of no use for another one.
+    of_model = {} if "model" in given else {k[len(MODEL) :]: v for k, v in usual.items() if k.startswith(MODEL)}
     model, partition = registry.find("model", text("model")), registry.find("partition", text("partition"))
     corrupted = read_integer("corrupted", text("corrupted"), 0)
     if "corrupted" not in given:
@@ -112,13 +117,20 @@ def usual_problem(
         model=model.name,
         partition=partition.name,
         clients=clients,
-        model_options=model.parse(settings.get("model", {})),
+        model_options=model.parse({**of_model, **settings.get("model", {})}),
         partition_options=partition.parse(settings.get("partition", {})),
         schedule=schedule,
         corrupted=corrupted,
         corrupted_data=given.get("corrupted_data", "shard"),
         assumed_corrupted=None if assumed is None else read_integer("assumed-corrupted", assumed, 0),
     )
+
+
+def _replaced(usual: Mapping[str, str], card: Card) -> dict[str, str]:
+    """The usual problem so far with what a card has in its place; another model has none of the former's options."""
+    changes = dict(card.usual)
+    kept = {k: v for k, v in usual.items() if "model" not in changes or not k.startswith(MODEL)}
+    return {**kept, **changes}
 
 
 def read_integer(name: str, text: str, low: int) -> int:

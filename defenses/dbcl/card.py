@@ -13,8 +13,8 @@ class Options:
     ratio: float = option(0.5, "sketch size s as a share of d_in", above=0, high=1)
     vary: float = option(0.0, "draw s each round between ratio·d_in and (ratio + vary)·d_in", low=0, below=1)
     hash: str = option(
-        "countsketch",
-        "distribution of the buckets: countsketch as in the paper, balanced as in the authors' code",
+        "balanced",
+        "distribution of the buckets: balanced as in the authors' code, countsketch as in the paper",
         choices=("countsketch", "balanced"),
     )
 
@@ -33,7 +33,8 @@ CARD = Card(
     departures=(
         "The authors' code gives clients the full W and sketches inside the layer; here W·S crosses the wire.",
         "The authors' code uses a balanced hash (every bucket holds ⌊d/s⌋ coordinates), the paper a CountSketch: "
-        "the paper's is the default, the code's is hash=balanced.",
+        "the code's is the default, because networks train with it nearly as without sketches; the paper's, with which "
+        "they do not, is hash=countsketch.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
         "constant rate.",
     ),

@@ -11,6 +11,7 @@ from fedarena.core.options import option
 class Options(LeastSquaresOptions):
     """Options of DLG."""
 
+    victims: int = option(5, "uploads attacked, spread evenly over the window", low=1)
     labels: str = option(
         "optimized",
         "optimized with the image (DLG), inferred from the output bias (iDLG), or given to the attacker",
@@ -36,13 +37,20 @@ CARD = Card(
         "400 iterations) and give up when they stall; the authors run one start at fixed step 1.",
         "A protocol may offer a rougher simulator to begin with; then the best start continues with the exact one.",
         "Starts are dark, uniform on [0, 0.1]; the authors' are N(0, 1): init=normal.",
+        "The adaptive form searches for likely images under the distribution of samples of the attacker's own "
+        "(prior=population); the paper's has no prior.",
+        "The usual problem is a network that learns; the authors' is `--model lenet-dlg --set training.lr=0.3`.",
         "All images of a batch are optimised together; the authors update one at a time.",
     ),
+    usual=(("model", "mlp"), ("model.widths", "64"), ("model.activation", "elu"), ("lr", "0.05")),
     check="Figure 3: batch 1 is recovered pixel by pixel: recovered = 1 on digits and MNIST, "
     "tests/attacks/reconstruction/test_dlg.py",
     facts=(
         ("reads", "any view that offers a simulator of what was observed"),
-        ("model", "needs smooth activations and weights near their start; ReLU and trained networks resist it"),
-        ("knows", "with prior=population half of the held-out data"),
+        ("model", "needs smooth activations; ReLU networks resist it, and so do networks far from their start"),
+        (
+            "knows",
+            "in the adaptive form half of the held-out data, whose distribution is its prior; prior=none: nothing",
+        ),
     ),
 )

@@ -31,10 +31,14 @@ CARD = Card(
         "N(0, 1), at fixed step 1.",
         "Batches, which the paper leaves out: labels are inferred by counts, and all images are searched for together.",
     ),
+    usual=(("model", "mlp"), ("model.widths", "64"), ("model.activation", "elu"), ("lr", "0.05")),
     check="Section 4: every label of single samples is right, tests/attacks/reconstruction/test_idlg.py",
     facts=(
         ("reads", "any view that offers a simulator of what was observed and shows the output layer's gradient"),
         ("model", "smooth activations and weights near their start, as `dlg`; rows need features nowhere negative"),
-        ("knows", "with prior=population half of the held-out data"),
+        (
+            "knows",
+            "in the adaptive form half of the held-out data, whose distribution is its prior; prior=none: nothing",
+        ),
     ),
 )

@@ -9,8 +9,8 @@ The weight of a prior also pulls the result away from the truth. With `decades` 
 tenth of `tv`, that many times. So it approaches the image of least variation among those that explain all of the
 observation, as in compressed sensing (Candès, Romberg & Tao 2006).
 
-With `prior=population` the search is for z in x' = μ + C^½ z, where μ and C are the mean and the covariance of the
-attacker's own samples (`image_distribution`), for which z is N(0, I). With d pixels in all, the term
+In the adaptive form, with `prior=population`, the search is for z in x' = μ + C^½ z. There μ and C are the mean and the
+covariance of the attacker's own samples (`image_distribution`), for which z is N(0, I). With d pixels in all, the term
 
     unlikely·‖z‖²/d
 
@@ -77,7 +77,7 @@ class LeastSquares(Matching):
         """Raise UserError if `decades` are to lower a weight and there is none."""
         super().__init__(options)
         self.needs_population = options.prior == "population"
-        if options.decades and not (options.tv or options.unlikely):
+        if options.decades and not (options.tv or (self.needs_population and options.unlikely)):
             raise UserError(
                 f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
                 "'unlikely' to lower"
@@ -86,8 +86,9 @@ class LeastSquares(Matching):
     def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         o, spent = self.options, 0
         descend = self._lbfgs if o.optimizer == "lbfgs" else self._adam
-        stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=o.unlikely) for each in objectives]
-        fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=o.unlikely / 10**i) for i in range(1, o.decades + 1)]
+        unlikely = o.unlikely if objectives[-1].coordinates is not None else 0.0
+        stages = [replace(each, corner=CORNER, outside=o.outside, unlikely=unlikely) for each in objectives]
+        fainter = [replace(stages[-1], tv=o.tv / 10**i, unlikely=unlikely / 10**i) for i in range(1, o.decades + 1)]
         for objective in stages + fainter:
             best = lowest(descend(objective.evaluate, start))
             spent, start = spent + best.evaluations, best.points

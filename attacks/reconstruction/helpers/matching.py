@@ -183,7 +183,9 @@ class Matching(Inference):
             if reason := self.unreadable(seen) or self.reason(view, seen):
                 return NotApplicable(reason)
         guess: Guess = []
-        coordinates = None if view.population is None else Coordinates.of(view.population.x)
+        coordinates = None
+        if view.population is not None and view.threat.form == "adaptive":  # the papers' attacks have no prior
+            coordinates = Coordinates.of(view.population.x)
         for i, seen in enumerate(view.observations):
             guess.append(self._reconstruct(view, seen, coordinates, rng.child(self.name, i)))
             progress((i + 1) / len(view.observations), f"round {seen.round}: match {guess[-1].match:.1e}")

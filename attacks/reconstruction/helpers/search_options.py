@@ -21,27 +21,29 @@ class LeastSquaresOptions(VictimOptions):
     optimizer: str = option("lbfgs", "what minimises the distance", choices=("lbfgs", "adam"))
     iterations: int = option(3000, "batched gradient evaluations per victim and simulator, at most", low=1)
     lr: float = option(0.1, "learning rate", above=0, acts_with=("optimizer", "adam"))
-    restarts: int = option(8, "starts per victim, run as one batch; the best match is kept", low=1)
+    restarts: int = option(4, "starts per victim, run as one batch; the best match is kept", low=1)
     tv: float = option(0.0, "weight of the total variation of the candidate images", low=0)
     outside: float = option(0.0, "weight of the squared distance of the candidate's values from [0, 1]", low=0)
     prior: str = option(
-        "none",
-        "prior that chooses among samples that explain what was seen: none; population, how likely they are under the "
-        "Gaussian distribution of the attacker's own samples",
+        "population",
+        "prior that chooses among samples that explain what was seen: population, how likely they are under the "
+        "Gaussian distribution of the attacker's own samples; none, as in the papers",
         choices=("none", "population"),
+        form="adaptive",
     )
     unlikely: float = option(
-        0.0,
+        1e-3,
         "weight of how unlikely candidates are under that distribution, ‖z‖²/d",
         low=0,
         acts_with=("prior", "population"),
+        form="adaptive",
     )
     decades: int = option(
         0, "how often the search continues with a tenth of tv and of unlikely; needs one of them above 0", low=0, high=8
     )
     init: str = option(
         "dark",
-        "starting images, or their coordinates with prior=population: normal N(0, 1) as in the "
+        "starting images, or their coordinates under the prior: normal N(0, 1) as in the "
         "paper, uniform on [0, 1], dark uniform on [0, 0.1]",
         choices=("dark", "normal", "uniform"),
     )
