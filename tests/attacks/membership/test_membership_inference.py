@@ -175,7 +175,7 @@ def test_privacy_hides_them(statistic: str) -> None:
             attacked(seed=s, statistic=statistic, samples=20, defense=defense, options=options)["metrics"]["auc"]
             for s in range(3)
         )
-        for defense, options in (("fedavg", {}), ("dp-sgd", {"epsilon": "0.5"}))
+        for defense, options in (("fedavg", ()), ("dp-sgd", (("epsilon", "0.5"),)))
     )
     assert plain > private + 0.05
     assert abs(private - 0.5) < 0.07

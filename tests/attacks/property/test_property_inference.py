@@ -29,6 +29,8 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 # -- features -------------------------------------------------------------------------------------------
 
 
