@@ -19,7 +19,6 @@ import pytest
 from helpers.fresh_python import run_python
 from helpers.paths import ROOT
 
-from fedarena.attacks.property.helpers import forest
 from fedarena.cli import main
 from fedarena.core import registry
 
@@ -78,7 +77,7 @@ def install_plugin(source: Path, folder: Path) -> Path:
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forests of property inference have a fifth of their trees, and take a fifth of the time."""
-    monkeypatch.setattr(forest, "TREES", 20)
+    monkeypatch.setattr("fedarena.attacks.property.helpers.forest.TREES", 20)
 
 
 @pytest.fixture(scope="session")

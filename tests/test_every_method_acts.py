@@ -214,7 +214,7 @@ BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal =
 BRIEF = {
     "dlg": {"victims": "2"},
     "idlg": {"victims": "2"},
-    "inverting-gradients": {"victims": "1", "iterations": "300"},
+    "inverting-gradients": {"victims": "1", "iterations": "150"},
     "membership-inference": {"shadows": "4"},
     "model-inversion": {"iterations": "60"},
     "property-inference": {"classifier": "forest", "rounds": "30"},
@@ -275,7 +275,8 @@ def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
 @pytest.mark.parametrize("name", BY_GOAL["inversion"])
 def test_an_attack_shows_the_classes_of_an_undefended_model(name: str) -> None:
     """To whoever has it in clear: the published form, as there is nothing to adapt to."""
-    attack, threats = MethodSpec(name, registry.find("attack", name).parse(BRIEF.get(name, {}))), (Threat("client", "paper"),)
+    card, threats = registry.find("attack", name), (Threat("client", "paper"),)
+    attack = MethodSpec(name, card.parse(BRIEF.get(name, {})))
     spec = GroupSpec(attacked("mlp", rounds=200, batch_size=32), MethodSpec("fedavg"), attack, threats, 0)
     (record,) = run_groups([spec], 1)[0].records
     assert record["metrics"]["top1"] > record["metrics"]["prior_top1"] + 0.4

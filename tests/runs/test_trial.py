@@ -27,6 +27,8 @@ from fedarena.records.trial_key import key_of
 from fedarena.runs.engine import run_groups
 
 QUICK = DLGOptions(iterations=30, restarts=1, victims=2, window=4)
+SHORT = replace(QUICK, iterations=5)
+"""Where nothing needs to be recovered."""
 
 
 def group(defense: str = "dbcl", seed: int = 0, attack: DLGOptions = QUICK, **schedule: Any) -> GroupSpec:
@@ -64,8 +66,7 @@ def stable(records: list[dict[str, Any]]) -> str:
 
 
 def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
-    short = replace(QUICK, iterations=5)
-    groups = [group(name, seed, short) for seed in (0, 1) for name in ("dbcl", "fedavg")]
+    groups = [group(name, seed, SHORT) for seed in (0, 1) for name in ("dbcl", "fedavg")]
     results = [run_groups(groups, jobs) for jobs in (1, 1, 2)]
     texts = [stable([r for result in run for r in result.records]) for run in results]
     assert texts[0] == texts[1]
@@ -90,7 +91,7 @@ def test_a_record_says_everything() -> None:
 
 def test_the_key_is_the_configuration() -> None:
     a = undisturbed()["dbcl"]
-    b = run_group(group(attack=replace(QUICK, iterations=QUICK.iterations + 1))).records
+    b = run_group(group(attack=SHORT)).records
     assert {r["key"] for r in a}.isdisjoint(r["key"] for r in b)
     changed = {**a[0], "cost": {}, "environment": {}, "metrics": {}, "utility": {}}
     assert key_of(changed) == a[0]["key"]
@@ -107,7 +108,7 @@ def test_an_attack_that_cannot_start_is_not_applicable_with_a_reason() -> None:
     records = run_group(group("fedavg", batch_size=16)).records
     assert {r["status"] for r in records} == {"n/a"}
     assert all("16 samples" in r["reason"] for r in records)
-    records = run_group(group("dbcl", server_optimizer="adam", lr=0.01)).records
+    records = run_group(group("dbcl", attack=SHORT, server_optimizer="adam", lr=0.01)).records
     assert {r["party"] for r in records if r["status"] == "n/a"} == {"client"}
 
 
@@ -135,12 +136,11 @@ def test_given_labels_reach_only_an_attack_that_declares_them(monkeypatch: pytes
         return original(self, view, rng, progress)
 
     monkeypatch.setattr(DLG, "run", spy)
-    short = replace(QUICK, iterations=5)
-    run_group(group("fedavg", attack=short))
+    run_group(group("fedavg", attack=SHORT))
     assert seen
     assert not any(seen)
     seen.clear()
-    records = run_group(group("fedavg", attack=replace(short, labels="given"))).records
+    records = run_group(group("fedavg", attack=replace(SHORT, labels="given"))).records
     assert all(seen)
     assert all(r["metrics"]["label_accuracy"] == 1.0 for r in records)
 
