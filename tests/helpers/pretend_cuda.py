@@ -90,6 +90,11 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self.warnings = marks
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled, and what PyTorch wraps around a mode for its compiler takes time at every operator."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

@@ -68,7 +68,7 @@ def read_tree(root: Path) -> SourceTree:
 
 def _imports(files: Mapping[str, Path]) -> Iterator[Import]:
     for module, path in files.items():
-        for node in ast.walk(_parsed(path)):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     if _is_own(alias.name):
@@ -115,7 +115,7 @@ class Literal:
 def literals(root: Path, folder: str) -> Iterator[Literal]:
     """The strings in the files below a folder, parts of f-strings among them; docstrings are left out."""
     for path in sorted((root / folder).rglob("*.py")):
-        tree = _parsed(path)
+        tree = parsed(path)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
@@ -135,7 +135,7 @@ def functions(root: Path) -> Iterator[Function]:
     """The package's functions and methods, nested ones too."""
     for folder in PACKAGES:
         for path in sorted((root / folder).rglob("*.py")):
-            for node in ast.walk(_parsed(path)):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     lines = (node.end_lineno or node.lineno) - node.lineno + 1
                     yield Function(path.relative_to(root).as_posix(), node.name, lines)
@@ -146,5 +146,6 @@ def _is_own(name: str) -> bool:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, read once."""
     return ast.parse(path.read_text(encoding="utf-8"))
