@@ -22,7 +22,7 @@ N_CLASSES = 10
 
 def load(data_dir: Path | None = None) -> Dataset:
     """The digits, split 80/20 within each class by a fixed seed; `data_dir` plays no part."""
-    x, y = _everything()
+    x, y = _images()
     train, test = stratified(y, Rng(SPLIT_SEED).child("digits", "split").numpy())
     typical = np.array([np.median(ink(x[train][y[train] == k])) for k in range(N_CLASSES)])
     sha256 = checksum((x[train], y[train], x[test], y[test]))
@@ -45,11 +45,8 @@ def load(data_dir: Path | None = None) -> Dataset:
 
 
 @cache
-def _everything() -> tuple[Array, Array]:
-    """All images [N, 1, 8, 8] and their classes, not to be written to.
-
-    Parsed once: a process that runs many trials would do so for each.
-    """
+def _images() -> tuple[Array, Array]:
+    """All images and their classes, read once a process; whoever changes a selection of them changes a copy."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
