@@ -5,6 +5,7 @@ Beside its class every image has the attribute `bold`, so that property inferenc
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,8 @@ N_CLASSES = 10
 
 
 def load(data_dir: Path | None = None) -> Dataset:
-    """The digits, split 80/20 within each class by a fixed seed; `data_dir` is ignored."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    x, y = bunch.images.astype(np.uint8)[:, None], bunch.target.astype(np.int64)
+    """The digits, split 80/20 within each class by a fixed seed; `data_dir` plays no part."""
+    x, y = _images()
     train, test = stratified(y, Rng(SPLIT_SEED).child("digits", "split").numpy())
     typical = np.array([np.median(ink(x[train][y[train] == k])) for k in range(N_CLASSES)])
     sha256 = checksum((x[train], y[train], x[test], y[test]))
@@ -44,6 +42,15 @@ def load(data_dir: Path | None = None) -> Dataset:
         ),
         attributes={"bold": (bold(x[train], y[train], typical), bold(x[test], y[test], typical))},
     )
+
+
+@cache
+def _images() -> tuple[Array, Array]:
+    """All images and their classes, read once a process; whoever changes a selection of them changes a copy."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return bunch.images.astype(np.uint8)[:, None], bunch.target.astype(np.int64)
 
 
 def ink(x: Array) -> npt.NDArray[np.int64]:

@@ -21,6 +21,7 @@ from fedarena.contracts.aggregator import Wrapper
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Around
 from fedarena.core import registry
+from fedarena.core.text import figures
 from fedarena.reproduce.baffle import common as baffle
 from fedarena.reproduce.dbcl import figure3 as dbcl_figure3
 from fedarena.reproduce.dbcl.figure3 import CASES as FIGURE3
@@ -39,8 +40,8 @@ SHORT: Mapping[str, tuple[str, ...]] = {
         ("dlg", "idlg"), ("attack.iterations=5", "attack.restarts=1", "attack.victims=1", "attack.window=3")
     ),
     "inverting-gradients": ("attack.iterations=5", "attack.restarts=1", "attack.victims=1"),
-    "analytic": ("attack.victims=1",),
-    "model-inversion": ("attack.iterations=5", "model.widths=16"),
+    "analytic": ("attack.victims=1", "model.widths=16"),
+    "model-inversion": ("attack.iterations=3", "attack.directions=2", "model.widths=16"),
     "property-inference": ("attack.rounds=2", "attack.round_batches=3", "attack.classifier=ridge", "model.widths=16"),
     "gradient-estimate": ("attack.rounds=3",),
     "joint-membership": ("attack.rounds=3",),
@@ -53,6 +54,12 @@ AGAINST = {"steer": "baffle", "bank": "two-stage", "rank-map": "two-stage", "mar
 """Attack → the defense that it is made against, where that is one."""
 
 Told = list[dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def _pictures_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are composed, which a tensor that is left on the device would refuse; drawing them takes longest."""
+    monkeypatch.setattr(figures, "save_png", lambda figure, path: None)
 
 
 def silent(share: float, text: str = "") -> None:
@@ -87,7 +94,7 @@ def assert_same_on_both(
     defense: str, attack: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command gives the same cells with and without --device cuda, and at least one of them is a result."""
-    command = ["run", f"--defense={defense}", f"--attack={attack}", "--rounds=5", "--jobs=1", "--json", "--quiet"]
+    command = ["run", f"--defense={defense}", f"--attack={attack}", "--rounds=3", "--jobs=1", "--json", "--quiet"]
 
     def cells(device: str) -> Told:
         code = main([*command, *words, f"--out={folder / device}", f"--device={device}"])

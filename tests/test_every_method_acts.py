@@ -58,7 +58,7 @@ def trained(defense: str) -> federation.Run:
 
 def poisoned_problem(corrupted: int, partition: str = "iid") -> ProblemSpec:
     model = registry.find("model", "mlp").parse({"widths": "32"})
-    schedule = Schedule(rounds=100, batch_size=16, lr=0.4, eval_every=25)
+    schedule = Schedule(rounds=60, batch_size=16, lr=0.4, eval_every=15)
     laws = registry.find("partition", partition).parse({})
     return ProblemSpec(
         "digits",
@@ -195,7 +195,7 @@ def test_delayed_is_an_honest_run_until_its_time() -> None:
     record = poisoned("fedavg", compose.parse_attack("delayed+sign-flip", {"start": "0.5"}), "own", 8)
     attacked, clean = record["attacked"]["curve"], record["utility"]["clean_curve"]
     rounds = [point[0] for point in clean]
-    assert rounds == [25, 50, 75, 100]
+    assert rounds == [15, 30, 45, 60]
     assert attacked[:2] == clean[:2]
     assert attacked[-1][1] < 0.5 * clean[-1][1]
 
@@ -228,9 +228,10 @@ BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal =
 BRIEF = {
     "dlg": {"victims": "2"},
     "idlg": {"victims": "2"},
-    "inverting-gradients": {"victims": "1", "iterations": "300"},
-    "membership-inference": {"shadows": "8"},
-    "property-inference": {"classifier": "forest"},
+    "inverting-gradients": {"victims": "1", "iterations": "150"},
+    "membership-inference": {"shadows": "4"},
+    "model-inversion": {"iterations": "60"},
+    "property-inference": {"classifier": "forest", "rounds": "30"},
 }
 """Options of attacks that would take longer."""
 
@@ -294,7 +295,8 @@ def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
 @pytest.mark.parametrize("name", BY_GOAL["inversion"])
 def test_an_attack_shows_the_classes_of_an_undefended_model(name: str) -> None:
     """To whoever has it in clear: the published form, as there is nothing to adapt to."""
-    attack, threats = MethodSpec(name, registry.find("attack", name).parse({})), (Threat("client", "paper"),)
+    card, threats = registry.find("attack", name), (Threat("client", "paper"),)
+    attack = MethodSpec(name, card.parse(BRIEF.get(name, {})))
     spec = GroupSpec(
         attacked("mlp", rounds=200, batch_size=32), defense=MethodSpec("fedavg"), attack=attack, threats=threats, seed=0
     )
@@ -347,7 +349,7 @@ def outcome(
     defense: dict[str, str] | None = None, attack: dict[str, str] | None = None, schedule: dict[str, Any] | None = None
 ) -> Any:
     """What a short attacked run measures: everything but its configuration."""
-    quick = {"iterations": "25", "restarts": "2", "victims": "2", "window": "6"}
+    quick = {"iterations": "10", "restarts": "2", "victims": "2", "window": "6"}
     cards = registry.find("defense", "dbcl"), registry.find("attack", "dlg")
     methods = (
         MethodSpec("dbcl", cards[0].parse(defense or {})),
@@ -378,7 +380,7 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
     },
     "attack": {
         "optimizer": ({"optimizer": "adam"}, {}),
-        "iterations": ({"iterations": "12"}, {}),
+        "iterations": ({"iterations": "5"}, {}),
         "lr": ({"lr": "0.01"}, {"optimizer": "adam"}),
         "restarts": ({"restarts": "3"}, {}),
         "labels": ({"labels": "inferred"}, {}),
@@ -395,16 +397,17 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
         "max_batch": ({"max_batch": "1"}, {}),
     },
 }
+TWO_STEPS = {"batch_size": 16, "local_samples": 32}
 SCHEDULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rounds": ({"rounds": 20}, {}),
     "loss": ({"loss": "mse"}, {}),
     "batch_size": ({"batch_size": 2}, {}),
-    "local_epochs": ({"local_epochs": 2}, {"local_epochs": 1, "batch_size": 100}),
+    "local_epochs": ({"local_epochs": 2}, {"local_epochs": 1, **TWO_STEPS}),
     "local_samples": ({"local_samples": 4}, {"local_epochs": 1, "batch_size": 4, "local_samples": 8}),
     "participation": ({"participation": 0.5}, {}),
     "lr": ({"lr": 1.0}, {}),
-    "client_optimizer": ({"client_optimizer": "adam"}, {"local_epochs": 1, "batch_size": 100}),
-    "momentum": ({"momentum": 0.5}, {"local_epochs": 1, "batch_size": 100, "client_optimizer": "momentum"}),
+    "client_optimizer": ({"client_optimizer": "adam"}, {"local_epochs": 1, **TWO_STEPS}),
+    "momentum": ({"momentum": 0.5}, {"local_epochs": 1, **TWO_STEPS, "client_optimizer": "momentum"}),
     "server_optimizer": ({"server_optimizer": "adam"}, {}),
     "server_lr": ({"server_lr": 3.0}, {}),
     "adam_beta2": ({"adam_beta2": 0.5}, {"server_optimizer": "adam"}),

@@ -16,6 +16,7 @@ from fedarena.board.load import load_board
 from fedarena.board.merge import merge
 from fedarena.board.ranking import rank_defenses
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.cli import main
 from fedarena.core.errors import UserError
 
 PROBLEM = """
@@ -32,20 +33,20 @@ BASE = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks
 OTHER = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg"]\nattacks = ["ATTACK"]\nknows = ["own"]\n'
 
 
-def suite(folder: Path, name: str, matrix: str, rounds: int = 60) -> str:
+def suite(folder: Path, name: str, matrix: str, rounds: int = 30) -> str:
     path = folder / f"{name}.toml"
     path.write_text(PROBLEM.replace("ROUNDS", str(rounds)) + matrix)
     return str(path)
 
 
 def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
-    bench: Bench, plugin: Path, tmp_path: Path
+    bench_with_plugin: Bench, tmp_path: Path
 ) -> None:
     attack = OTHER.replace("ATTACK", "same-value").replace('["fedavg"]', '["median"]')
     for name, matrix in (("base", BASE), ("broken", attack)):
-        done = bench("suite", "run", suite(tmp_path, name, matrix), "--jobs", "1", "--quiet", path=plugin)
+        done = bench_with_plugin("suite", "run", suite(tmp_path, name, matrix), "--jobs", "1", "--quiet")
         assert done.returncode == 0, done.stderr
-    done = bench("leaderboard", "base", "--with", "runs/broken", "--format", "json")
+    done = bench_with_plugin("leaderboard", "base", "--with", "runs/broken", "--format", "json")
     assert done.returncode == 0, done.stderr
     cells: list[dict[str, Any]] = json.loads(done.stdout)["cells"]
     (joined,) = [c for c in cells if c["attack"] == "same-value"]
@@ -156,13 +157,15 @@ def _defended(board: Board, digest: str) -> Board:
     return replace(board, cells=tuple(replace(c, defense_settings=digest, keys=keys(c)) for c in board.cells))
 
 
-def test_another_problem_does_not_join(bench: Bench, tmp_path: Path) -> None:
-    for name, rounds in (("base", 20), ("longer", 21)):
+def test_another_problem_does_not_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, rounds in (("base", 2), ("longer", 3)):
         matrix = BASE if name == "base" else OTHER.replace("ATTACK", "sign-flip")
-        done = bench("suite", "run", suite(tmp_path, name, matrix, rounds), "--jobs", "1", "--quiet", "--seeds", "0")
-        assert done.returncode == 0, done.stderr
-    done = bench("leaderboard", "base", "--with", "longer")
-    assert done.returncode == 2
-    assert "cannot join 'base'" in done.stderr
+        words = ["suite", "run", suite(tmp_path, name, matrix, rounds), "--jobs", "1", "--quiet", "--seeds", "0"]
+        assert main(words) == 0, capsys.readouterr().err
+    assert main(["leaderboard", "base", "--with", "longer"]) == 2
+    assert "cannot join 'base'" in capsys.readouterr().err
     with pytest.raises(UserError, match="cannot join"):
         merge(load_board(tmp_path / "runs" / "base"), [load_board(tmp_path / "runs" / "longer")])

@@ -11,6 +11,7 @@ import pytest
 from helpers.suite import POISON, READ, TINY, start, write_suite
 
 from fedarena.cli import main
+from fedarena.core import registry
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -181,11 +182,15 @@ def test_pairs_that_cannot_run_are_reported_and_stop_nothing(call: Call, tmp_pat
     assert "4 trials, 2 of them in runs/tiny. 2 cannot be run; nothing else is left to do." in " ".join(out.split())
 
 
-def test_an_attack_that_raises_is_a_failed_record_and_code_1(tmp_path: Path, deadly: Path) -> None:
+def test_an_attack_that_raises_is_a_failed_record_and_code_1(
+    call: Call, tmp_path: Path, deadly: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = suite_with('"raising", "last-layer-label"', tmp_path)
-    run = start("suite", "run", suite, "--jobs=1", "--quiet", "--out=out", cwd=tmp_path, path=deadly)
-    out, err = run.communicate()
-    assert (run.returncode, err) == (1, "")
+    monkeypatch.syspath_prepend(str(deadly))
+    registry.registries.cache_clear()
+    code, out, err = call("suite", "run", suite, "--jobs=1", "--quiet", "--out=out")
+    registry.registries.cache_clear()
+    assert (code, err) == (1, "")
     assert "raising on fedavg, seed 0: failed: RuntimeError: out of ideas (in run, deadly_toys.py:" in " ".join(
         out.split()
     )
@@ -194,7 +199,7 @@ def test_an_attack_that_raises_is_a_failed_record_and_code_1(tmp_path: Path, dea
 
 
 def test_an_attack_that_kills_its_worker_is_given_up_and_no_other(tmp_path: Path, deadly: Path) -> None:
-    suite = suite_with('"deadly", "last-layer-label", "dlg"', tmp_path)
+    suite = suite_with('"deadly", "last-layer-label", "gradient-estimate"', tmp_path)
     run = start("suite", "run", suite, "--jobs=2", "--quiet", "--out=out", cwd=tmp_path, path=deadly)
     out, err = run.communicate()
     assert run.returncode == 1, out + err

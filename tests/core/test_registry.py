@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fedarena.cli import main
 from fedarena.cli.methods import listed
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card
@@ -199,9 +200,11 @@ def test_show_training_lists_the_schedule(bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["multi-krum", "pairwise-masks"])
-def test_the_hint_for_a_part_of_a_defense_is_a_command(bench, name: str) -> None:
-    shown = bench("show", name)
-    (hint,) = re.findall(r"^To change one: bench (run .*)$", shown.stdout, re.MULTILINE)
+def test_the_hint_for_a_part_of_a_defense_is_a_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", name]) == 0
+    (hint,) = re.findall(r"^To change one: bench (run .*)$", capsys.readouterr().out, re.MULTILINE)
     quick = ("--attack", "last-layer-label", "--party", "server", "--clients", "5", "--rounds", "2", "--jobs", "1")
-    done = bench(*hint.split(), *quick, "--quiet")
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main([*hint.split(), *quick, "--quiet"]) == 0, capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from fedarena.core import registry
@@ -16,7 +16,7 @@ from fedarena.runs import trial
 
 
 def group(
-    defense: str = "fedavg", options: Mapping[str, str] | None = None, party: Party = "server", form: Form = "paper",
+    defense: str = "fedavg", options: tuple[tuple[str, str], ...] = (), party: Party = "server", form: Form = "paper",
     seed: int = 0, samples: int = 50, rounds: int = 200, loss: str = "cross-entropy", partition: str = "few",
     **attack: str,
 ) -> GroupSpec:  # fmt: skip
@@ -35,7 +35,7 @@ def group(
             partition_options=division,
             schedule=schedule,
         ),
-        defense=compose.parse_defense(defense, options),
+        defense=compose.parse_defense(defense, dict(options)),
         attack=compose.parse_attack("membership-inference", lira | attack),
         threats=(Threat(party, form),),
         seed=seed,
@@ -46,7 +46,8 @@ def prepared(spec: GroupSpec) -> list[PreparedRecord]:
     return trial.prepare(spec)
 
 
+@cache
 def attacked(**settings: Any) -> dict[str, Any]:
-    """The record of one cell."""
+    """The record of one cell, measured once."""
     (cell,) = prepared(group(**settings))
     return trial.attack(cell)[0]

@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
 MIXED = "Expected all tensors to be on the same device"
@@ -69,6 +68,17 @@ def _bare(t: Tensor) -> Tensor:
     return t
 
 
+def _tensors(found: Any) -> Iterator[Tensor]:
+    """The tensors among arguments or results. PyTorch's `tree_leaves` takes most of a test's time."""
+    if isinstance(found, Tensor):
+        yield found
+    elif isinstance(found, list | tuple):
+        for one in found:
+            yield from _tensors(one)
+    elif isinstance(found, dict):
+        yield from _tensors(list(found.values()))
+
+
 def _is_cuda(device: Any) -> bool:
     return device is not None and not isinstance(device, int) and torch.device(device).type == "cuda"
 
@@ -80,19 +90,24 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self.warnings = marks
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled, and what PyTorch wraps around a mode for its compiler takes time at every operator."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        read = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor) and t.device.type == "cpu"]
+        read = [t for t in _tensors((args, kwargs)) if t.device.type == "cpu"]
         there, name = any(self.warnings.has(t) for t in read), str(func)
         if there and not name.startswith(CROSSING):
             self._check(name, args, read)
         before = {self.warnings.key(t): t for t in read}
         out = func(*args, **kwargs)
         found = there or (None if all(self.warnings.of(t) is None for t in read) else False)
-        for t in tree_leaves(out):
-            if isinstance(t, Tensor) and t.device.type == "cpu":
+        for t in _tensors(out):
+            if t.device.type == "cpu":
                 old = before.get(self.warnings.key(t))
                 if old is None or self.warnings.of(old) is None:
                     self.warnings.put(t, found)
@@ -102,7 +117,7 @@ class _Operators(TorchDispatchMode):
         """Raise RuntimeError where something that an operator reads beside tensors on the device is on the CPU."""
         free: set[int] = set()
         if name.startswith(BY_INDEX) and self.warnings.of(args[0]) is not False:
-            free = {id(t) for t in tree_leaves(args[1]) if isinstance(t, Tensor)}
+            free = {id(t) for t in _tensors(args[1])}
         strangers = [t for t in read if self.warnings.of(t) is False and t.dim() and id(t) not in free]
         if strangers:
             shapes = ", ".join(str(tuple(t.shape)) for t in strangers)
@@ -143,7 +158,7 @@ class _Calls(TorchFunctionMode):
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or made.device.type != "cpu":
             return made
-        if self.warnings.of(made) is None and not any(isinstance(t, Tensor) for t in tree_leaves((args, kwargs))):
+        if self.warnings.of(made) is None and next(_tensors((args, kwargs)), None) is None:
             self.warnings.put(made, False)
         generator = kwargs.get("generator")
         if generator is not None and self.warnings.has(made):

@@ -156,5 +156,5 @@ def _is_own(name: str) -> bool:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """A file's syntax tree."""
+    """The syntax tree of a file, read once."""
     return ast.parse(path.read_text(encoding="utf-8"))

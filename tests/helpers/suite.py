@@ -34,7 +34,7 @@ model = "mlp"
 clients = 5
 corrupted = 1
 model_options = { widths = [8] }
-training = { rounds = 30, batch_size = 8, lr = 0.5 }
+training = { rounds = 6, batch_size = 8, lr = 0.5 }
 """
 
 TINY = f"""

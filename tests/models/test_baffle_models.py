@@ -231,14 +231,8 @@ def test_the_harness_trains_what_the_plain_client_does(name, epochs):
 @pytest.mark.parametrize("name", ["lenet-baffle", "wrn-10-2"])
 def test_fedavg_trains_it(name):
     model = find("model", name).parse({})
-    spec = ProblemSpec(
-        "digits",
-        model=name,
-        partition="iid",
-        clients=2,
-        model_options=model,
-        schedule=Schedule(rounds=2, batch_size=32, local_epochs=1),
-    )
+    schedule = Schedule(rounds=1, batch_size=32, local_epochs=1, local_samples=128)
+    spec = ProblemSpec("digits", model=name, partition="iid", clients=2, model_options=model, schedule=schedule)
     problem = build(spec, 0)
     run = federation.run(make_defense(parse_defense("fedavg"), problem.task), problem, Rng(0), watch=())
     before = problem.evaluate(problem.init)[1]

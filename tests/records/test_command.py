@@ -9,6 +9,7 @@ import pytest
 from helpers.suite import POISON, READ, measure, records_in, stable
 
 from fedarena.cli import main
+from fedarena.core.text import figures
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
 
@@ -103,6 +104,7 @@ def test_every_record_of_a_mixed_suite_is_made_by_its_command(
     the same run is made, and stands in the records of its readers."""
     assert measure(TEXT, tmp_path).lost == {}
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(figures, "save_png", lambda figure, path: None)
     made: dict[str, dict[str, Record]] = {}
     records = records_in(tmp_path / "out")
     assert {r["attack"] for r in records.values()} >= {"none", "dlg", "delayed+sign-flip", "alie", "pixel-trigger"}

@@ -26,7 +26,9 @@ from fedarena.records.store import read_record, save
 from fedarena.records.trial_key import key_of
 from fedarena.runs.engine import run_groups
 
-QUICK = DLGOptions(iterations=40, restarts=2, victims=2, window=4)
+QUICK = DLGOptions(iterations=30, restarts=1, victims=2, window=4)
+SHORT = replace(QUICK, iterations=5)
+"""Where nothing needs to be recovered."""
 
 
 def group(defense: str = "dbcl", seed: int = 0, attack: DLGOptions = QUICK, **schedule: Any) -> GroupSpec:
@@ -50,9 +52,11 @@ def group(defense: str = "dbcl", seed: int = 0, attack: DLGOptions = QUICK, **sc
 
 
 @cache
-def undisturbed(spec: GroupSpec) -> GroupResult:
-    """`run_group`, once for all tests that only look at its records."""
-    return run_group(spec)
+def undisturbed() -> dict[str, list[Record]]:
+    """The records of DBCL and of FedAvg by defense, once for all tests that only look at them."""
+    names = ("dbcl", "fedavg")
+    results = run_groups([group(name) for name in names], 1)
+    return {name: result.records for name, result in zip(names, results, strict=True)}
 
 
 def run_group(spec: GroupSpec) -> GroupResult:
@@ -75,8 +79,7 @@ def stable(records: list[dict[str, Any]]) -> str:
 
 
 def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
-    short = replace(QUICK, iterations=10, restarts=1)
-    groups = [group(name, seed, short) for seed in (0, 1) for name in ("dbcl", "fedavg")]
+    groups = [group(name, seed, SHORT) for seed in (0, 1) for name in ("dbcl", "fedavg")]
     results = [run_groups(groups, jobs) for jobs in (1, 1, 2)]
     texts = [stable([r for result in run for r in result.records]) for run in results]
     assert texts[0] == texts[1]
@@ -85,7 +88,7 @@ def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
 
 
 def test_a_record_says_everything() -> None:
-    records = undisturbed(group()).records
+    records = undisturbed()["dbcl"]
     cells = {(r["party"], r["form"], r["reading"]) for r in records}
     assert len(cells) == len(records) == 7  # three parties in two forms, and two options of the client's paper form
     for r in records:
@@ -100,8 +103,8 @@ def test_a_record_says_everything() -> None:
 
 
 def test_the_key_is_the_configuration() -> None:
-    a = undisturbed(group()).records
-    b = run_group(group(attack=DLGOptions(iterations=41, restarts=2, victims=2, window=4))).records
+    a = undisturbed()["dbcl"]
+    b = run_group(group(attack=SHORT)).records
     assert {r["key"] for r in a}.isdisjoint(r["key"] for r in b)
     changed = {**a[0], "cost": {}, "environment": {}, "metrics": {}, "utility": {}}
     assert key_of(changed) == a[0]["key"]
@@ -118,7 +121,7 @@ def test_an_attack_that_cannot_start_is_not_applicable_with_a_reason() -> None:
     records = run_group(group("fedavg", batch_size=16)).records
     assert {r["status"] for r in records} == {"n/a"}
     assert all("16 samples" in r["reason"] for r in records)
-    records = run_group(group("dbcl", server_optimizer="adam", lr=0.01)).records
+    records = run_group(group("dbcl", attack=SHORT, server_optimizer="adam", lr=0.01)).records
     assert {r["party"] for r in records if r["status"] == "n/a"} == {"client"}
 
 
@@ -146,26 +149,27 @@ def test_given_labels_reach_only_an_attack_that_declares_them(monkeypatch: pytes
         return original(self, view, rng, progress)
 
     monkeypatch.setattr(DLG, "run", spy)
-    run_group(group("fedavg"))
+    run_group(group("fedavg", attack=SHORT))
+    assert seen
     assert not any(seen)
     seen.clear()
-    given = DLGOptions(iterations=40, restarts=2, victims=2, window=4, labels="given")
-    records = run_group(group("fedavg", attack=given)).records
+    records = run_group(group("fedavg", attack=replace(SHORT, labels="given"))).records
     assert all(seen)
     assert all(r["metrics"]["label_accuracy"] == 1.0 for r in records)
 
 
 def test_reference_and_scores() -> None:
-    records = [r for result in run_groups([group("dbcl"), group("fedavg")], 1) for r in result.records]
+    records = [r for some in undisturbed().values() for r in some]
     accuracy = {r["defense"]: r["utility"]["clean_accuracy"] for r in records}
     for r in records:
         assert r["utility"]["fedavg_accuracy"] == accuracy["fedavg"]
         assert r["utility"]["relative"] == min(1.0, accuracy[r["defense"]] / accuracy["fedavg"])
         assert r["scores"]["privacy"] == 1 - r["metrics"]["recovered"]
+    assert {r["metrics"]["recovered"] for r in records} >= {0, 1}
 
 
 def test_records_are_written_whole(tmp_path: Path) -> None:
-    records = run_group(group("fedavg")).records
+    records = undisturbed()["fedavg"]
     paths = [save(record, tmp_path / "records") for record in records]
     assert sorted(p.name for p in (tmp_path / "records").iterdir()) == sorted(p.name for p in paths)
     assert [read_record(p.read_bytes(), p.stem) for p in paths] == records

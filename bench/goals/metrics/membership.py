@@ -46,14 +46,14 @@ def membership_metrics(
     positives, negatives = torch.cat(inside), torch.cat(outside)
     if not len(positives) or not len(negatives):
         raise ValueError("no candidates to judge")
-    above = [_share_below(v, negatives) for v in inside]
-    below = [1 - _share_below(v, positives) for v in outside]
-    auc = float(torch.cat(above).mean())
+    above, below = _share_below(positives, negatives), 1 - _share_below(negatives, positives)
+    auc = float(above.mean())
     metrics = {"auc": auc, "advantage": 2 * auc - 1, "candidates": float(len(positives) + len(negatives))}
-    shares = [(v - auc) / len(positives) for v in above], [(u - auc) / len(negatives) for u in below]
-    sums = torch.cat([*shares[0], *shares[1]])
+    shares = (above - auc) / len(positives), (below - auc) / len(negatives)
+    sums = torch.cat(shares)
     if grouped:
-        sums = torch.stack([v.sum() + u.sum() for v, u in zip(*shares, strict=True)])
+        each = [s.split([len(v) for v in some]) for s, some in zip(shares, (inside, outside), strict=True)]
+        sums = torch.stack([v.sum() + u.sum() for v, u in zip(*each, strict=True)])
     metrics |= _auc_intervals(auc, sums, readings)
     return metrics | _true_positive_rates(positives, negatives, with_interval=not grouped)
 

@@ -29,6 +29,8 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.runs import trial
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 # -- features -------------------------------------------------------------------------------------------
 
 
@@ -309,8 +311,8 @@ def test_each_classifier_tells_undefended_batches_apart(classifier: str) -> None
 
 def test_the_best_of_them_is_what_does_best_on_samples_held_back() -> None:
     names = ("forest", "round-forest", "ridge")
-    each = {name: auc_of(cells("dbcl", "adaptive", classifier=name, rounds="10")[0]) for name in names}
-    best = auc_of(cells("dbcl", "adaptive", rounds="10")[0])
+    each = {name: auc_of(cells("dbcl", "adaptive", classifier=name, rounds="7")[0]) for name in names}
+    best = auc_of(cells("dbcl", "adaptive", rounds="7")[0])
     assert best["own_auc"] == max(found["own_auc"] for found in each.values())
     assert best["auc"] == max(each.values(), key=lambda found: found["own_auc"])["auc"]
 
@@ -318,14 +320,15 @@ def test_the_best_of_them_is_what_does_best_on_samples_held_back() -> None:
 def test_the_adaptive_form_takes_the_features_best_on_held_back_samples() -> None:
     """In the paper form nothing is held back, and they are the margins."""
     kinds = ("margins", "slopes")
-    each = {kind: auc_of(cells("dbcl", "adaptive", classifier="forest", features=kind)[0]) for kind in kinds}
-    found = auc_of(cells("dbcl", "adaptive", classifier="forest")[0])
+    few = {"classifier": "forest", "rounds": "12"}
+    each = {kind: auc_of(cells("dbcl", "adaptive", features=kind, **few)[0]) for kind in kinds}
+    found = auc_of(cells("dbcl", "adaptive", **few)[0])
     best = max(kinds, key=lambda kind: each[kind]["own_auc"])
     assert each["margins"]["own_auc"] != each["slopes"]["own_auc"]
     assert (found["auc"], found["own_auc"]) == (each[best]["auc"], each[best]["own_auc"])
     assert found["by_slopes"] == (best == "slopes")
     assert [each[kind]["by_slopes"] for kind in kinds] == [0, 1]
-    paper = {kind: auc_of(cells("dbcl", "paper", features=kind)[0]) for kind in (*kinds, "best")}
+    paper = {kind: auc_of(cells("dbcl", "paper", features=kind, rounds="12")[0]) for kind in (*kinds, "best")}
     assert paper["best"] == paper["margins"] != paper["slopes"]
     assert [paper[kind]["by_slopes"] for kind in kinds] == [0, 1]
 

@@ -23,7 +23,7 @@ from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem.schedule import Schedule
 
-QUICK = Options(iterations=200, restarts=2)
+QUICK = Options(iterations=100, restarts=2)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_single_image_comes_back_from_five_local_steps() -> None:
 
 def test_most_of_a_batch_comes_back() -> None:
     view, truths = make_view("fedavg", victims=1, batch=2)
-    metrics = score(attack(view, replace(QUICK, iterations=500)), truths)
+    metrics = score(attack(view, replace(QUICK, iterations=250)), truths)
     assert metrics["recovered"] >= 0.5
     assert metrics["mse"] < 0.5 * metrics["prior_nearest_mse"]
 

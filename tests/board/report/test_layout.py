@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from helpers.board import make_board, make_cell
@@ -14,6 +14,7 @@ from helpers.report import crowded_board, rich_board, save_pictures
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from PIL import Image
 
 from fedarena.board.board import Board
 from fedarena.board.report.accuracy_figures import accuracy_by_round
@@ -36,12 +37,13 @@ BOARDS = {"rich": rich_board, "crowded": lambda: crowded_board((0.5, 2.0, 8.0))}
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Every figure that a test writes, in order."""
+    """Every figure that a test writes, in order. It is laid out as in the file, and no pixel is drawn."""
     found: list[Figure] = []
-    write = Figure.savefig
 
-    def keep(self: Figure, *args: Any, **kwargs: Any) -> None:
-        write(self, *args, **kwargs)
+    def keep(self: Figure, file: BinaryIO, *, dpi: int, **kwargs: Any) -> None:
+        self.set_dpi(dpi)
+        self.draw_without_rendering()
+        Image.new("RGB", (1, 1)).save(file, "PNG")
         found.append(self)
 
     monkeypatch.setattr(Figure, "savefig", keep)

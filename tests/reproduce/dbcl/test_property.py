@@ -21,11 +21,13 @@ from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.dbcl.property import CASES, DEFENSES, PARTIES, TABLE, Case, measure
 from fedarena.reproduce.machine import Machine
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 SMALL = replace(
     CASES[0],
     options=(("widths", "16"),),
-    attack=(("rounds", "8"), ("round_batches", "3")),
-    schedule=Schedule(rounds=10, batch_size=16, lr=0.1),
+    attack=(("rounds", "5"), ("round_batches", "3")),
+    schedule=Schedule(rounds=7, batch_size=16, lr=0.1),
     parties=(*PARTIES, "eavesdropper"),
 )
 

@@ -12,7 +12,7 @@ from fedarena.reproduce.inference import inversion_images
 from fedarena.reproduce.inference.inversion_images import PICTURES, Case, as_bytes, as_images, compact, draw, measure
 from fedarena.reproduce.machine import Machine
 
-SMALL = Options(iterations=150, restarts=2)
+SMALL = Options(iterations=100, restarts=1)
 
 
 @pytest.mark.parametrize("epochs", [0, 2])

@@ -52,7 +52,7 @@ def test_a_rate_below_one_stranger_has_no_share() -> None:
 
 
 def test_one_cut_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(membership_lira, "ROUNDS", 60)
+    monkeypatch.setattr(membership_lira, "ROUNDS", 30)
     told: list[float] = []
     rows = measure(DATA[0], "fedavg", Machine(), 0, lambda share, text: told.append(share), shadows=2)
     assert told == sorted(told)

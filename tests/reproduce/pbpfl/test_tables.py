@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fedarena.cli import main
 from fedarena.cli.output.reproduce import over_seeds
 from fedarena.core.tensors import combine
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.rounds import Point, Run
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl import common as pbpfl
-from fedarena.reproduce.pbpfl import picture as pbpfl_picture
 from fedarena.reproduce.pbpfl import precision as pbpfl_precision
 from fedarena.reproduce.pbpfl import table1 as pbpfl_table1
 from fedarena.reproduce.pbpfl import table2 as pbpfl_table2
@@ -27,6 +27,19 @@ from fedarena.reproduce.tables import table_of
 def expect_progress(share: float, text: str) -> None:
     assert 0 <= share <= 1
     assert text
+
+
+@pytest.fixture
+def few_samples(monkeypatch):
+    """Federations train on the first 300 samples of their data set: a ResNet-20 takes long for each."""
+    build = pbpfl.build
+
+    def cut(*args):
+        problem = build(*args)
+        shards = torch.arange(300).chunk(len(problem.shards))
+        return replace(problem, x=problem.x[:300], y=problem.y[:300], shards=shards)
+
+    monkeypatch.setattr(pbpfl, "build", cut)
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
@@ -94,13 +107,13 @@ def test_a_marked_run_is_marked_in_the_table_and_seeds_stay_one_row():
 
 @pytest.mark.parametrize("shards", ["disjoint", "copies"])
 def test_in_double_precision_the_training_curves_are_fedavgs(shards):
-    federation = pbpfl_table1.Federation("MLP-5", k=5, shards=shards, data="breast-cancer", epochs=100, batch=32)
-    masked = pbpfl_table1.measure(federation, Machine(), 0, expect_progress)[1]
+    federation = pbpfl_table1.Federation("MLP-5", k=5, shards=shards, data="breast-cancer", epochs=60, batch=32)
+    masked = pbpfl_table1.measure(replace(federation, epochs=20), Machine(), 0, expect_progress)[1]
     found = pbpfl_table1.measure(replace(federation, double=True), Machine(), 0, expect_progress)
     plain, exact, nudged, constant = found
     assert [r["method"] for r in found] == ["fedavg", "pbpfl", "fedavg, last bits", "trivial"]
     assert plain["precision"] == "double"
-    assert plain["rounds"] == 300
+    assert plain["rounds"] == 180
     assert exact["apart"] < 1e-12 < 1e-8 < masked["apart"]
     assert 0 < nudged["apart"] < 1e-12
     assert exact["digits_lost"] > 0
@@ -126,7 +139,7 @@ def test_mse_is_not_halved():
     assert pbpfl_table1.trivial(problem) == pytest.approx(float((problem.y_test.double() - mean).square().mean()))
 
 
-def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(monkeypatch):
+def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(few_samples, monkeypatch):
     kinds = []
     train = pbpfl.train
 
@@ -135,7 +148,7 @@ def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(monkeypatch):
         return train(method, problem, *rest)
 
     monkeypatch.setattr(pbpfl, "train", watched)
-    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=128, rate=1e-3, double=True)
+    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=30, rate=1e-3, double=True)
     found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
@@ -169,13 +182,13 @@ def test_table_2_names_its_federations():
 
 
 @pytest.mark.parametrize("skip", ["add", "concat"])
-def test_table_2_in_small(skip):
-    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=128, rate=1e-3)
+def test_table_2_in_small(few_samples, skip):
+    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=20, rate=1e-3)
     found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
     entropy, plain, masked, nudged, constant = found
-    assert plain["rounds"] == 3  # 287 samples a client
+    assert plain["rounds"] == 3  # 60 samples a client
     assert masked["apart"] == abs(masked["accuracy"] - plain["accuracy"]) <= 0.02
     assert nudged["apart"] == abs(nudged["accuracy"] - plain["accuracy"]) <= 0.02
     assert entropy["apart"] is plain["apart"] is constant["apart"] is None
@@ -186,9 +199,15 @@ def test_table_2_in_small(skip):
     assert set(pbpfl_table2.MEASURED) < set(entropy)
 
 
-def test_papers_numbers_of_table_2_stand_at_five_clients_only():
-    federation = pbpfl_table2.Federation(1, epochs=1, data="digits", batch=512, rate=1e-3)
-    assert {r["paper"] for r in pbpfl_table2.measure(federation, Machine(), 0, expect_progress)} == {None}
+def test_papers_numbers_of_table_2_stand_at_five_clients_and_depth_20_only(monkeypatch):
+    run = Run(
+        {}, curve=(Point(1, 0.5, 0.5),), rounds=(), bytes_up=0, bytes_down=0, seconds=0, peak_bytes=0, diverged_at=None
+    )
+    monkeypatch.setattr(pbpfl, "train", lambda *federation: run)
+    for k, depth, paper in ((5, 20, pbpfl_table2.PAPER), (1, 20, {}), (5, 32, {})):
+        federation = pbpfl_table2.Federation(k, epochs=1, data="digits", batch=128, rate=1e-3, depth=depth)
+        rows = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
+        assert {r["method"]: r["paper"] for r in rows if r["paper"]} == paper
 
 
 @pytest.mark.parametrize("model", ["mlp", "resnet"])
@@ -275,22 +294,22 @@ def test_the_picture_shows_all_networks(tmp_path):
         for s in pbpfl_precision.SERIES
         for v in s.values
     ]
-    pbpfl_precision.draw(rows, tmp_path / "all.png")
-    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
-    line = pbpfl_picture.ErrorCurve([0, 1], [1e-7, 1e-3], [1e-7, 1e-4])
-    for n in (1, 3):
-        pbpfl_picture.draw_panels([pbpfl_picture.Panel("x", {"s": line})] * n, 1e-2, tmp_path / f"{n}.png")
-    assert (tmp_path / "1.png").read_bytes() != (tmp_path / "3.png").read_bytes()
+    for nets in ("a", "abc"):
+        pbpfl_precision.draw([row for row in rows if row["network"] in nets], tmp_path / f"{nets}.png")
+    one, three = ((tmp_path / f"{nets}.png").read_bytes() for nets in ("a", "abc"))
+    assert one.startswith(b"\x89PNG")
+    assert one != three
 
 
-def test_the_command_writes_rows_and_picture(bench, tmp_path):
-    done = bench("reproduce", "pbpfl/precision", "--only", "mlp 64-50-50-10, at", "--jobs", "1", "--quiet")
-    assert done.returncode == 0, done.stderr
+def test_the_command_writes_rows_and_picture(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pbpfl_precision, "DRAWS", 1)
+    assert main(["reproduce", "pbpfl/precision", "--only", "mlp 64-50-50-10, at", "--jobs", "1", "--quiet"]) == 0
     path = tmp_path / "runs" / "pbpfl-precision-mlp-64-50-50-10-at.json"
     rows = json.loads(path.read_text())["rows"]
     assert len(rows) == sum(len(s.values) for s in pbpfl_precision.SERIES + pbpfl_precision.DISTRIBUTIONS)
     assert path.with_suffix(".png").is_file()
-    assert f"Drawn to runs/{path.stem}.png" in done.stdout
+    assert f"Drawn to runs/{path.stem}.png" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("piece", ["diabetes, mlp", "diabetes, mlp, r constant", "breast-cancer, mlp"])

@@ -12,7 +12,7 @@ from fedarena.runs.suite.trials import trials_of
 
 TEXT = f"""
 title = "Much that cannot start"
-seeds = [0, 1]
+seeds = [0]
 {READ}{POISON}
 [[matrix]]
 problem = "read"
