@@ -40,7 +40,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     usual = _usual(record, attack)
     for group, values in record["options"].items():
         if group != "probe":
-            words += _settings(record, group, values, usual)
+            words += _settings(record, group, values, usual if group == "training" else {})
     return shlex.join([*words, "--seeds", seeds or str(record["seed"])])
 
 
@@ -81,11 +81,7 @@ def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapp
     words = []
     for name, recorded in values.items():
         value = _with_tuples(recorded)
-        if (
-            (name if group == "training" else f"{group}.{name}") in usual
-            or defaults.get(name, value) != value
-            or name not in defaults
-        ):
+        if name in usual or defaults.get(name, value) != value or name not in defaults:
             words += ["--set", f"{prefix}.{name}={to_text(value)}"]
     return words
 
