@@ -103,8 +103,8 @@ def _meaning(records: Sequence[Record]) -> list[str]:
     return [
         f"A victim is identified when the guess is nearer to it than to {decoys:.0f} other real samples, {kind}: "
         f"chance is {chance:.0f} %, and the mean training sample identifies {mean:.0f} %.",
-        f"A sample counts as recovered when {recovered}, which 5 % of the training samples reach with their nearest "
-        "neighbours.",
+        f"A sample counts as recovered when {recovered}, which at most 5 % of the training samples reach with their "
+        "nearest neighbours.",
     ]
 
 

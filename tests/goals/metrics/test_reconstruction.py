@@ -113,7 +113,7 @@ def test_guesses_that_are_left_over_do_not_count() -> None:
     assert (none["images"], none["recovered"]) == (3, 1)
 
 
-def test_of_more_samples_than_were_asked_for_only_those_count_that_could_be_named() -> None:
+def test_surplus_samples_of_a_random_batch_do_not_count() -> None:
     """A client that draws its samples by chance may hold more than the protocol says; nobody could have named them."""
     x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
     metrics = judge.reconstruction_metrics([guess(x[[1, 0]], y[[1, 0]])], victims([(x, y)]), [2])

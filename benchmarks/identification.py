@@ -1,0 +1,105 @@
+"""What identifies a victim among other real samples: guesses without an upload do not, faint noise does not hide it.
+
+    FEDARENA_DATA=… python benchmarks/identification.py                       # the image data sets that are present
+    FEDARENA_DATA=… python benchmarks/identification.py digits usps           # some of them
+
+For each data set 400 training samples are victims, each among 99 others of its class. The guesses are: the mean
+training sample, the mean of the victim's class, a held-out sample of any class, the training sample nearest to the
+victim (which takes the victim itself to find), and the victim under Gaussian noise of 30 dB. `calibrated` is the share
+of nearest samples, and of noisy victims, that count as recovered; beside it stands the share that SSIM 0.9 would count.
+Exits with 1 where a guess without an upload identifies more than chance explains, or noise hides more than 1 %.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import torch
+from scipy.stats import binomtest
+from torch import Tensor
+
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.goals.metrics import image_similarity as images
+from fedarena.goals.metrics.calibration import nearest_others, recovered_threshold
+from fedarena.goals.metrics.identification import Owned, draw_decoys, identified
+from fedarena.goals.metrics.reconstruction import mean_image
+from fedarena.problem.problem import Problem, build
+from fedarena.problem.spec import usual_problem
+
+VICTIMS = 400
+NOISE = 10 ** (-30 / 20)
+"""The standard deviation of noise of 30 dB."""
+BLIND = ("mean", "class mean", "held out")
+"""Guesses that need neither an upload nor the victim."""
+FORMER = 0.9
+ONE_IN = 1000
+"""How rarely chance alone may explain a share, for a data set to fail."""
+
+
+def measure(problem: Problem) -> tuple[dict[str, float], dict[str, float]]:
+    """The shares that guesses identify; the threshold, and what counts as recovered by it and by the former one."""
+    order = torch.randperm(len(problem.x), generator=Rng(5).torch())[:VICTIMS]
+    x, y = problem.x[order].float() / problem.scale, problem.y[order]
+    none = torch.empty(0, dtype=torch.int64)
+    truths = [(x[i : i + 1], y[i : i + 1]) for i in range(len(x))]
+    decoys = draw_decoys(truths, problem, Owned(none, none), Rng(1))
+    nearest, _ = nearest_others(x, problem)
+    noisy = x + NOISE * torch.randn(x.shape, generator=Rng(7).torch())
+    guesses = {
+        "mean": mean_image(problem).expand_as(x),
+        "class mean": _class_means(problem)[y],
+        "held out": problem.x_test[_any(len(problem.x_test), len(x))].double() / problem.scale,
+        "nearest": nearest,
+        "30 dB": noisy,
+    }
+    shares = {name: float(identified(guess, x, decoys).double().mean()) for name, guess in guesses.items()}
+    threshold = recovered_threshold(problem)
+    likeness = {"nearest": images.ssim(nearest.double(), x), "30 dB": images.ssim(images.valid(noisy), x)}
+    passed = {"threshold": threshold}
+    for name, ssim in likeness.items():
+        passed |= {f"{name}, calibrated": float((ssim > threshold).double().mean())}
+        passed |= {f"{name}, SSIM ≥ {FORMER}": float((ssim >= FORMER).double().mean())}
+    return shares, passed
+
+
+def _class_means(problem: Problem) -> Tensor:
+    classes = range(problem.task.n_classes)
+    return torch.stack([problem.x[problem.y == c].double().mean(0) / problem.scale for c in classes])
+
+
+def _any(total: int, n: int) -> Tensor:
+    return torch.randint(total, (n,), generator=Rng(6).torch())
+
+
+def faults(shares: dict[str, float]) -> list[str]:
+    """What is not as it must be."""
+    wrong = [
+        f"{name} identifies {100 * shares[name]:.1f} %"
+        for name in BLIND
+        if binomtest(round(shares[name] * VICTIMS), VICTIMS, 0.01, "greater").pvalue < 1 / ONE_IN
+    ]
+    return wrong + ([f"noise hides {100 - 100 * shares['30 dB']:.1f} %"] if shares["30 dB"] < 0.99 else [])
+
+
+def main(names: Sequence[str]) -> int:
+    """Print a row for each data set."""
+    failed = False
+    for name in names or ("digits", "mnist", "fashion-mnist", "kmnist", "usps", "cifar10"):
+        try:
+            problem = build(usual_problem({"dataset": name, "model": "mlp", "clients": "2"}, {}), 0)
+        except UserError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        shares, passed = measure(problem)
+        print(f"{name:14s} " + "  ".join(f"{k} {100 * v:5.1f} %" for k, v in shares.items()))
+        print(f"{'':14s} " + "  ".join(f"{k} {v:.3f}" for k, v in passed.items()), flush=True)
+        for fault in faults(shares):
+            failed = True
+            print(f"{name}: {fault}", file=sys.stderr)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
