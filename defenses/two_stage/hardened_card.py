@@ -57,5 +57,6 @@ CARD = Card(
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
     guarantees=dp_sgd.GUARANTEES,
+    promises=dp_sgd.PROMISES,
     verdicts=two_stage.VERDICTS,
 )

@@ -196,7 +196,7 @@ def test_a_private_protocol_states_what_it_promises(tmp_path: Path, capsys: pyte
     code, out, _ = bench("run", *args, *SMALL, capsys=capsys)
     assert code == 0
     promised = records_in(tmp_path)["dp-sgd+median", "none", ""]["guarantees"]
-    assert promised["epsilon_add_remove"] == pytest.approx(1, abs=0.01)
+    assert promised["epsilon_add_remove_tight"] == pytest.approx(1, abs=0.01)
     assert 0 < promised["delta"] < 1e-2
     assert "ε for one sample exchanged" in out
     assert records_in(tmp_path)["fedavg", "none", ""]["guarantees"] == {}
