@@ -1,4 +1,4 @@
-"""Records of one pairing → what the defense promises in its runs, such as ε and δ, in words; for attacks of any kind."""
+"""Records of one pairing → what the defense promises in its runs, such as ε and δ, in words; whatever the attack."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ A round adds N(0, σ²I) to a sum over a random batch in which each sample weigh
     replace one   one sample exchanged: the sum moves by at most 2. This is the sensitivity that its proof names.
 
 Rényi accounting (Mironov 2017; Mironov, Talwar & Zhang 2019) with the orders of Opacus and of the paper's code, and the
-conversion to (ε, δ) of Canonne, Kamath & Steinke (2020, Proposition 12) and Balle et al. (2020). Where the last of these
+conversion to (ε, δ) of Canonne, Kamath & Steinke (2020, Proposition 12) and Balle et al. (2020). Where the last of the
 orders is the best, larger ones follow: the conversion alone costs ln(1/δ)/(α − 1), so that a small ε needs a large α.
 Privacy loss distributions (PLD; Koskela et al. 2020; discretised pessimistically). Both bound ε from above, so the
 smaller of the two holds.
@@ -38,8 +38,9 @@ STEPS_A_DEVIATION, STEPS = 8, 2e4
 """How many spacings make one standard deviation of a round's loss, and at most how many make the whole ε."""
 COARSE = 1e-5
 """Spacing of large ones, as a share of their size: finer, they would not fit in memory."""
-UNRESOLVED = 1e-14
-"""More than what a composed distribution loses in float64; it is taken from δ before ε is read off."""
+UNRESOLVED, UNRESOLVED_A_ROUND = 1e-14, 2e-16
+"""More than what a composed distribution loses of δ in float64, which grows with the rounds. Unless it is taken from δ,
+ε comes out below the truth: 11.9898 for 11.9921 at q = 1, σ = 20, 1,000 rounds, δ = 1e-12."""
 LOST = 1e7
 """A loss from which on nothing is protected, and which is not worth discretising."""
 
@@ -96,7 +97,8 @@ def _tight(sigma: float, delta: float, rate: float, rounds: int, neighbours: Any
 
     That is above `LOST`, and where δ is no more than what is lost to rounding.
     """
-    if size > LOST or delta <= 2 * UNRESOLVED:
+    unresolved = UNRESOLVED + UNRESOLVED_A_ROUND * rounds
+    if size > LOST or delta <= 2 * unresolved:
         return math.inf
     import dp_accounting as dp
     from dp_accounting.pld import PLDAccountant
@@ -104,11 +106,11 @@ def _tight(sigma: float, delta: float, rate: float, rounds: int, neighbours: Any
     with _quiet():
         accountant = PLDAccountant(neighbours, value_discretization_interval=_spacing(sigma, rate, size))
         accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma)), rounds)
-        return float(accountant.get_epsilon(delta - UNRESOLVED))
+        return float(accountant.get_epsilon(delta - unresolved))
 
 
 def _spacing(sigma: float, rate: float, size: float) -> float:
-    """How far apart the values of a discretised loss lie. A grid coarser than a round's loss widens its distribution."""
+    """How far apart the values of a discretised loss lie. A grid that is coarse beside a round's loss widens it."""
     deviation = rate * math.sqrt(math.expm1(min(sigma**-2, 100.0)))
     return max(min(GRID, max(deviation / STEPS_A_DEVIATION, size / STEPS)), COARSE * size)
 

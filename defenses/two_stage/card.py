@@ -53,6 +53,7 @@ CARD = Card(
     title="Two-stage DP and Byzantine-resilient aggregation",
     target="fedarena.defenses.two_stage.protocol:TwoStage",
     options=Options,
+    version=2,
     paper="Practical Differentially Private and Byzantine-resilient Federated Learning (SIGMOD)",
     authors="Xiang, Wang, Lin, Wang",
     year=2023,
