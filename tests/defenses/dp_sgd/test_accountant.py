@@ -165,7 +165,7 @@ def test_a_divergence_that_rounding_loses_is_not_taken_for_nothing():
     ):
         accountant.noise(1e-4, *SMALL)
     with pytest.raises(UserError, match=r"allowed with accounting=tight"):
-        accountant.noise_tight(1e-9, *SMALL)
+        accountant.noise_tight(1e-9, 1e-12, *SMALL[1:])
 
 
 def test_what_the_same_noise_gives_when_a_sample_is_exchanged():
