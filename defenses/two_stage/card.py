@@ -64,7 +64,7 @@ CARD = Card(
         "and uses them to the end, which no subsampling amplifies.",
         "σ is found to 1e-4; the runs of the paper used values up to 6 % away, its search stopped at an error of about "
         "0.01 in ε: search=code finds these.",
-        "σ comes from Rényi accounting, as in the paper, with further orders where ε is small (below about 0.2). "
+        "σ comes from Rényi accounting, as in the paper, with further orders where ε is small. "
         "accounting=tight takes less noise, by privacy loss distributions (PLD) where these bound ε better.",
         "The paper's code never applies the first stage, scores by cosine with a server gradient averaged over rounds "
         "and divides by the number selected: variant=code. divisor=selected does the last alone.",
