@@ -221,7 +221,7 @@ def test_half_of_the_promised_noise_is_found(gate: Gate, monkeypatch: pytest.Mon
 
 
 def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The target ε is printed as before. What gives it away is σ, and the ε of the other accountants."""
+    """The target ε stays. What gives it away is σ, the ε of the other accountants, and which of them σ comes from."""
     epsilon = accountant.epsilon
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
     for name in ("noise", "noise_tight", "add_remove"):
@@ -231,7 +231,8 @@ def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeyp
     promises = findings(found)["poison · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
-    assert not any("another guarantee: target" in words and "2 →" not in words for words in promises)
+    assert any("another guarantee: target_by_pld 2 →" in words for words in promises)
+    assert any("another guarantee: target_by_renyi" in words and "→ 2" in words for words in promises)
 
 
 # -- attacks -------------------------------------------------------------------------------------------
