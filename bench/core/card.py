@@ -46,6 +46,9 @@ class Card:
             that need a certain problem, and data sets declare one. A later one of these replaces an earlier one.
         aliases: other names in use, lower case with hyphens. The error for an alias names the method.
         guarantees: of defenses, how the numbers of `Defense.guarantees` are printed, as (name, text before the value).
+        promises: of defenses, the same numbers in words, as groups of alternatives. A name in braces stands for its
+            number. Of each group the first text is printed whose numbers a run has. Without groups the numbers are
+            printed one by one, as `guarantees` says.
         verdicts: of defenses, how the protocol's own values of uploads are printed (`State.verdict`), as (name, text).
             Each value is 1 for an upload that the text applies to and 0 for another.
 
@@ -71,6 +74,7 @@ class Card:
     usual: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
     guarantees: tuple[tuple[str, str], ...] = ()
+    promises: tuple[tuple[str, ...], ...] = ()
     verdicts: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

@@ -47,13 +47,12 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
     cells, notes, measure = rows(records, defense), Notes(), records[0]["utility"]["measure"]
     names = tuple(cells[0].cells)
     unweighed_defenses = [f"{name}: {reason}" for name in names if (reason := unweighed(records, name))]
-    guarantees = [f"{name}: {value}" for name, value in _guarantees(records, defense)]
     return PairingTable(
         title="corrupted clients know",
         columns=tuple(f"{NO_DEFENSE} ({BASELINE})" if name == BASELINE else name for name in names),
         rows=tuple(_row_text(row, records, notes, measure) for row in cells),
         notes=tuple(notes.notes),
-        sentences=(*unweighed_defenses, *guarantees, *(_tuned(r) for r in records if r["tuned"])),
+        sentences=(*unweighed_defenses, *(_tuned(r) for r in records if r["tuned"])),
         verdict=verdict(records, defense, attack),
     )
 
@@ -155,13 +154,6 @@ def _recovery(c: Cell) -> str:
 
 
 # -- sentences -----------------------------------------------------------------------------------------
-
-
-def _guarantees(records: Sequence[Record], defense: str) -> list[tuple[str, str]]:
-    guarantees: dict[str, float] = next((r["guarantees"] for r in records if r["defense"] == defense), {})
-    texts = {name: text for card in defense_cards(defense) for name, text in card.guarantees}
-    parts = [f"{texts.get(name, name)} {value:.4g}" for name, value in guarantees.items()]
-    return [(f"{defense} promises", "; ".join(parts))] if parts else []
 
 
 def _tuned(record: Record) -> str:

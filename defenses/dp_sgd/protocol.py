@@ -27,7 +27,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd import accountant
-from fedarena.defenses.dp_sgd.card import Options
+from fedarena.defenses.dp_sgd.card import LARGE_DELTA, Options
 from fedarena.defenses.dp_sgd.readings import readings
 from fedarena.defenses.dp_sgd.wire import NOISE, PREVIOUS
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -63,6 +63,12 @@ class DPSGD(FedAvg):
                 f"defense {self.name}: option 'search' is {options.search}, allowed where no σ is searched for (epsilon"
                 "=none, without noise and base_epsilon): exact"
             )
+        usual = type(options)().accounting
+        if options.accounting != usual and not (searches and options.search == "exact"):
+            raise UserError(
+                f"defense {self.name}: option 'accounting' is {options.accounting}, allowed where no σ is searched for "
+                f"with search=exact: {usual}"
+            )
         self.sigma = self._sigma(options.epsilon) if options.noise is None else options.noise
         if not self.sigma and options.base_epsilon not in (None, type(options)().base_epsilon):
             raise UserError(
@@ -77,7 +83,8 @@ class DPSGD(FedAvg):
         """σ for a target; 0 without one."""
         if epsilon is None:
             return 0.0
-        find = accountant.searched if self.options.search == "code" else accountant.noise
+        exact = accountant.noise_tight if self.options.accounting == "tight" else accountant.noise
+        find = accountant.searched if self.options.search == "code" else exact
         return find(epsilon, self.delta, self.rate, self.task.schedule.rounds)
 
     @property
@@ -100,22 +107,25 @@ class DPSGD(FedAvg):
     def guarantees(self) -> dict[str, float]:
         """σ, δ, q, T, and the resulting ε of a client that takes part in every round.
 
-        For one sample more or less, `epsilon_add_remove` is a bound by Rényi accounting (the paper's code; the target),
-        and `epsilon_add_remove_tight` is by privacy loss distributions. For one sample exchanged, `epsilon_replace_one`
-        is by privacy loss distributions, and `epsilon_sensitivity_2` bounds it as in the paper's proof. Batches of
-        fixed size have a public number of samples: for them only the exchange is defined, `epsilon_replace_one_fixed`,
-        by Rényi accounting.
+        `epsilon_add_remove` counts one sample more or less by Rényi accounting (the paper's code), a bound.
+        `epsilon_add_remove_tight` counts the same and `epsilon_replace_one` one sample exchanged, by that or by privacy
+        loss distributions, whichever is smaller. `epsilon_sensitivity_2` bounds the latter as the paper's proof has it.
+        Batches of fixed size have a public number of samples: for them only the exchange is defined,
+        `epsilon_replace_one_fixed`, by Rényi accounting. `target_by_…` is the ε that σ was searched for, and its name
+        says by what.
         """
         if not self.sigma:
             return {"sigma": 0.0}
         rounds, b, n = self.task.schedule.rounds, self.task.schedule.batch_size, min(self.task.sizes)
+        given = (self.sigma, self.delta, self.rate, rounds)
         parameters = {"sigma": self.sigma, "delta": self.delta, "q": self.rate, "rounds": float(rounds)}
+        if self.options.epsilon is not None:
+            parameters[f"target_by_{self._accounted(*given)}"] = self.options.epsilon
         if self.sampling == "fixed":
             return {
                 **parameters,
                 "epsilon_replace_one_fixed": accountant.replace_one_fixed(self.sigma, self.delta, b, n, rounds),
             }
-        given = (self.sigma, self.delta, self.rate, rounds)
         return {
             **parameters,
             "epsilon_add_remove": accountant.epsilon(*given),
@@ -123,6 +133,20 @@ class DPSGD(FedAvg):
             "epsilon_replace_one": accountant.replace_one(*given),
             "epsilon_sensitivity_2": accountant.epsilon(*given, 2.0),
         }
+
+    def _accounted(self, sigma: float, delta: float, rate: float, rounds: int) -> str:
+        """By which bound σ reaches the target."""
+        if self.options.search == "code":
+            return "papers_code"
+        bounds = accountant.epsilon(sigma, delta, rate, rounds), accountant.add_remove(sigma, delta, rate, rounds)
+        return "pld" if self.options.accounting == "tight" and bounds[1] < bounds[0] else "renyi"
+
+    def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
+        """As inherited, and that δ is too large to protect a sample."""
+        inherited, smallest = super().warnings(verdicts), min(self.task.sizes)
+        if not self.sigma or self.delta * smallest < 1:
+            return inherited
+        return (*inherited, LARGE_DELTA.format(delta=self.delta, smallest=smallest))
 
     # -- clients -----------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ CARD = Card(
     title="Two-stage aggregation that looks at every score and at each client's uploads over time",
     target="fedarena.defenses.two_stage.hardened:TwoStageHardened",
     options=Options,
+    version=2,
     equations="both tests in fedarena.defenses.two_stage.hardened; everything else as two-stage",
     departures=(
         "Not from a paper: a change to two-stage that was tried against rank-map and bank.",
@@ -57,5 +58,6 @@ CARD = Card(
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),
     guarantees=dp_sgd.GUARANTEES,
+    promises=dp_sgd.PROMISES,
     verdicts=two_stage.VERDICTS,
 )

@@ -196,10 +196,34 @@ def test_a_private_protocol_states_what_it_promises(tmp_path: Path, capsys: pyte
     code, out, _ = bench("run", *args, *SMALL, capsys=capsys)
     assert code == 0
     promised = records_in(tmp_path)["dp-sgd+median", "none", ""]["guarantees"]
-    assert promised["epsilon_add_remove"] == pytest.approx(1, abs=0.01)
+    assert promised["epsilon_add_remove_tight"] == pytest.approx(1, abs=0.01)
     assert 0 < promised["delta"] < 1e-2
     assert "ε for one sample exchanged" in out
+    words = " ".join(out.split())
+    assert f"dp-sgd+median promises: over 6 rounds of Poisson batches (rate q = {promised['q']:.4g})" in words
+    assert f"σ = {promised['sigma']:.4g} is the smallest that reaches ε = 1 for one sample more or less" in words
+    assert "by privacy loss distributions (PLD)" in words
     assert records_in(tmp_path)["fedavg", "none", ""]["guarantees"] == {}
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_a_private_protocol_states_it_beside_inference_too(
+    sampling: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ("--defense=dp-sgd", "--attack=gradient-estimate", "--party=server", "--form=paper", f"--out={tmp_path}")
+    more = ("--set", f"dp-sgd.sampling={sampling}", "--set", "dp-sgd.delta=0.5", "--model=mlp", "--rounds=3")
+    code, out, _ = bench("run", *args, *more, "--jobs=1", "--quiet", capsys=capsys)
+    assert code == 0
+    (record,) = [r for r in map(json.loads, records_texts(tmp_path)) if r["defense"] == "dp-sgd"]
+    exchanged = record["guarantees"]["epsilon_replace_one" + ("_fixed" if sampling == "fixed" else "")]
+    words = " ".join(out.split())
+    assert f"dp-sgd promises: over 3 rounds of {'batches of fixed size' if sampling == 'fixed' else 'Poisson'}" in words
+    assert f"(replace-one) is {exchanged:.4g}" in words
+    assert "at δ = 0.5. The noise multiplier σ = " in words
+    assert out.count("promises") == 1
+    (warning,) = record["warnings"]
+    assert "δ = 0.5 is 1/" in warning
+    assert f"Marked (dp-sgd): {warning}." in words
 
 
 def test_explain_says_what_corrupted_clients_know_and_the_server_expects(
@@ -220,6 +244,10 @@ def test_explain_says_what_corrupted_clients_know_and_the_server_expects(
 
 
 KRUM = ("--defense=krum", "--attack=sign-flip")
+
+
+def records_texts(out: Path) -> list[str]:
+    return [path.read_text() for path in (out / "records").glob("*.json")]
 
 
 def against(defense: str, *more: str, attack: str = "sign-flip") -> tuple[str, ...]:

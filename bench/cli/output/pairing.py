@@ -13,6 +13,7 @@ from rich.table import Table
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.pairing_table import CellText, Figure, Images, PairingTable, Panels
+from fedarena.goals.promises import promises
 from fedarena.records.schema import Record
 
 
@@ -56,7 +57,7 @@ def show(
     console.print(view)
     for i, note in enumerate(table.notes, 1):
         console.print(f"  ({i}) {note}", markup=False, highlight=False)
-    for sentence in table.sentences:
+    for sentence in filter(None, (*table.sentences, promises(records, defense))):
         console.print(sentence, markup=False, highlight=False)
     console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
     console.print(

@@ -221,16 +221,18 @@ def test_half_of_the_promised_noise_is_found(gate: Gate, monkeypatch: pytest.Mon
 
 
 def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The target ε is printed as before. What gives it away is σ, and the ε of the other accountants."""
-    epsilon, noise = accountant.epsilon, accountant.noise
+    """The target ε stays. What gives it away is σ, the ε of the other accountants, and which of them σ comes from."""
+    epsilon = accountant.epsilon
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
-    monkeypatch.setattr(accountant, "noise", noise.__wrapped__)
+    for name in ("noise", "noise_tight", "add_remove"):
+        monkeypatch.setattr(accountant, name, getattr(accountant, name).__wrapped__)
     found = gate(of("dp-sgd", "poison"))
     assert_located(found, "dp-sgd")
     promises = findings(found)["poison · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
-    assert not any("another guarantee: epsilon_add_remove 2" in words for words in promises)
+    assert any("another guarantee: target_by_pld 2 →" in words for words in promises)
+    assert any("another guarantee: target_by_renyi" in words and "→ 2" in words for words in promises)
 
 
 # -- attacks -------------------------------------------------------------------------------------------

@@ -28,9 +28,10 @@ SHARED = {
     "search": ("code", {"epsilon": "0.02"}),
 }
 OTHER = {
-    "dp-sgd": {**SHARED, "bound": ("normalise", {"clip": "5"})},
+    "dp-sgd": {**SHARED, "accounting": ("renyi", {}), "bound": ("normalise", {"clip": "5"})},
     "two-stage": {
         **SHARED,
+        "accounting": ("tight", {"base_epsilon": "none"}),
         "noise": ("0.5", {"epsilon": "none", "first_stage": "false"}),
         "bound": ("clip", {"clip": "5"}),
         "gamma": ("0.3", {}),

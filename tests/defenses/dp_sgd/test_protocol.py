@@ -122,20 +122,53 @@ def test_guarantees_are_of_the_smallest_client_and_the_real_sampling():
     defense = make(sizes=(40, 80), epsilon=3.0, rounds=30)
     promise = defense.guarantees()
     assert (promise["q"], promise["delta"], promise["rounds"]) == (0.1, pytest.approx(40**-1.1), 30)
-    assert 3.0 * 0.99 < promise["epsilon_add_remove"] <= 3.0
+    assert 3.0 * 0.999 < promise["epsilon_add_remove_tight"] <= 3.0 == promise["target_by_pld"]
     assert promise["epsilon_add_remove"] == accountant.epsilon(promise["sigma"], promise["delta"], 0.1, 30)
     assert promise["epsilon_sensitivity_2"] > promise["epsilon_replace_one"] > promise["epsilon_add_remove_tight"]
     assert promise["epsilon_add_remove"] > promise["epsilon_add_remove_tight"]
     fixed = make(sizes=(40, 80), epsilon=3.0, rounds=30, sampling="fixed")
     assert (defense.sampling, fixed.sampling) == ("poisson", "fixed")
     assert fixed.sigma == defense.sigma
-    assert set(fixed.guarantees()) == {"sigma", "delta", "q", "rounds", "epsilon_replace_one_fixed"}
+    assert set(fixed.guarantees()) == {
+        *("sigma", "delta", "q", "rounds", "target_by_pld"),
+        "epsilon_replace_one_fixed",
+    }
     assert fixed.guarantees()["epsilon_replace_one_fixed"] > promise["epsilon_replace_one"]
     assert make(delta=1e-6, epsilon=3.0).sigma > make(delta=1e-3, epsilon=3.0).sigma
     given = make(noise=1.7, epsilon=None).guarantees()
     assert given["sigma"] == 1.7
+    assert not any(name.startswith("target") for name in given)
+    other = make(epsilon=3.0, accounting="renyi").guarantees(), make(epsilon=3.0, search="code").guarantees()
+    assert [[name for name in promises if name.startswith("target")] for promises in other] == [
+        ["target_by_renyi"],
+        ["target_by_papers_code"],
+    ]
+    assert 3.0 * 0.999 < other[0]["epsilon_add_remove"] <= 3.0
+    assert other[0]["sigma"] > make(epsilon=3.0).sigma
     texts = dict(find("defense", "dp-sgd").guarantees)
-    assert set(texts) == (set(promise) | set(fixed.guarantees())) - {"rounds"}, "the card says how each is printed"
+    made = {name for promises in (promise, fixed.guarantees(), *other) for name in promises}
+    assert set(texts) == made - {"rounds"}, "the card says how each is printed"
+
+
+def test_an_accounting_of_nothing_is_refused() -> None:
+    for options in ({"epsilon": None, "noise": 1.0}, {"search": "code"}):
+        with pytest.raises(UserError, match=r"option 'accounting' is renyi, allowed where no σ .*search=exact: tight"):
+            make(accounting="renyi", **options)
+
+
+def test_a_delta_that_protects_nobody_is_said() -> None:
+    for delta, said in ((1 / 40, True), (0.1, True), (1 / 41, False), (None, False)):
+        warnings = make(sizes=(40, 80), delta=delta).warnings([])
+        assert bool(warnings) == said
+        assert all("1/40 or more" in text for text in warnings)
+    assert make(epsilon=None, delta=0.5).warnings([]) == ()
+
+
+def test_a_delta_that_float64_cannot_tell_is_refused() -> None:
+    assert find("defense", "dp-sgd").parse({"delta": "1e-12"}).delta == 1e-12
+    with pytest.raises(UserError, match=r"option 'delta' is 1e-13, allowed: number or none in \[1e-12, 1\)") as error:
+        find("defense", "two-stage").parse({"delta": "1e-13"})
+    assert "\n" not in str(error.value)
 
 
 def test_learning_rate_moves_with_the_noise():
