@@ -91,7 +91,7 @@ def test_a_noise_that_protects_nothing_is_counted_all_the_same(sigma):
 
 
 @pytest.mark.parametrize("delta", [1e-14, 1e-20, 1e-50])
-def test_a_delta_below_what_discretised_losses_resolve_leaves_renyi_accounting(delta):
+def test_a_delta_below_the_resolution_of_losses_leaves_renyi_accounting(delta):
     sigma = accountant.noise(2.0, delta, 0.2, 300)
     assert accountant.add_remove(sigma, delta, 0.2, 300) == accountant.epsilon(sigma, delta, 0.2, 300) <= 2
     assert 0 < accountant.replace_one(sigma, delta, 0.2, 300) < 8
