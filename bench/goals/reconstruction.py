@@ -17,7 +17,7 @@ from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, percent_of, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, values
 
 if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
@@ -50,10 +50,10 @@ class ReconstructionsText(GoalText):
         if "recovered" not in m:
             return []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
-        lines = [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        lines = [f"recovered {rate(m, 'recovered')}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
         lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
-            return [*lines, f"labels {percent(m['label_accuracy'])}"]
+            return [*lines, f"labels {rate(m, 'label_accuracy')}"]
         return [*lines, f"labels off by {number(m['label_error'])}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
@@ -99,7 +99,8 @@ class Reconstructions(InferenceGoal):
         return challenges
 
     def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
-        return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
+        sizes = [o.images for o in challenge.view.observations]
+        return judge.reconstruction_metrics(answer, challenge.answers, sizes, challenge.readings)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """`recovered`: the share of images recovered with SSIM ≥ 0.9, or of rows of a table with PSNR ≥ 30 dB."""

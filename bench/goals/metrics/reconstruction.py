@@ -21,6 +21,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
+from fedarena.core.binomial import share_ends
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
 
@@ -50,18 +51,22 @@ class Pool(Protocol):
         """The stored value that means 1.0."""
 
 
-def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = ()) -> dict[str, float]:
+def reconstruction_metrics(
+    guess: Guess, truths: Sequence[Truth], sizes: Sequence[int] = (), readings: int = 1
+) -> dict[str, float]:
     """How much was reconstructed.
 
     Args:
         sizes: how many images the attack had to guess for each observation; by default as many as there are.
+        readings: how many guesses are judged, of which the best is shown.
 
     Returns:
         mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the share of images with SSIM ≥ 0.9. Rows of a
         table have no ssim, and are recovered with MSE ≤ 0.001. Labels that are numbers have label_error, the mean
-        absolute error, in place of label_accuracy. images: the number scored. match: the median of the attacker's own
-        distances; if it is tiny and the images are wrong, the observation does not determine them. blind: the share of
-        guesses for which the attack had read nothing, if there are any.
+        absolute error, in place of label_accuracy. recovered_low, recovered_high, label_accuracy_low and
+        label_accuracy_high: 95 % intervals over images (`fedarena.core.binomial`). images: the number scored. match:
+        the median of the attacker's own distances; if it is tiny and the images are wrong, the observation does not
+        determine them. blind: the share of guesses for which the attack had read nothing, if there are any.
 
     Raises:
         ValueError: there is not one reconstruction per observation, or not the required number of images.
@@ -78,6 +83,8 @@ def reconstruction_metrics(guess: Guess, truths: Sequence[Truth], sizes: Sequenc
         labels.append(_picked(one.labels.to(x.device), order, 0.5 if y.is_floating_point() else -1))
     metrics = _likeness(torch.cat(images_), originals)
     metrics |= _labels(torch.cat(labels), torch.cat([y for _, y in truths]))
+    for name in ("recovered", "label_accuracy"):
+        metrics |= share_ends(name, metrics[name], len(originals), readings) if name in metrics else {}
     metrics["images"] = float(len(originals))
     metrics["match"] = median(one.match for one in guess)
     if any(one.blind for one in guess):
