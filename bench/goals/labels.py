@@ -74,7 +74,8 @@ class BatchLabels(InferenceGoal):
         return challenges
 
     def judge(self, answer: list[Labels], challenge: Challenge) -> dict[str, float]:
-        return label_metrics(answer, *challenge.answers, readings=challenge.readings)
+        classes, sizes = challenge.answers
+        return label_metrics(answer, classes, sizes, challenge.readings)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """(accuracy − prior)/(1 − prior), where the prior is that of a guess that knows only the classes'
