@@ -28,7 +28,7 @@ from fedarena.core.rng import Rng
 from fedarena.goals.metrics.membership import membership_metrics
 
 BAR = 0.93
-"""The least coverage of intervals of AUCs and true positive rates."""
+"""The least coverage of intervals of AUCs and true positive rates, but for few large groups that differ much."""
 
 BAR_WORST = 0.90
 """The least coverage of intervals of worst cases."""
@@ -49,12 +49,14 @@ class Layout:
         half: how many members, and how many outsiders, an observation has.
         level: the spread of what all scores of an observation share; 0 for independent ones.
         grouped: whether the judge counts observations.
+        bar: the least coverage.
     """
 
     groups: int
     half: int
     level: float = 0.0
     grouped: bool = True
+    bar: float = BAR
 
     @property
     def name(self) -> str:
@@ -90,6 +92,7 @@ AUC_LAYOUTS = (
     Layout(25, 4, level=0.5),
     Layout(25, 4, level=1.0),
     Layout(10, 20, level=0.5),
+    Layout(10, 20, level=1.0, bar=0.90),
 )
 TPR_LAYOUTS = (
     Layout(1, 100, grouped=False),
@@ -152,7 +155,9 @@ def auc_rows(draws: int) -> Iterator[Row]:
     """AUCs."""
     for layout in AUC_LAYOUTS:
         for auc in AUCS:
-            yield row("auc", layout.name, layout.truth(auc), intervals(layout, layout.shift(auc), "auc", draws), BAR)
+            yield row(
+                "auc", layout.name, layout.truth(auc), intervals(layout, layout.shift(auc), "auc", draws), layout.bar
+            )
 
 
 def tpr_rows(draws: int) -> Iterator[Row]:
@@ -160,7 +165,7 @@ def tpr_rows(draws: int) -> Iterator[Row]:
     for layout in TPR_LAYOUTS:
         for found in FOUND:
             shift = math.sqrt(1 + layout.level**2) * (NORMAL.inv_cdf(0.99) + NORMAL.inv_cdf(found))
-            yield row("tpr", layout.name, found, intervals(layout, shift, RATE, draws), BAR)
+            yield row("tpr", layout.name, found, intervals(layout, shift, RATE, draws), layout.bar)
 
 
 # -- worst cases ----------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ interval holds θ in at least 95 % of cases where Student's interval holds a sin
 common. The interval of the cell chosen fails: the lowest of many means is lower than θ.
 
 A bootstrap over seeds of the whole minimum was measured beside it (`benchmarks/coverage.py`) and holds θ too seldom.
-For 100 cells of equal means, intervals by percentiles hold θ in 0 % of cases, basic ones in 33 to 48 %. A basic one that
-is widened to Student's quantile holds it in 95 % with 3 seeds, 91 % with 5, and 70 % with 10; the interval of the chosen
-cell in 71, 52 and 35 %, and this one in 96 to 98 %. For 20 cells whose means lie 0.05 apart, the widened one holds θ in
-88 % with 3 seeds. This one holds it in 99 to 100 %, at 1.6 to 2.3 times the width.
+For 100 cells of equal means, intervals by percentiles hold θ in 0 % of cases, and basic ones in 33 to 48 %. A basic
+one that is widened to Student's quantile holds it in 95 % with 3 seeds, 91 % with 5, and 70 % with 10. The interval of
+the chosen cell does in 71, 52 and 35 %, and this one in 96 to 98 %. For 20 cells whose means lie 0.05 apart, the
+widened one holds θ in 88 % with 3 seeds. This one holds it in 99 to 100 %, at 1.6 to 2.3 times the width.
 The spread of a bootstrap does not grow with the number of cells as the winner's curse does. So none is used here.
 
 Like Student's interval it has no width where a cell has the same score on all seeds.

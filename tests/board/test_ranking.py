@@ -17,7 +17,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import mean
 
 
-def test_the_worst_case_is_the_lowest_mean_with_the_interval_of_the_lowest_true_mean() -> None:
+def test_the_worst_case_has_the_interval_of_the_lowest_true_mean() -> None:
     found = worst([make_cell(score=[0.9, 0.1, 0.5]), make_cell(attack="ig", score=[0.4, 0.4, 0.4])])
     assert found.worst is not None
     assert found.worst.attack == "ig"

@@ -129,7 +129,7 @@ def test_seeds_that_agree_make_nothing_certain() -> None:
     assert interval(made.metrics, "auc") == (pytest.approx(1 - 0.46 / 2**0.5), 1)
 
 
-def test_old_records_without_the_judge_s_interval_promise_nothing_of_seeds_that_agree() -> None:
+def test_seeds_that_agree_give_no_interval_in_old_records() -> None:
     metrics = {"auc": 1.0, "advantage": 1.0}
     made = cell([record(s, goal="property", metrics=metrics) for s in (0, 1)])
     assert made is not None

@@ -94,7 +94,7 @@ def test_certainty_is_not_certain(groups: int, alike: bool) -> None:
         assert high - low > 0.02
 
 
-def test_of_a_perfect_ranking_groups_that_are_alike_count_as_fewer_candidates() -> None:
+def test_alike_groups_in_perfect_order_count_as_fewer_candidates() -> None:
     apart, alike = (drawn(1, 20, 5, 100.0, level) for level in (0.0, 3.0))
     assert apart.auc == alike.auc == 1
     assert 70 < apart.members <= 100

@@ -118,7 +118,7 @@ RATE = "tpr_at_1_percent_fpr"
 
 
 @pytest.mark.parametrize(("outsiders", "found"), [(100, 0.5), (600, 0.05), (600, 0.5), (600, 0.97)])
-def test_the_interval_of_members_found_holds_the_share_above_the_true_threshold(outsiders: int, found: float) -> None:
+def test_the_interval_of_members_found_allows_for_the_threshold(outsiders: int, found: float) -> None:
     shift, held = norm.ppf(0.99) + norm.ppf(found), 0
     truth = torch.arange(outsiders + 200) < 200
     for seed in range(150):
