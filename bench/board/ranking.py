@@ -7,11 +7,14 @@ All scores are in [0, 1], higher is better for the defender:
     privacy    worst case over inference attacks on clients' data of 1 − leak
     overall    mean of the three
 
-The worst case is the cell with the lowest mean over seeds. Its interval is that cell's own, without an allowance for
-having been chosen among many. An adaptive attacker may still do what the paper tried: `paper` columns use cells in
-paper form alone, all other columns and the ranks use cells of either form. FedAvg has no paper that an attacker could
-adapt to, so it meets an attack in one form, which counts in both. The overall score is computed seed by seed, over
-seeds that all three scores have. Ties are broken by cost.
+The worst case is the cell with the lowest mean over seeds, and its score is that mean. Its interval is that of the
+lowest true mean of all cells, which allows for the choice among many (`fedarena.board.lowest_mean`). The interval of
+the overall score does not: it is Student's, over seeds, with the worst cells taken as given.
+
+An adaptive attacker may still do what the paper tried: `paper` columns use cells in paper form alone, all other columns
+and the ranks use cells of either form. FedAvg has no paper that an attacker could adapt to, so it meets an attack in
+one form, which counts in both. The overall score is computed seed by seed, over seeds that all three scores have. Ties
+are broken by cost. Scores are no tie because their intervals overlap.
 
 A defense is ranked only if it has all three scores and has met every attack and threat that the filter admits: a worst
 case over fewer attacks is no worst case. n/a counts as met (the attack had nothing to start from); failed and missing
@@ -28,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from fedarena.board.board import Board, BoardCell, BySeed
+from fedarena.board.lowest_mean import lowest_mean_interval
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import Mean, mean
@@ -131,7 +135,11 @@ def warnings_of(board: Board, threats: ThreatFilter, defense: str) -> list[tuple
 
 
 def worst(cells: Sequence[BoardCell]) -> Score:
-    """The score of the cell with the lowest mean; 1 where there are cells and all are n/a."""
+    """The score of the cell with the lowest mean; 1 where there are cells and all are n/a.
+
+    Its interval allows for the choice of the cell (`fedarena.board.lowest_mean`). It is not symmetric if there are
+    several cells.
+    """
     scored = [c for c in cells if c.scores]
     if not scored:
         seeds = set.intersection(*(set(c.statuses) for c in cells)) if cells else set()
@@ -142,7 +150,11 @@ def worst(cells: Sequence[BoardCell]) -> Score:
     # Among equals the choice must not depend on the order of cells; the paper's form comes first.
     lowest = min(scored, key=lambda c: (fmean(c.scores.values()), c.form != "paper", c.place))
     average = fmean(fmean(c.scores.values()) for c in scored)
-    return Score(mean(list(lowest.scores.values())), lowest.scores, lowest, average, len(scored))
+    value = mean(list(lowest.scores.values()))
+    if value.half is not None and len(scored) > 1:
+        ends = lowest_mean_interval([c.scores[seed] for seed in sorted(c.scores)] for c in scored)
+        value = replace(value, half=None, ends=ends)
+    return Score(value, lowest.scores, lowest, average, len(scored))
 
 
 def utility_problems(board: Board) -> list[str]:

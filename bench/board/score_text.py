@@ -23,9 +23,11 @@ HOW = (
     "of them. On a seed on which the defense learns nothing without poisoning (less than "
     f"{ABOVE_CHANCE:g} above a constant "
     "prediction), its integrity is 0 if FedAvg learns something, and there is none if FedAvg does not.",
-    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form. ± is the 95 % "
-    "interval of that cell over its seeds (Student's t; an interval that leaves [0, 1] is cut and given by its "
-    "ends), without an allowance for having been chosen as the worst. Columns in paper form use attacks only as "
+    "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form. Intervals are 95 %, over "
+    "seeds (Student's t; an interval that leaves [0, 1] is cut and given by its ends). That of a worst case "
+    "allows for the choice of the cell, and is the interval of the lowest true mean. Its lower end is the least of the "
+    "cells' lower ends. Its upper end is the least of their upper ends, which hold for all cells at once (Bonferroni). "
+    "The interval of overall takes the worst cells as given. Columns in paper form use attacks only as "
     "their papers tried them. Plain FedAvg has no paper that an attack could adapt to: it meets each attack in "
     "one form, which counts in both.",
     "n/a is an attack that could not start, which counts as withstood. A defense has no rank if it failed at an "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fedarena.core.binomial import share_ends
 from fedarena.core.tensors import Tensors
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ ABOVE_CHANCE = 0.05
 def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
     """`attack_success_rate`: the share of held-out inputs of other classes that the trigger turns into the target.
 
+    Its 95 % interval over inputs stands beside it as NAME_low and NAME_high (`fedarena.core.binomial`).
     Empty for attacks without a trigger.
     """
     right = total = 0
@@ -45,7 +47,8 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
         predicted = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
         right += int((predicted == target).sum())
         total += int(others.sum())
-    return {"attack_success_rate": right / total}
+    rate = right / max(1, total)
+    return {"attack_success_rate": rate, **share_ends("attack_success_rate", rate, total)}
 
 
 def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:

@@ -20,7 +20,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.extraction import Exam, extraction_metrics, secret_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, percent_of, span, target_of, values
+from fedarena.goals.text import GoalText, Wording, percent_of, rate, span, target_of, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -48,10 +48,10 @@ class ModelExtractionText(GoalText):
         m = cell.metrics
         if "agreement" not in m:
             return []
-        lines = [f"agreement {percent(m['agreement'])}"]
+        lines = [f"agreement {rate(m, 'agreement')}"]
         if "prior_agreement" in m:
             lines.append(f"a constant's {percent(m['prior_agreement'])}")
-        lines.append(f"in the last round {percent(m['final_agreement'])}")
+        lines.append(f"in the last round {rate(m, 'final_agreement')}")
         if "stolen_accuracy" in m:
             lines.append(f"by true labels {number(m['stolen_accuracy'])} of {number(m['server_accuracy'])}")
         for name, title in (("output_error", "outputs: error"), ("parameter_cosine", "parameters: cosine")):

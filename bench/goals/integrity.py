@@ -96,6 +96,8 @@ class Integrity(Goal):
         metrics |= integrity.damage(attacked["curve"], utility["clean_curve"], attacked.get("begins", 0))
         if "attack_success_rate" in metrics:
             metrics["clean_success_rate"] = own["metrics"].get("attack_success_rate", 0.0)
+            ends = {end: own["metrics"].get(f"attack_success_rate_{end}") for end in ("low", "high")}
+            metrics |= {f"clean_success_rate_{end}": value for end, value in ends.items() if value is not None}
         record["scores"] = self.scores(metrics, utility)
 
     def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:

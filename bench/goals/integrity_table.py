@@ -13,6 +13,7 @@ from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, qua
 from fedarena.federation.compose import defense_cards
 from fedarena.federation.integrity import learned
 from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, over_seeds
+from fedarena.goals.text import rate
 from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
@@ -132,7 +133,7 @@ def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) ->
     shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
-    lines += [text.format(percent(c.metrics[name])) for name, text in shown]
+    lines += [text.format(rate(c.metrics, name)) for name, text in shown]
     if "accuracy" in c.metrics:
         lines.append(_recovery(c))
     if c.reason:
@@ -231,7 +232,7 @@ def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
     text = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
     if "attack_success_rate" not in c.metrics:
         return text
-    success, base = (percent(c.metrics[f"{whose}_success_rate"]) for whose in ("attack", "clean"))
+    success, base = (rate(c.metrics, f"{whose}_success_rate") for whose in ("attack", "clean"))
     return f"{text}, with the trigger working on {success} (honest model: {base})"
 
 

@@ -17,8 +17,9 @@ from torch import Tensor
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.inference import Inference, Portraits
 from fedarena.contracts.observation import Reading
+from fedarena.core.binomial import share_ends
 from fedarena.core.errors import UserError
-from fedarena.core.text.numbers import number, percent
+from fedarena.core.text.numbers import number
 from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.goals import released_model as released
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
@@ -27,7 +28,7 @@ from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.image_classifier import Evaluator, evaluator_of
 from fedarena.goals.metrics.reconstruction import mean_image
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, percent_of, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -78,7 +79,7 @@ class InversionText(GoalText):
         m = cell.metrics
         if "top1" not in m:
             return []
-        lines = [f"recognised {percent(m['top1'])}" + (f", among five {percent(m['top5'])}" if "top5" in m else "")]
+        lines = [f"recognised {rate(m, 'top1')}" + (f", among five {rate(m, 'top5')}" if "top5" in m else "")]
         lines.append(f"class mean: SSIM {number(m['ssim'])}, PSNR {m['psnr'].value:.1f} dB")
         lines.append(f"nearest image: SSIM {number(m['nearest_ssim'])}")
         lines.append(f"the model's own confidence {number(m['confidence'])}")
@@ -203,7 +204,8 @@ def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
     """How well the pictures show the classes, as means over the classes.
 
     Returns:
-        top1, and with more than five classes top5: the share that the evaluator recognises; ssim and psnr (dB), to the
+        top1, and with more than five classes top5: the share that the evaluator recognises, with its 95 % interval
+        over classes as NAME_low and NAME_high (`fedarena.core.binomial`); ssim and psnr (dB), to the
         class's mean training image; nearest_ssim and nearest_psnr, each to the most similar of its training images;
         confidence, of the model under attack in the class; steps per class; queries in all.
 
@@ -220,6 +222,8 @@ def portrait_metrics(answer: Portraits, sitters: Sitters) -> dict[str, float]:
     ]
     confidences = sitters.model.confidences(portraits.float())
     metrics = {f"top{k}": sitters.evaluator.top(portraits, classes, k) for k in (1, 5) if k < len(classes)}
+    for name in list(metrics):
+        metrics |= share_ends(name, metrics[name], len(classes))
     return metrics | {
         "ssim": float(images.ssim(portraits, means).mean()),
         "psnr": float(images.psnr(portraits, means).mean()),

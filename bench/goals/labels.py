@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedarena.contracts.inference import Inference, Labels
 from fedarena.contracts.readings import all_readings
-from fedarena.core.text.numbers import percent
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, percent_of, span, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, span, values
 
 if TYPE_CHECKING:
     from fedarena.federation.finished_run import FinishedRun
@@ -34,8 +33,7 @@ class BatchLabelsText(GoalText):
         )
 
     def lines(self, cell: Cell) -> list[str]:
-        accuracy = cell.metrics.get("label_accuracy")
-        return [] if accuracy is None else [f"labels {percent(accuracy)}"]
+        return [] if "label_accuracy" not in cell.metrics else [f"labels {rate(cell.metrics, 'label_accuracy')}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (counts := values(records, "labels")):
@@ -76,7 +74,8 @@ class BatchLabels(InferenceGoal):
         return challenges
 
     def judge(self, answer: list[Labels], challenge: Challenge) -> dict[str, float]:
-        return label_metrics(answer, *challenge.answers)
+        classes, sizes = challenge.answers
+        return label_metrics(answer, classes, sizes, challenge.readings)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """(accuracy − prior)/(1 − prior), where the prior is that of a guess that knows only the classes'

@@ -27,8 +27,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import drawn
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import Draw
-from fedarena.goals.metrics.auc_interval import score_interval
-from fedarena.goals.metrics.membership import kinds_of_interval, membership_metrics
+from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.ranking import Ranking, RankingText
@@ -260,25 +259,17 @@ def property_metrics(answer: PropertyScores, truth: Tensor, readings: int = 1) -
         readings: see `fedarena.goals.metrics.membership.membership_metrics`.
 
     Returns:
-        The metrics of `fedarena.goals.metrics.membership.membership_metrics`, with rounds as candidates, each in a
-        group of its own, and the number of rounds;
-        `own_auc`, the AUC that the attacker expected, if it made an estimate; `by_round`, 1 if it trained within each
-        round; `by_slopes`, 1 if it used how large layers' inputs were. The interval is the hull of two: DeLong's, which
-        uses the ranking but fails where that is nearly perfect, and
-        `fedarena.goals.metrics.auc_interval.score_interval`.
+        The metrics of `fedarena.goals.metrics.membership.membership_metrics`, with rounds as independent candidates,
+        and the number of rounds; `own_auc`, the AUC that the attacker expected, if it made an estimate; `by_round`, 1
+        if it trained within each round; `by_slopes`, 1 if it used how large layers' inputs were.
 
     Raises:
         ValueError: there is not one score per observation, or all observations are of one kind.
     """
     if answer.values.shape != truth.shape:
         raise ValueError(f"scores of shape {tuple(answer.values.shape)} for {len(truth)} observations")
-    groups = [Scores(v[None]) for v in answer.values]
-    metrics = membership_metrics(groups, [t[None] for t in truth], readings=readings)
+    metrics = membership_metrics([Scores(answer.values)], [truth], grouped=False, readings=readings)
     rounds, having = int(metrics.pop("candidates")), int(truth.sum())
-    for kind, together in kinds_of_interval(readings):
-        low, high = score_interval(metrics["auc"], having, rounds - having, together)
-        for end, widest, edge in (("auc_low", min, low), ("auc_high", max, high)):
-            metrics[f"{end}{kind}"] = widest(metrics[f"{end}{kind}"], edge)
     classifier = {"by_round": float(answer.by_round), "by_slopes": float(answer.by_slopes)}
     classifier |= {} if answer.own_auc is None else {"own_auc": answer.own_auc}
     return {**metrics, **classifier, "rounds_attacked": float(rounds), "rounds_with_property": float(having)}

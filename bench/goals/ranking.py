@@ -15,7 +15,7 @@ from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, auc, interval, span
+from fedarena.goals.text import GoalText, Wording, auc, rate, span
 
 if TYPE_CHECKING:
     from fedarena.records.schema import Record
@@ -46,10 +46,8 @@ class RankingText(GoalText):
         if "auc" not in cell.metrics:
             return []
         lines = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
-        measured = [(name, rate) for name, rate in RATES.items() if name in cell.metrics]
-        return lines + [
-            f"finds {true_positive_rate_text(cell, name)} at {100 * rate:g} % FPR" for name, rate in measured
-        ]
+        measured = [(name, fpr) for name, fpr in RATES.items() if name in cell.metrics]
+        return lines + [f"finds {rate(cell.metrics, name)} at {100 * fpr:g} % FPR" for name, fpr in measured]
 
     def guessing(self, records: Sequence[Record]) -> str:
         return "; chance is 0.5"
@@ -73,12 +71,6 @@ class Ranking(InferenceGoal):
         return metrics["advantage"]
 
 
-def true_positive_rate_text(cell: Cell, name: str) -> str:
-    """The share of members that were found, with its interval: "7 % (3 to 12 %)"."""
-    ends, value = interval(cell, name), f"{100 * cell.metrics[name].value:.0f} %"
-    return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
-
-
 def outsiders(records: Sequence[Record]) -> str:
     """A sentence that says how many outsiders each false positive rate allows, or why it cannot be measured.
 
@@ -86,14 +78,14 @@ def outsiders(records: Sequence[Record]) -> str:
     """
     parts: list[str] = []
     missing: dict[str, list[str]] = {}
-    for name, rate in RATES.items():
+    for name, fpr in RATES.items():
         counts = [r["metrics"]["candidates"] / 2 for r in records if name in r["metrics"]]
         few = [r["metrics"]["candidates"] / 2 for r in records if "auc" in r["metrics"] and name not in r["metrics"]]
         if counts:
-            allowed = span([false_positives(rate, round(n)) for n in counts])
-            parts.append(f"{100 * rate:g} % FPR is {allowed} of {span(counts)} outsiders")
+            allowed = span([false_positives(fpr, round(n)) for n in counts])
+            parts.append(f"{100 * fpr:g} % FPR is {allowed} of {span(counts)} outsiders")
         if few:
-            missing.setdefault(span(few), []).append(f"{100 * rate:g} %")
+            missing.setdefault(span(few), []).append(f"{100 * fpr:g} %")
     for outside, rates in missing.items():
         parts.append(f"{' and '.join(rates)} FPR cannot be measured on {outside} outsiders, of whom one is more")
     return f" {'; '.join(parts)}." if parts else ""

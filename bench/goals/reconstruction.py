@@ -19,10 +19,9 @@ from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.calibration import recovered_threshold
 from fedarena.goals.metrics.identification import Owned, Truth, draw_decoys
-from fedarena.goals.metrics.membership import binomial_interval
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, average, percent_of, values
+from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, values
 
 if TYPE_CHECKING:
     from fedarena.core.threat import Threat
@@ -60,10 +59,10 @@ class ReconstructionsText(GoalText):
             return []
         lines = [_identified(cell)] if "identified" in m else []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
-        lines += [f"recovered {percent(m['recovered'])}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        lines += [f"recovered {rate(m, 'recovered')}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
         lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
-            return [*lines, f"labels {percent(m['label_accuracy'])}"]
+            return [*lines, f"labels {rate(m, 'label_accuracy')}"]
         return [*lines, f"labels off by {number(m['label_error'])}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
@@ -82,11 +81,9 @@ class ReconstructionsText(GoalText):
 
 
 def _identified(cell: Cell) -> str:
-    """'identified 95 % of 20 (76 to 99 %)': the exact interval of the victims of all seeds together."""
+    """'identified 95 % (76 to 99 %) of 20'."""
     m = cell.metrics
-    victims = round(m["images"].value * m["images"].seeds)
-    low, high = binomial_interval(round(m["identified"].value * victims), victims)
-    return f"identified {100 * m['identified'].value:.0f} % of {victims} ({100 * low:.0f} to {100 * high:.0f} %)"
+    return f"identified {rate(m, 'identified')} of {m['images'].value * m['images'].seeds:.0f}"
 
 
 def _meaning(records: Sequence[Record]) -> list[str]:
@@ -133,7 +130,8 @@ class Reconstructions(InferenceGoal):
         return challenges
 
     def judge(self, answer: Guess, challenge: Challenge) -> dict[str, float]:
-        return judge.reconstruction_metrics(answer, challenge.answers, [o.images for o in challenge.view.observations])
+        sizes = [o.images for o in challenge.view.observations]
+        return judge.reconstruction_metrics(answer, challenge.answers, sizes, challenge.readings)
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """(identified − chance)/(1 − chance); of records without identification (schema 7 and earlier) `recovered`."""

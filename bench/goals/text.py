@@ -15,9 +15,10 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.readings import all_readings
+from fedarena.core.binomial import TOGETHER
+from fedarena.core.text.numbers import Mean, percent
 from fedarena.core.threat import FORM_MEANING, NotApplicable
 from fedarena.goals.challenge import PartyTranscript
-from fedarena.goals.metrics.membership import TOGETHER
 from fedarena.goals.pairing_table import Cell
 from fedarena.records.schema import Record
 
@@ -105,29 +106,41 @@ def target_of(target: Mapping[str, Tensor]) -> str:
 
 
 def percent_of(name: str) -> Callable[[Cell], str]:
-    """A share in whole percent."""
-    return lambda c: f"{100 * c.metrics[name].value:.0f} %"
+    """A share in whole percent, with its interval where the judge gave one."""
+    return lambda c: rate(c.metrics, name) if f"{name}_low" in c.metrics else f"{100 * c.metrics[name].value:.0f} %"
 
 
-def interval(c: Cell, name: str) -> tuple[float, float] | None:
-    """The 95 % interval of a share, or None.
+def rate(metrics: Mapping[str, Mean], name: str) -> str:
+    """A share with its interval: "7 % (3 to 12 %)".
+
+    Where the judge gave no interval it is that over seeds: "7 ± 3 %".
+    """
+    if f"{name}_low" not in metrics:
+        return percent(metrics[name])
+    ends, value = interval(metrics, name), f"{100 * metrics[name].value:.0f} %"
+    return value if ends is None else f"{value} ({100 * ends[0]:.0f} to {100 * ends[1]:.0f} %)"
+
+
+def interval(metrics: Mapping[str, Mean], name: str) -> tuple[float, float] | None:
+    """The 95 % interval of a share, from a cell's metrics, or None.
 
     For one seed it is the judge's interval. For several it is Student's interval over seeds, or the judge's intervals
     combined (on either side their mean width over √seeds), whichever is wider: seeds that agree by chance must not give
-    a narrow interval. For several readings it is the interval that holds for all of them.
+    a narrow interval. For several readings it is the interval that holds for all of them. Where the judge gave none, as
+    in old records, seeds that agree have no interval.
     """
-    kind = TOGETHER if f"{name}_low{TOGETHER}" in c.metrics else ""
-    value, low, high = c.metrics[name], c.value(f"{name}_low{kind}"), c.value(f"{name}_high{kind}")
+    kind = TOGETHER if f"{name}_low{TOGETHER}" in metrics else ""
+    value, low, high = metrics[name], metrics.get(f"{name}_low{kind}"), metrics.get(f"{name}_high{kind}")
     share, half = math.sqrt(value.seeds), value.half or 0.0
     if low is None or high is None:
-        return None if value.half is None else (max(0.0, value.value - half), min(1.0, value.value + half))
-    below, above = max(half, (value.value - low) / share), max(half, (high - value.value) / share)
+        return (max(0.0, value.value - half), min(1.0, value.value + half)) if half else None
+    below, above = max(half, (value.value - low.value) / share), max(half, (high.value - value.value) / share)
     return max(0.0, value.value - below), min(1.0, value.value + above)
 
 
 def auc(c: Cell, unclear: str = "") -> str:
     """The AUC with its interval, and the words `unclear` if the interval holds chance."""
-    value, ends = f"AUC {c.metrics['auc'].value:.2f}", interval(c, "auc")
+    value, ends = f"AUC {c.metrics['auc'].value:.2f}", interval(c.metrics, "auc")
     if ends is None:
         return value
     return f"{value} ({ends[0]:.2f} to {ends[1]:.2f}{unclear if ends[0] <= 0.5 <= ends[1] else ''})"

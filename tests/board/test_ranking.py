@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from fedarena.board.ranking import rank_defenses, worst
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on, within
 from fedarena.core.errors import UserError
+from fedarena.core.text.numbers import mean
 
 
-def test_the_worst_case_is_the_lowest_mean_and_keeps_its_own_interval() -> None:
+def test_the_worst_case_has_the_interval_of_the_lowest_true_mean() -> None:
     found = worst([make_cell(score=[0.9, 0.1, 0.5]), make_cell(attack="ig", score=[0.4, 0.4, 0.4])])
     assert found.worst is not None
     assert found.worst.attack == "ig"
     assert found.value is not None
-    assert (found.value.value, found.value.half, found.value.seeds) == (pytest.approx(0.4), pytest.approx(0), 3)
+    assert (found.value.value, found.value.half, found.value.seeds) == (pytest.approx(0.4), None, 3)
+    other = mean([0.9, 0.1, 0.5]).interval
+    assert other is not None
+    assert found.value.interval == (pytest.approx(other[0]), pytest.approx(0.4))
     assert (found.average, found.cells) == (pytest.approx(0.45), 2)
 
 

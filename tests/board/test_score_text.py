@@ -25,6 +25,8 @@ from fedarena.core.text.numbers import Mean
         (Mean(0.98, 0.05, 3), "0.98 (0.93 to 1.00)"),
         (Mean(0.02, 0.05, 3), "0.02 (0.00 to 0.07)"),
         (Mean(0.5, 0.9, 2), "0.50 (0.00 to 1.00)"),
+        (Mean(0.5, None, 3, (0.3, 0.8)), "0.50 (0.30 to 0.80)"),
+        (Mean(0.5, None, 3, (-0.3, 0.8)), "0.50 (0.00 to 0.80)"),
     ],
 )
 def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from helpers.tables import cell, table, verdict
 
-from fedarena.core.text.numbers import mean
-from fedarena.goals.text import interval
+from fedarena.core.text.numbers import Mean, mean
+from fedarena.goals.text import interval, rate
 
 
 def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
@@ -126,16 +126,30 @@ def test_seeds_that_agree_make_nothing_certain() -> None:
     made = cell([record(s, goal="property", metrics=metrics) for s in (0, 1)])
     assert made is not None
     assert made.metrics["auc"].half == 0
-    assert interval(made, "auc") == (pytest.approx(1 - 0.46 / 2**0.5), 1)
+    assert interval(made.metrics, "auc") == (pytest.approx(1 - 0.46 / 2**0.5), 1)
+
+
+def test_seeds_that_agree_give_no_interval_in_old_records() -> None:
+    metrics = {"auc": 1.0, "advantage": 1.0}
+    made = cell([record(s, goal="property", metrics=metrics) for s in (0, 1)])
+    assert made is not None
+    assert interval(made.metrics, "auc") is None
+
+
+def test_a_rate_has_the_judge_s_interval_or_that_over_seeds() -> None:
+    one = {"found": Mean(0.5, None, 1), "found_low": Mean(0.25, None, 1), "found_high": Mean(0.75, None, 1)}
+    assert rate(one, "found") == "50 % (25 to 75 %)"
+    assert rate({"found": Mean(0.5, 0.1, 3)}, "found") == "50 ± 10 %"
+    assert rate({"found": Mean(0.5, None, 1)}, "found") == "50 %"
 
 
 def test_seeds_that_scatter_tell_more_than_each_of_them() -> None:
     made = cell([ranked("upload", v, s) for s, v in enumerate((0.5, 0.9))])
     assert made is not None
-    assert interval(made, "auc") == (0, 1)  # Student's of two
+    assert interval(made.metrics, "auc") == (0, 1)  # Student's of two
     far = cell([ranked("upload", v, s) for s, v in enumerate((0.69, 0.7, 0.71))])
     assert far is not None
-    assert interval(far, "auc") == (pytest.approx(0.7 - 0.2 / 3**0.5), pytest.approx(0.7 + 0.2 / 3**0.5))
+    assert interval(far.metrics, "auc") == (pytest.approx(0.7 - 0.2 / 3**0.5), pytest.approx(0.7 + 0.2 / 3**0.5))
 
 
 # -- without a defense ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fedarena.core.text.numbers import t_quantile
 from fedarena.core.threat import EVERYONE, Threat
 from fedarena.federation.population import halves
 from fedarena.goals import training_membership as goal
+from fedarena.goals.metrics.auc_interval import score_interval
 from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.problem import Problem, build
 
@@ -106,7 +107,7 @@ def test_a_client_that_holds_everything_has_nobody_to_find() -> None:
     )
 
 
-def test_the_interval_is_delong_s() -> None:
+def test_the_interval_is_the_hull_of_delong_s_and_the_score_interval() -> None:
     found, generator = cell().challenge, Rng(0).torch()
     assert found is not None
     inside = found.answers
@@ -117,7 +118,10 @@ def test_the_interval_is_delong_s() -> None:
     auc, m, n = float(share.mean()), len(share), share.shape[1]
     spread = (share.mean(1).var() / m + share.mean(0).var() / n).sqrt()
     assert judged["auc"] == pytest.approx(auc)
-    assert judged["auc_high"] - judged["auc"] == pytest.approx(t_quantile(m + n - 1) * float(spread), rel=0.01)
+    score = score_interval(auc, m, n)
+    delong = auc + t_quantile(m + n - 1) * float(spread)
+    assert judged["auc_high"] == pytest.approx(max(score[1], delong), abs=0.01 * float(spread))
+    assert judged["auc_low"] <= score[0]
 
 
 @pytest.mark.parametrize("statistic", ["loss", "lira"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, combinations
 from statistics import fmean
@@ -35,7 +36,16 @@ def board_data(board: Board, pictures: Pictures) -> dict[str, Any]:
         "cuts": advice_by_threats,
         # Student's quantiles by degrees of freedom, from 1; the first entry is unused.
         "t": [0.0, *(t_quantile(n) for n in range(1, most))],
+        # The same for so many intervals that hold together.
+        "t_together": [
+            [0.0, *(t_quantile(n, max(k, 1)) for n in range(1, most))] for k in range(_most_cells(board) + 1)
+        ],
     }
+
+
+def _most_cells(board: Board) -> int:
+    """How many cells a worst case is taken over at most."""
+    return max(Counter((c.defense, c.axis) for c in board.cells).values(), default=0)
 
 
 def problem_choices(board: Board) -> list[str]:

@@ -8,8 +8,9 @@ from fedarena import goals
 from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.goal_names import GOAL_NAMES
-from fedarena.core.text.numbers import Mean, level, mean, percent, quality
+from fedarena.core.text.numbers import Mean, level, mean, quality
 from fedarena.goals.pairing_table import Cell
+from fedarena.goals.text import rate
 
 
 def outcome(c: BoardCell, board: Board) -> str:
@@ -25,7 +26,7 @@ def _poisoning(c: BoardCell, metrics: dict[str, Mean], board: Board) -> str:
     clean = [run.accuracy for run in board.clean_runs if run.place == (c.problem, c.defense) and run.accuracy]
     before = f" (without poisoning: {level(mean(list(clean[0].values())), measure)})" if clean else ""
     success = metrics.get("attack_success_rate")
-    trigger = f"; its trigger works on {percent(success)} of inputs" if success else ""
+    trigger = f"; its trigger works on {rate(metrics, 'attack_success_rate')} of inputs" if success else ""
     return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."
 
 

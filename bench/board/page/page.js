@@ -61,9 +61,9 @@
 
   function interval(m) {
     if (!m) return NOTHING;
-    if (m.half === null) return fixed(m.value, 2);
-    const low = m.value - m.half, high = m.value + m.half;
-    if (low < 0 || high > 1) return `${fixed(m.value, 2)} (${fixed(Math.max(0, low), 2)} to ${fixed(Math.min(1, high), 2)})`;
+    if (m.half === null && !m.ends) return fixed(m.value, 2);
+    const [low, high] = m.ends || [m.value - m.half, m.value + m.half];
+    if (m.ends || low < 0 || high > 1) return `${fixed(m.value, 2)} (${fixed(Math.max(0, low), 2)} to ${fixed(Math.min(1, high), 2)})`;
     return `${fixed(m.value, 2)} ± ${fixed(m.half, 2)}`;
   }
 
@@ -84,6 +84,19 @@
     return i >= 0 && x[i] < y[i];
   }
 
+  // The interval of the lowest true mean, as in fedarena.board.lowest_mean.
+  function lowestMeanInterval(cells) {
+    const lists = cells.map((c) => [...c.scores.values()]).filter((values) => values.length > 1);
+    const distinct = [...new Map(lists.map((values) => [JSON.stringify(values), values])).values()];
+    let low = Infinity, high = Infinity;
+    for (const values of distinct) {
+      const { value, half, n } = mean(values);
+      low = Math.min(low, value - half);
+      high = Math.min(high, value + (half / D.t[n - 1]) * D.t_together[distinct.length][n - 1]);
+    }
+    return [Number(low.toFixed(9)), Number(high.toFixed(9))];
+  }
+
   function worst(cells) {
     const scored = cells.filter((c) => c.scores.size);
     if (!scored.length) {
@@ -93,8 +106,9 @@
       return { ...empty(), value: mean([...untouched.values()]), seeds: untouched };
     }
     const least = scored.reduce((a, b) => (before(b, a) ? b : a));
-    const values = [...least.scores.values()];
-    return { value: mean(values), seeds: least.scores, worst: least, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
+    const value = mean([...least.scores.values()]);
+    if (value.half !== null && scored.length > 1) Object.assign(value, { half: null, ends: lowestMeanInterval(scored) });
+    return { value, seeds: least.scores, worst: least, average: fmean(scored.map((c) => c.mean)), cells: scored.length };
   }
 
   const common = (maps) => [...maps[0].keys()].filter((s) => maps.every((m) => m.has(s))).sort((a, b) => a - b);

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import Board, BoardCell
 from fedarena.board.notes import has_several_problems
 from fedarena.board.score_text import DAGGER, NOTHING, interval
 from fedarena.core.text.markdown import code, escape, folded, table
-from fedarena.core.text.numbers import mean, number
+from fedarena.core.text.numbers import Mean, mean, number
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.goals.text import interval as judged_interval
 
 SHOWN = {
     "accuracy": "accuracy",
@@ -57,11 +58,18 @@ def ordered(cells: Sequence[BoardCell], board: Board) -> list[BoardCell]:
 
 def metrics(cell: BoardCell) -> str:
     """ "recovered 0.43 ± 0.05, SSIM 0.61 ± 0.02"."""
-    texts = []
+    texts, means = [], {name: mean(list(values.values())) for name, values in cell.metrics.items() if values}
     for name in [name for name in SHOWN if cell.metrics.get(name)][:3]:
-        value = mean(list(cell.metrics[name].values()))
-        texts.append(f"{SHOWN[name]} {interval(value) if name in SHARES else number(value)}")
+        texts.append(f"{SHOWN[name]} {_share(means, name) if name in SHARES else number(means[name])}")
     return ", ".join(texts)
+
+
+def _share(means: Mapping[str, Mean], name: str) -> str:
+    """A share with its interval, which is the judge's where it gave one."""
+    if f"{name}_low" not in means and means[name].half:
+        return interval(means[name])
+    ends = judged_interval(means, name)
+    return f"{means[name].value:.2f}" if ends is None else f"{means[name].value:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
 
 
 def _title(board: Board, attack: str) -> str:

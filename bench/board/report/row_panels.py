@@ -80,10 +80,10 @@ def _panel(axes: Axes, names: Sequence[str], panel: Panel) -> None:
 def _point(axes: Axes, y: int, value: Mean) -> None:
     """A dot with its interval, clipped to [0, 1]."""
     at: dict[str, Any] = {"marker": "o", "markersize": 5, "color": SHADE, "capsize": 3, "linestyle": "none"}
-    if value.half is None:
+    if value.interval is None:
         axes.errorbar([value.value], [y], **at)
         return
-    low, high = max(0.0, value.value - value.half), min(1.0, value.value + value.half)
+    low, high = max(0.0, value.interval[0]), min(1.0, value.interval[1])
     axes.errorbar([value.value], [y], xerr=[[value.value - low], [high - value.value]], **at)
 
 

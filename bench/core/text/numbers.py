@@ -16,12 +16,13 @@ def percent(m: Mean) -> str:
 def share(m: Mean, shown: Callable[[float], str] = "{:.2f}".format, unit: str = "") -> str:
     """A share with its interval: "0.43 ± 0.05", or "0.43" for one seed.
 
-    An interval that goes beyond [0, 1] is cut to it and given by its ends: "0.98 (0.91 to 1.00)".
+    An interval that goes beyond [0, 1] is cut to it and given by its ends: "0.98 (0.91 to 1.00)". So is one that is not
+    symmetric.
     """
-    if m.half is None:
+    if m.interval is None:
         return f"{shown(m.value)}{unit}"
-    low, high = m.value - m.half, m.value + m.half
-    if low < 0 or high > 1:
+    low, high = m.interval
+    if m.half is None or low < 0 or high > 1:
         return f"{shown(m.value)}{unit} ({shown(max(0.0, low))} to {shown(min(1.0, high))}{unit})"
     return f"{shown(m.value)} ± {shown(m.half)}{unit}"
 
@@ -59,11 +60,23 @@ def plural(n: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds with its 95 % confidence half-width (None for fewer than two seeds)."""
+    """A mean over seeds with its 95 % confidence half-width (None for fewer than two seeds).
+
+    Attributes:
+        ends: the interval, where it is not symmetric; `half` is None then.
+    """
 
     value: float
     half: float | None
     seeds: int
+    ends: tuple[float, float] | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of the interval, where there is one."""
+        if self.half is None:
+            return self.ends
+        return self.value - self.half, self.value + self.half
 
 
 def mean(values: Sequence[float], together: int = 1) -> Mean:

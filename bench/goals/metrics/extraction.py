@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Extraction
 from fedarena.contracts.observation import Disclosure
+from fedarena.core.binomial import share_ends
 from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors, flatten, same_names, to
 from fedarena.models.scaling.positive_scaling import canonical, plan
@@ -61,6 +62,8 @@ def extraction_metrics(answers: Sequence[Extraction], exam: Exam) -> dict[str, f
         output_error: ‖stolen outputs − server's‖ / ‖server's‖.
         parameter_cosine: of all parameters as one vector; see the module's docstring.
         final_agreement: the agreement in the last of the rounds. models: the number of rounds.
+        agreement_low, agreement_high, final_agreement_low and final_agreement_high, for classes: 95 % intervals over
+        inputs (`fedarena.core.binomial`). The inputs are the same in all rounds, so that they count once.
 
     Raises:
         ValueError: there is not one model per round, or parameters have other names or shapes than the plain model's.
@@ -70,7 +73,11 @@ def extraction_metrics(answers: Sequence[Extraction], exam: Exam) -> dict[str, f
     form = _form(exam.task)
     rounds = [_one(exam, a.params, server, form) for a, server in zip(answers, exam.models, strict=True)]
     metrics = {name: fmean(r[name] for r in rounds) for name in rounds[0]}
-    return {**metrics, "final_agreement": rounds[-1]["agreement"], "models": float(len(rounds))}
+    metrics |= {"final_agreement": rounds[-1]["agreement"], "models": float(len(rounds))}
+    if exam.task.criterion.n_classes:
+        for name in ("agreement", "final_agreement"):
+            metrics |= share_ends(name, metrics[name], len(exam.y))
+    return metrics
 
 
 def secret_metrics(disclosures: Sequence[Disclosure], secrets: Sequence[Tensors]) -> dict[str, float]:

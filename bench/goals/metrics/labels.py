@@ -13,18 +13,23 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Labels
+from fedarena.core.binomial import share_ends
 
 
-def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Sequence[int]) -> dict[str, float]:
+def label_metrics(
+    answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Sequence[int], readings: int = 1
+) -> dict[str, float]:
     """The share of labels that were guessed right.
 
     Args:
         truths: the classes behind each observation.
         sizes: how many labels the attack had to guess for each; a client that draws its samples by chance may have
             fewer or more.
+        readings: how many answers are judged, of which the best is shown.
 
     Returns:
-        label_accuracy, the share of the labels that could be named and were; labels, how many there were.
+        label_accuracy, the share of the labels that could be named and were; label_accuracy_low and
+        label_accuracy_high, its 95 % interval over labels (`fedarena.core.binomial`); labels, how many there were.
 
     Raises:
         ValueError: there is not one answer per observation, or not the required number of labels.
@@ -35,7 +40,10 @@ def label_metrics(answers: Sequence[Labels], truths: Sequence[Tensor], sizes: Se
         if answer.values.shape != (size,):
             raise ValueError(f"labels of shape {tuple(answer.values.shape)} for {size} samples")
     guesses = [a.values for a in answers]
-    return {"label_accuracy": _in_common(guesses, truths), "labels": float(_nameable(guesses, truths))}
+    labels = _nameable(guesses, truths)
+    accuracy = _in_common(guesses, truths) / max(1, labels)
+    ends = share_ends("label_accuracy", accuracy, labels, readings)
+    return {"label_accuracy": accuracy, **ends, "labels": float(labels)}
 
 
 def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Tensor) -> dict[str, float]:
@@ -45,7 +53,8 @@ def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Te
         pool: the classes of all training samples.
     """
     shares = pool.bincount().double() / len(pool)
-    return {"prior_label_accuracy": _in_common([best_prior(n, shares) for n in sizes], truths)}
+    named = _in_common([best_prior(n, shares) for n in sizes], truths)
+    return {"prior_label_accuracy": named / max(1, sum(map(len, truths)))}
 
 
 def best_prior(n: int, shares: Tensor) -> Tensor:
@@ -60,14 +69,13 @@ def best_prior(n: int, shares: Tensor) -> Tensor:
     return gains.flatten().argsort(descending=True, stable=True)[:n] % len(shares)
 
 
-def _in_common(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> float:
-    """The share of the labels that could be named and were; 0 where there are none."""
-    shared = sum(
+def _in_common(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> int:
+    """How many of the true labels were named."""
+    return sum(
         min(int((guess == c).sum()), int((truth == c).sum()))
         for guess, truth in zip(guesses, truths, strict=True)
         for c in truth.unique().tolist()
     )
-    return shared / max(1, _nameable(guesses, truths))
 
 
 def _nameable(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> int:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.observation import Observation
+from fedarena.core.binomial import share_ends
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.identification import Decoys, Truth, identified
@@ -61,11 +62,14 @@ class Victims:
     threshold: float
 
 
-def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] = ()) -> dict[str, float]:
+def reconstruction_metrics(
+    guess: Guess, victims: Victims, sizes: Sequence[int] = (), readings: int = 1
+) -> dict[str, float]:
     """How much was reconstructed.
 
     Args:
         sizes: how many images the attack had to guess for each observation; by default as many as there are.
+        readings: how many guesses are judged, of which the best is shown.
 
     Returns:
         identified, the share of the victims that their guesses identify. identified_chance: what a guess without an
@@ -73,9 +77,10 @@ def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] 
         the share of them that are of its class. mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the
         share of images with an SSIM above `recovered_above`. Rows of a table have no ssim, and are recovered with an
         MSE below `recovered_below`. Labels that are numbers have label_error, the mean absolute error, in place of
-        label_accuracy. images: the number scored. match: the median of the attacker's own distances; if it is tiny and
-        the images are wrong, the observation does not determine them. blind: the share of guesses for which the attack
-        had read nothing, if there are any.
+        label_accuracy. NAME_low and NAME_high of identified, recovered and label_accuracy: 95 % intervals over images
+        (`fedarena.core.binomial`). images: the number scored. match: the median of the attacker's own distances; if it
+        is tiny and the images are wrong, the observation does not determine them. blind: the share of guesses for which
+        the attack had read nothing, if there are any.
 
     Raises:
         ValueError: there is not one reconstruction per observation, or not the required number of images.
@@ -105,6 +110,8 @@ def reconstruction_metrics(guess: Guess, victims: Victims, sizes: Sequence[int] 
         "images": float(len(originals)),
         "match": median(one.match for one in guess),
     }
+    for name in ("identified", "recovered", "label_accuracy"):
+        metrics |= share_ends(name, metrics[name], len(originals), readings) if name in metrics else {}
     if any(one.blind for one in guess):
         metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
     return metrics

@@ -15,7 +15,7 @@ strangers distinguishes data sets, not membership, and its other rows are worth 
 
 A column `tpr_at_X` is the share of members found where a share X of the strangers is taken for members, which needs at
 least 1/X strangers. For the rates that the judge measures, `low_at_X` and `high_at_X` are the 95 % interval of one
-seed's share over the members, given the threshold (`fedarena.goals.metrics.membership.membership_metrics`).
+seed's share, which allows for the threshold (`fedarena.goals.metrics.membership.true_positive_interval`).
 `strangers` is their number: at 1 % of 144, one stranger sets the threshold.
 """
 

@@ -51,7 +51,8 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     out = " ".join(run("last-layer-label", tmp_path, capsys).split())
     assert "guessing by the classes' frequencies names" in out
     assert "Labels: 24 a cell and seed." in out
-    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % as any party" in out
+    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % (86 to 100 %) as the server and" in out
+    assert ", and 100 % (86 to 100 %) as any party when matched through the protocol (no defense: 100 % (86 to" in out
     assert "; classes' frequencies alone give" in out
 
 
@@ -69,7 +70,7 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
     out = " ".join(run("model-extraction", tmp_path, capsys, "--set=attack.history=4").split())
     for said in (
         "by broadcast",
-        "in the last round 100 %",
+        "in the last round 100 % (99 ",
         "outputs: error 0.00",
         "parameters: cosine 1.00",
         "(1) the server holds its own model",
@@ -78,7 +79,7 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
         "Rounds looked at: 6 a cell and seed.",
         "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
         "in the form that its paper tried, and",
-        "when read with the protocol in mind (no defense: 100 % (a constant: ",
+        "when read with the protocol in mind (no defense: 100 % (99 to 100 %) (a constant: ",
     ):
         assert said in out
     assert "matched through the protocol" not in out

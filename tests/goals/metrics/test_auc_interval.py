@@ -1,14 +1,17 @@
-"""The score interval of an AUC."""
+"""The interval of an AUC."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
-from fedarena.goals.metrics.auc_interval import score_interval
+from fedarena.core.rng import Rng
+from fedarena.goals.metrics.auc_interval import AucEstimate, auc_interval, estimate_auc, score_interval
 
 COUNTS = st.integers(1, 500)
 
@@ -58,3 +61,47 @@ def test_more_rounds_promise_more() -> None:
 def test_impossible_rankings_are_refused(auc: float, m: int, n: int) -> None:
     with pytest.raises(ValueError, match="positives and"):
         score_interval(auc, m, n)
+
+
+def drawn(seed: int, groups: int, half: int, shift: float, level: float = 0.0, alike: bool = True) -> AucEstimate:
+    """Normal scores, of which those of members lie `shift` higher, and those of a group share a level."""
+    generator = Rng(seed).torch()
+    values = torch.randn(groups, 2 * half, generator=generator).double()
+    values += level * torch.randn(groups, 1, generator=generator)
+    return estimate_auc([*(values[:, :half] + shift)], [*values[:, half:]], alike)
+
+
+@pytest.mark.parametrize("auc", [0.8, 0.98, 0.99])
+@pytest.mark.parametrize(
+    ("groups", "half", "level", "alike"), [(1, 20, 0, False), (25, 1, 0, True), (25, 4, 0.5, True), (12, 4, 1, True)]
+)
+def test_it_holds_the_truth_near_certainty_too(auc: float, groups: int, half: int, level: float, alike: bool) -> None:
+    """`benchmarks/coverage.py` has the whole table."""
+    shift = math.sqrt(2 + 2 * level**2) * norm.ppf(auc)
+    truth = auc + (norm.cdf(shift / math.sqrt(2)) - auc) / groups if alike else auc
+    ends = [auc_interval(drawn(seed, groups, half, shift, level, alike)) for seed in range(200)]
+    assert all(low < high for low, high in ends)
+    assert sum(low <= truth <= high for low, high in ends) / 200 >= 0.93
+
+
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 25])
+def test_certainty_is_not_certain(groups: int, alike: bool) -> None:
+    for shift, certain in ((100.0, 1.0), (-100.0, 0.0)):
+        estimate = drawn(0, groups, 3, shift, alike=alike)
+        low, high = auc_interval(estimate)
+        assert estimate.auc == certain == (high if certain else low)
+        assert high - low > 0.02
+
+
+def test_alike_groups_in_perfect_order_count_as_fewer_candidates() -> None:
+    apart, alike = (drawn(1, 20, 5, 100.0, level) for level in (0.0, 3.0))
+    assert apart.auc == alike.auc == 1
+    assert 70 < apart.members <= 100
+    assert 20 <= alike.members < 30
+
+
+def test_equal_scores_have_an_interval_about_chance() -> None:
+    same = [torch.zeros(2)] * 5
+    low, high = auc_interval(estimate_auc(same, same, True))
+    assert low < 0.5 < high

@@ -66,7 +66,14 @@ def test_a_large_batch_is_guessed_well_by_frequencies_alone() -> None:
 
 def test_a_client_that_drew_fewer_samples() -> None:
     metrics = label_metrics([Labels(labels(0, 1, 2, 2)), Labels(labels(0, 0, 0, 0))], [labels(2, 2), labels()], [4, 4])
-    assert metrics == {"label_accuracy": 1.0, "labels": 2.0}
+    ends = {"label_accuracy_low": pytest.approx(0.025**0.5), "label_accuracy_high": 1.0}
+    assert metrics == {"label_accuracy": 1.0, "labels": 2.0, **ends}
+
+
+def test_of_several_readings_the_interval_that_holds_for_all_stands_beside() -> None:
+    metrics = label_metrics([Labels(labels(0, 1))], [labels(0, 2)], [2], readings=4)
+    assert metrics["label_accuracy_low_together"] < metrics["label_accuracy_low"] < 0.5
+    assert metrics["label_accuracy_high_together"] > metrics["label_accuracy_high"] > 0.5
 
 
 def test_answers_that_do_not_fit() -> None:

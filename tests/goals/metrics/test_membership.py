@@ -8,13 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
 from fedarena.core.rng import Rng
-from fedarena.goals.metrics.membership import binomial_interval, false_positives, membership_metrics
+from fedarena.goals.metrics.membership import RATES, false_positives, membership_metrics
 
 
 def judged(values: list[Tensor], members: list[Tensor]) -> dict[str, float]:
@@ -114,30 +114,50 @@ def test_rates_are_given_where_there_are_outsiders_enough() -> None:
             assert metrics[f"tpr_at_{100 * rate:g}_percent_fpr"] == pytest.approx(tpr[fpr <= rate].max())
 
 
-def test_the_interval_of_members_found_is_clopper_and_pearsons() -> None:
-    truth = torch.arange(344) < 200
-    v = torch.randn(344, generator=Rng(4).torch()) + 1.5 * truth
-    found = membership_metrics([Scores(v)], [truth], grouped=False)
-    k = round(200 * found["tpr_at_1_percent_fpr"])
-    assert 0 < k < 200
-    exact = binomtest(k, 200).proportion_ci(0.95, method="exact")
-    assert found["tpr_at_1_percent_fpr_low"] == pytest.approx(exact.low)
-    assert found["tpr_at_1_percent_fpr_high"] == pytest.approx(exact.high)
-    assert not {name for name in judged([v], [truth]) if name.startswith("tpr") and name.endswith(("low", "high"))}
+RATE = "tpr_at_1_percent_fpr"
 
 
-@pytest.mark.parametrize("n", [1, 40])
-def test_the_interval_of_none_and_of_all_ends_there(n: int) -> None:
-    assert binomial_interval(0, n) == (0.0, pytest.approx(1 - 0.025 ** (1 / n)))
-    assert binomial_interval(n, n) == (pytest.approx(0.025 ** (1 / n)), 1.0)
+@pytest.mark.parametrize(("outsiders", "found"), [(100, 0.5), (600, 0.05), (600, 0.5), (600, 0.97)])
+def test_the_interval_of_members_found_allows_for_the_threshold(outsiders: int, found: float) -> None:
+    shift, held = norm.ppf(0.99) + norm.ppf(found), 0
+    truth = torch.arange(outsiders + 200) < 200
+    for seed in range(150):
+        v = torch.randn(len(truth), generator=Rng(seed).torch()) + shift * truth
+        metrics = membership_metrics([Scores(v)], [truth], grouped=False)
+        assert metrics[f"{RATE}_low"] <= metrics[RATE] <= metrics[f"{RATE}_high"]
+        held += metrics[f"{RATE}_low"] <= found <= metrics[f"{RATE}_high"]
+    assert held / 150 >= 0.93
+
+
+@pytest.mark.parametrize(("outsiders", "known"), [(436, False), (437, True)])
+def test_few_outsiders_do_not_bound_the_threshold(outsiders: int, known: bool) -> None:
+    truth = torch.arange(outsiders + 50) < 50
+    metrics = membership_metrics([Scores(truth.double())], [truth], grouped=False)
+    assert metrics[RATE] == metrics[f"{RATE}_high"] == 1
+    assert (metrics[f"{RATE}_low"] > 0.9) == known
+    assert (metrics[f"{RATE}_low"] == 0) == (not known)
+
+
+def test_rates_of_several_readings_have_the_interval_that_holds_for_all() -> None:
+    truth = torch.arange(1700) < 200
+    v = torch.randn(1700, generator=Rng(4).torch()) + 2.0 * truth
+    metrics = membership_metrics([Scores(v)], [truth], readings=3)
+    for name in ("auc", *RATES):
+        assert metrics[f"{name}_low_together"] <= metrics[f"{name}_low"] <= metrics[name]
+        assert metrics[name] <= metrics[f"{name}_high"] <= metrics[f"{name}_high_together"]
 
 
 def test_a_rate_is_so_many_outsiders() -> None:
     assert [false_positives(0.01, n) for n in (99, 100, 144, 200, 1000)] == [0, 1, 1, 2, 10]
 
 
-def test_one_observation_has_no_interval() -> None:
-    assert "auc_low" not in judged([torch.tensor([1.0, 0.0])], [torch.tensor([True, False])])
+def test_the_interval_of_one_observation_counts_its_candidates() -> None:
+    truth = torch.arange(40) < 20
+    v = torch.randn(40, generator=Rng(2).torch()) + truth
+    assert judged([v], [truth]) == membership_metrics([Scores(v)], [truth], grouped=False)
+    alone = judged([torch.tensor([1.0, 0.0])], [torch.tensor([True, False])])
+    assert (alone["auc"], alone["auc_high"]) == (1, 1)
+    assert alone["auc_low"] < 0.5
 
 
 def test_an_observation_without_candidates_counts_for_nothing() -> None:

@@ -17,6 +17,7 @@ from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics import reconstruction as judge
 
+ENDS = {f"{name}_{end}" for name in ("identified", "recovered", "label_accuracy") for end in ("low", "high")}
 KEYS = {"identified", "mse", "psnr", "ssim", "label_accuracy", "recovered"}
 BESIDE = {"identified_chance", "decoys", "decoys_same_class", "images", "match"}
 PRIOR_KEYS = {f"prior_{p}_{k}" for p in ("mean", "nearest") for k in ("mse", "psnr", "ssim", "recovered")}
@@ -96,7 +97,9 @@ def test_a_perfect_guess_in_another_order_scores_full_marks() -> None:
     x, y = rand(4, 4, 1, 8, 8), torch.tensor([3, 1, 4, 1])
     order = torch.tensor([2, 0, 3, 1])
     metrics = judge.reconstruction_metrics([guess(x[order], y[order])], victims([(x, y)]))
-    assert set(metrics) == KEYS | BESIDE | {"recovered_above"}
+    assert set(metrics) == KEYS | ENDS | BESIDE | {"recovered_above"}
+    for name in ("recovered", "identified"):
+        assert (metrics[f"{name}_low"], metrics[f"{name}_high"]) == (pytest.approx(0.025**0.25), 1)
     assert set(judge.prior_metrics(victims([(x, y)]), Stored(x, 1.0))) == PRIOR_KEYS
     perfect = {"identified": 1, "mse": 0, "psnr": 100, "ssim": 1, "label_accuracy": 1, "recovered": 1}
     assert {k: metrics[k] for k in perfect} == perfect
@@ -218,7 +221,7 @@ def test_a_row_is_recovered_from_30_db_on() -> None:
     found = judge.reconstruction_metrics([guess(truth[i : i + 1] + off[i]) for i in range(3)], victims(rows(truth, 3)))
     assert found["recovered"] == pytest.approx(2 / 3)
     assert found["mse"] == pytest.approx(2e-3 / 3, rel=1e-4)
-    assert set(found) == {*(KEYS - {"ssim"}), *BESIDE, "recovered_below"}
+    assert set(found) == {*(KEYS - {"ssim"}), *ENDS, *BESIDE, "recovered_below"}
 
 
 def rows(truth: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:

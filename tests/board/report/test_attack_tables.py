@@ -1,0 +1,18 @@
+"""The tables of cells."""
+
+from __future__ import annotations
+
+from helpers.board import make_cell
+
+from fedarena.board.report.attack_tables import metrics
+
+
+def test_a_certain_auc_has_the_judge_s_interval_or_none() -> None:
+    certain = {"auc": {0: 1.0, 1: 1.0}}
+    judged = {**certain, "auc_low": {0: 0.8, 1: 0.8}, "auc_high": {0: 1.0, 1: 1.0}}
+    assert metrics(make_cell(metrics=judged)) == "AUC 1.00 (0.86 to 1.00)"
+    assert metrics(make_cell(metrics=certain)) == "AUC 1.00"
+
+
+def test_a_share_without_the_judge_s_interval_has_that_over_seeds() -> None:
+    assert metrics(make_cell(metrics={"recovered": {0: 0.4, 1: 0.5, 2: 0.6}})) == "recovered 0.50 ± 0.25"
