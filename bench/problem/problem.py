@@ -50,7 +50,7 @@ class Problem:
         device: where computation runs.
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
-        warnings: texts that must stand beside every number of a run with this model.
+        warnings: texts that must stand beside every number of a run with this model and data set.
         attributes: further facts about samples, by name: (of the training samples, of the held-out samples), int8.
             1: the sample has the attribute, 0: it does not, −1: unknown.
         dataset: the data set's registry name, for messages.
@@ -167,7 +167,7 @@ def build(
         device=place,
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
-        warnings=architecture.warnings,
+        warnings=architecture.warnings + data.warnings,
         attributes={name: (on_device(train), on_device(test)) for name, (train, test) in data.attributes.items()},
         dataset=spec.dataset,
     )
