@@ -11,7 +11,7 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.integrity import success_rate, without_other_classes
-from fedarena.federation.spec import GroupSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.problem.problem import Problem
@@ -35,7 +35,7 @@ def of_one_class() -> Problem:
     return replace(problem, shards=shards)
 
 
-def trigger(**options: str) -> compose.MethodSpec:
+def trigger(**options: str) -> MethodSpec:
     return compose.parse_attack("pixel-trigger", {"target": str(TARGET), **options})
 
 
