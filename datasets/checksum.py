@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from fedarena.core.errors import UserError
+from fedarena.core.files import read_bytes, require_regular
 from fedarena.datasets.cards.spec import File
 
 State = Literal["verified", "unknown", "mismatch"]
@@ -46,6 +47,7 @@ def sidecar_text(path: Path, sha256: str, source: str) -> str:
 def digest(path: Path) -> str:
     """sha256 of a file. Raises UserError when it cannot be read."""
     try:
+        require_regular(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
@@ -61,7 +63,7 @@ def check(path: Path, file: File) -> Checksum:
     if not beside.exists():
         return Checksum(sha256, "unknown")
     try:
-        text = beside.read_text(encoding="utf-8")
+        text = read_bytes(beside).decode()
     except (OSError, UnicodeDecodeError):
         text = ""
     expected = re.search(r"^([0-9a-f]{64})\b", text, re.MULTILINE)
