@@ -58,7 +58,7 @@ def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:
     with kept_generators():
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        torch.random.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return make()
 
 

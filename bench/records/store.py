@@ -224,5 +224,5 @@ def load_pictures(folder: Path, key: str) -> tuple[Images, Images] | None:
         content = npz.arrays(path, GALLERY)
     except (OSError, UserError):
         return None
-    originals, guesses = (content[name].astype(np.float32) / 255 for name in GALLERY)
+    originals, guesses = (content[name].astype(np.float32) / np.float32(255) for name in GALLERY)
     return originals, guesses
