@@ -15,7 +15,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.files import read_bytes, require_regular
 from fedarena.datasets.cards.spec import File
 
-State = Literal["verified", "unknown", "mismatch"]
+State = Literal["verified", "unchanged", "unknown", "mismatch"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Checksum:
 
     Attributes:
         sha256: hexadecimal digest.
-        state: `verified` (in the table, or equal to the sidecar), `mismatch` (the sidecar says otherwise),
-            `unknown` (neither knows it).
+        state: `verified` (in the table), `unchanged` (equal to the sidecar, which anyone may have written), `mismatch`
+            (the sidecar says otherwise), `unknown` (neither knows it).
         source: a description of the file, if it is known.
     """
 
@@ -70,4 +70,4 @@ def check(path: Path, file: File) -> Checksum:
     if expected is None or expected.group(1) != sha256:
         return Checksum(sha256, "mismatch")
     source = re.search(r"^# (.+)$", text, re.MULTILINE)
-    return Checksum(sha256, "verified", source.group(1) if source else None)
+    return Checksum(sha256, "unchanged", source.group(1) if source else None)

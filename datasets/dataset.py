@@ -31,7 +31,7 @@ class Provenance:
             embedded data.
         sha256: checksum of that file, or of the arrays of embedded data; of a data set made from others, the checksum
             of theirs, written one after the other.
-        verified: the checksum stands in this package's table or in the sidecar that a download wrote.
+        verified: the checksum stands in this package's table. A sidecar beside the file proves nothing of its content.
         subset: what is missing, such as "15000 of 50000 training images"; None for complete data.
     """
 
