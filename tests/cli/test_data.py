@@ -47,7 +47,7 @@ def put(folder: Path, **changes: np.ndarray) -> Path:
     arrays = {
         "x_train": np.zeros((5, 16, 16), np.uint8),
         "y_train": np.arange(5),
-        "x_test": np.ones((2, 16, 16), np.uint8),
+        "x_test": np.full((2, 16, 16), 255, np.uint8),
         "y_test": np.arange(2),
     }
     np.savez(folder / "usps.npz", **(arrays | changes))

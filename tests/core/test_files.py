@@ -44,7 +44,7 @@ def test_pipes_in_a_folder_of_records_are_damaged_files(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_data_is_refused(tmp_path: Path) -> None:
     path = pipe(tmp_path / "mnist.npz")
-    file = File("mnist.npz", (1, 28, 28), 10, sha256="0" * 64)
+    file = File("mnist.npz", shape=(1, 28, 28), n_classes=10, sha256="0" * 64)
     with pytest.raises(UserError, match=r"data file .*mnist\.npz cannot be read: it is no regular file"):
         checksum.check(path, file)
     with pytest.raises(UserError, match=r"data file .*mnist\.npz is damaged .*no regular file"):
