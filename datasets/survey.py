@@ -143,12 +143,11 @@ def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
     )
 
 
-def _weakest(states: Sequence[str | None]) -> str:
+def _weakest(states: Sequence[checksum.State | None]) -> checksum.State:
     """What is known of data made from parts: no more than is known of each part."""
-    for state, enough in (("verified", {"verified"}), ("unchanged", {"verified", "unchanged"})):
-        if enough.issuperset(states):
-            return state
-    return "unknown"
+    if set(states) <= {"verified"}:
+        return "verified"
+    return "unchanged" if set(states) <= {"verified", "unchanged"} else "unknown"
 
 
 def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
