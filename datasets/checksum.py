@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from fedarena.core.errors import UserError
+from fedarena.core.files import read_bytes, require_regular
 from fedarena.datasets.cards.spec import File
 
-State = Literal["verified", "unknown", "mismatch"]
+State = Literal["verified", "unchanged", "unknown", "mismatch"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Checksum:
 
     Attributes:
         sha256: hexadecimal digest.
-        state: `verified` (in the table, or equal to the sidecar), `mismatch` (the sidecar says otherwise),
-            `unknown` (neither knows it).
+        state: `verified` (in the table), `unchanged` (equal to the sidecar, which anyone may have written), `mismatch`
+            (the sidecar says otherwise), `unknown` (neither knows it).
         source: a description of the file, if it is known.
     """
 
@@ -46,6 +47,7 @@ def sidecar_text(path: Path, sha256: str, source: str) -> str:
 def digest(path: Path) -> str:
     """sha256 of a file. Raises UserError when it cannot be read."""
     try:
+        require_regular(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
@@ -61,11 +63,11 @@ def check(path: Path, file: File) -> Checksum:
     if not beside.exists():
         return Checksum(sha256, "unknown")
     try:
-        text = beside.read_text(encoding="utf-8")
+        text = read_bytes(beside).decode()
     except (OSError, UnicodeDecodeError):
         text = ""
     expected = re.search(r"^([0-9a-f]{64})\b", text, re.MULTILINE)
     if expected is None or expected.group(1) != sha256:
         return Checksum(sha256, "mismatch")
     source = re.search(r"^# (.+)$", text, re.MULTILINE)
-    return Checksum(sha256, "verified", source.group(1) if source else None)
+    return Checksum(sha256, "unchanged", source.group(1) if source else None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +31,7 @@ class Provenance:
             embedded data.
         sha256: checksum of that file, or of the arrays of embedded data; of a data set made from others, the checksum
             of theirs, written one after the other.
-        verified: the checksum stands in this package's table or in the sidecar that a download wrote.
+        verified: the checksum stands in this package's table. A sidecar beside the file proves nothing of its content.
         subset: what is missing, such as "15000 of 50000 training images"; None for complete data.
     """
 
@@ -40,13 +42,18 @@ class Provenance:
     subset: str | None = None
 
 
+LEAST_OF_SCALE = 0.5
+"""The share of `Dataset.scale` that the largest value has at least. With less the scale is doubtful."""
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Samples and labels, in the units of the file.
 
     Attributes:
         name: registry name.
-        x_train, x_test: images [N, C, H, W], uint8 or float32; rows of a table [N, D], float32 in [0, scale].
+        x_train, x_test: images [N, C, H, W], uint8 or float32; rows of a table [N, D], float32. Values lie in
+            [0, scale]. The largest one may not be far below `scale`: see `warnings`.
         y_train, y_test: classes [N], int64 in [0, n_classes); numbers [N], float32 in [0, 1], of a regression.
         scale: the raw value that means 1.0 (255 for 8-bit images).
         n_classes: number of classes; 0 for a regression.
@@ -54,6 +61,9 @@ class Dataset:
         domains: the origin of each training sample [N], int64 from 0; None if it is not known, or the same for all.
         attributes: further facts about samples, by name: (of x_train, of x_test), int8 [N]. 1: the sample has the
             attribute, 0: it does not, -1: unknown. Property inference guesses them.
+
+    Arrays may come in any layout: reversed, in Fortran order, of another byte order, read-only or mapped from a file.
+    Of such an array the data set holds a copy with the usual layout. Lists become arrays.
 
     Raises:
         UserError: arrays that are not as described here.
@@ -71,6 +81,9 @@ class Dataset:
     attributes: Mapping[str, tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._lay_out()
+        if not 0 < self.scale < math.inf:
+            raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
             self._check_samples(part, x)
             self._check_labels(part, y, len(x))
@@ -90,8 +103,48 @@ class Dataset:
                         f"data set '{self.name}': attribute {attribute} of the {part} part is {values.dtype} "
                         f"{list(values.shape)}, expected int8 [{n}] of 1, 0 and -1"
                     )
-        if not self.scale > 0:
-            raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")
+        if self._largest <= 1 < self.scale and self.warnings:
+            raise UserError(
+                f"data set '{self.name}': x_train and x_test hold values up to {self._largest:g}, but scale is "
+                f"{self.scale:g}, expected the value that means 1.0, such as 1"
+            )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must stand beside every number of a run: that no value comes near the scale.
+
+        Such samples are all dark. A guess of the mean image then looks like every one of them.
+        """
+        if not 0 < self._largest < LEAST_OF_SCALE * self.scale:
+            return ()
+        return (f"data set {self.name}: no value exceeds {self._largest:g}, but scale is {self.scale:g}",)
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(max(x.max(initial=0) for x in (self.x_train, self.x_test)))
+
+    def _lay_out(self) -> None:
+        """Give every array the layout that torch reads."""
+        for name in ("x_train", "y_train", "x_test", "y_test", "domains"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, self._laid_out(name, values))
+        attributes = {
+            name: tuple(self._laid_out(f"attribute {name}", values) for values in parts)
+            for name, parts in self.attributes.items()
+        }
+        object.__setattr__(self, "attributes", attributes)
+
+    def _laid_out(self, name: str, values: npt.ArrayLike) -> Array:
+        """An array in C order and native byte order that may be written to; the same one if it is so already."""
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            raise UserError(
+                f"data set '{self.name}': {name} holds rows of different lengths, expected an array"
+            ) from None
+        usual = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        return usual if usual.flags.writeable else usual.copy()
 
     def _check_samples(self, part: str, x: npt.NDArray[np.uint8 | np.float32]) -> None:
         where = f"data set '{self.name}': x_{part}"
@@ -100,7 +153,7 @@ class Dataset:
             raise UserError(f"{where} is {x.dtype} {list(x.shape)}, expected {expected}")
         if x.dtype == np.float32 and not np.isfinite(x).all():
             raise UserError(f"{where} holds values that are not finite")
-        if x.ndim == 2 and x.size and not 0 <= x.min() <= x.max() <= self.scale:
+        if x.size and not 0 <= x.min() <= x.max() <= self.scale:
             raise UserError(f"{where} holds values from {x.min():g} to {x.max():g}, expected 0 to {self.scale:g}")
 
     def _check_labels(self, part: str, y: npt.NDArray[np.int64 | np.float32], n: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
+from fedarena.core.files import require_regular
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -88,6 +89,7 @@ def write(path: Path, content: Arrays) -> None:
 @contextmanager
 def _archive(path: Path, keys: tuple[str, ...]) -> Iterator[zipfile.ZipFile]:
     try:
+        require_regular(path)
         with zipfile.ZipFile(path) as archive:
             present = {name.removesuffix(".npy") for name in archive.namelist()}
             missing = [key for key in keys if key not in present]

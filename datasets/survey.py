@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,7 @@ class Row:
         train, test: samples in that file, or in the complete data set while it is absent.
         classes: number of classes; 0 where samples carry numbers in their place.
         shape: channels, height and width of an image; columns of a table's row.
-        checksum: `verified`, `unknown` or `mismatch`; None when nothing was compared.
+        checksum: `verified`, `unchanged`, `unknown` or `mismatch` (`Checksum.state`); None when nothing was compared.
         sha256: of the file, or of embedded arrays.
         subset: what the file lacks of the complete data set.
         licence: licence or terms of use.
@@ -136,10 +137,17 @@ def _joined(card: Card, source: Joined, data_dir: Path | None) -> Row:
         return row
     return replace(
         row,
-        checksum="verified" if all(part.checksum == "verified" for part in parts) else "unknown",
+        checksum=_weakest([part.checksum for part in parts]),
         sha256=together(part.sha256 for part in parts),
         subset=lacking((part.name, part.subset) for part in parts),
     )
+
+
+def _weakest(states: Sequence[checksum.State | None]) -> checksum.State:
+    """What is known of data made from parts: no more than is known of each part."""
+    if set(states) <= {"verified"}:
+        return "verified"
+    return "unchanged" if set(states) <= {"verified", "unchanged"} else "unknown"
 
 
 def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
 from fedarena.core.text.numbers import mean
+from fedarena.core.text.printable import printable
 
 PLACE = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows")
 RESULT = ("status", "reason", "reading", "found_by", "counts")
@@ -70,5 +71,11 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """The name of a plug-in or the text of an error must not become a formula in a reader's spreadsheet."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    """The name of a plug-in or the text of an error must not become a formula in a reader's spreadsheet.
+
+    Nor may it give orders to the terminal to which the table is printed.
+    """
+    if not isinstance(value, str):
+        return value
+    formula = value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{printable(value)}" if formula else printable(value)

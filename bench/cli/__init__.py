@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from fedarena import __version__
 from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.text.printable import one_line
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,13 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {one_line(str(error))}", file=sys.stderr)
         return 2
     except WorkerDied as error:
-        print(
-            f"bench: a run was given up, {error}; what was written is complete, fewer --jobs take less memory",
-            file=sys.stderr,
-        )
+        text = f"a run was given up, {error}; what was written is complete, fewer --jobs take less memory"
+        print(f"bench: {one_line(text)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("bench: interrupted; what was written is complete", file=sys.stderr)
@@ -89,5 +88,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        print(f"bench: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        text = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        print(f"bench: {one_line(text)}", file=sys.stderr)
         return 2

@@ -126,14 +126,14 @@ def as_json(c: Comparison) -> dict[str, Any]:
 
 def show(c: Comparison) -> None:
     """Print verdict, findings and counts."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
+    from fedarena.cli.output.terminal import Terminal
 
     # A pipe has no width to fit, so rows are not broken there.
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240)
+    console = Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240)
     console.print(Text(verdict(c), style="bold red" if c.findings else "bold green"))
     console.print(Text(f"{c.new} compared with {c.base}"))
     if c.findings:

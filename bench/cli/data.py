@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.core import registry
 from fedarena.core.errors import UserError
+from fedarena.core.text.printable import one_line
 
 if TYPE_CHECKING:
     from fedarena.datasets.survey import Row
@@ -127,10 +128,10 @@ def _print_json(content: dict[str, Any]) -> int:
 
 
 def _print_rows(rows: Sequence[Row]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from fedarena.cli.output.terminal import Terminal
     from fedarena.datasets.cards.spec import show_shape
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -151,7 +152,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
         )
         table.add_row(*(Text(cell) for cell in cells))
     # A pipe has no width to fit, so rows are not broken there.
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240).print(table)
+    Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240).print(table)
     for row in rows:
         if row.problem:
-            print(f"{row.name}: {row.problem}")
+            print(one_line(f"{row.name}: {row.problem}"))

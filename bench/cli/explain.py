@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(facts: dict[str, Any]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    from fedarena.cli.output.terminal import Terminal
+
+    console = Terminal()
     for method in facts["methods"]:
         console.print(f"[bold]{method['name']}[/bold]: {method['title']}", highlight=False)
     console.print()

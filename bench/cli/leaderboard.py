@@ -66,12 +66,11 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("option 'out' is not given, and a web page cannot be shown in a terminal: add --out board.html")
     board, threats, where = _read(args)
     if form == "table" and out is None:
-        from rich.console import Console
-
         from fedarena.board.leaderboard import render
         from fedarena.cli.output.leaderboard import show
+        from fedarena.cli.output.terminal import Terminal
 
-        console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
+        console = Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
         show(render(board, threats), commands(args), console)
         return 0
     text = _text(board, threats, form, where, commands(args))

@@ -153,9 +153,9 @@ def _print_json(value: Any) -> int:
 
 
 def _console() -> Console:
-    from rich.console import Console
+    from fedarena.cli.output.terminal import Terminal
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    return Terminal(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def _table(*columns: str) -> Table:

@@ -87,8 +87,15 @@ def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[
             raise UserError(f"option 'set' gives {group}.{key} as {settings[group][key]} and as {value}, allowed: once")
         settings[group][key] = value
     for name in SHORTHANDS:
-        if getattr(args, name) is not None:
-            settings["training"][name] = getattr(args, name)
+        given = getattr(args, name)
+        if given is None:
+            continue
+        if (other := settings["training"].get(name, given)) != given:
+            flag = name.replace("_", "-")
+            raise UserError(
+                f"option '{flag}' is {given}, and option 'set' gives training.{name} as {other}, allowed: one of them"
+            )
+        settings["training"][name] = given
     return settings
 
 

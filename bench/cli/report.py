@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
+
+NAME = re.compile(r"\w[\w .+-]*")
+"""The name of a folder that lies in the present one."""
 
 if TYPE_CHECKING:
     from fedarena.runs.suite.plan import Plan
@@ -44,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     where = find_folder(args.suite)
     board = load_board(where)
     folder = where if where.is_dir() else where.parent
-    out = Path(args.out) if args.out is not None else Path("reports") / (board.suite or folder.resolve().name)
+    out = Path(args.out) if args.out is not None else Path("reports") / _folder_name(board.suite, folder)
     if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
         # A published board has no pictures beside it, so the new report would lose them.
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
@@ -60,6 +64,22 @@ def run(args: argparse.Namespace) -> int:
     if done.removed:
         print(f"Removed files of an earlier report: {', '.join(done.removed)}")
     return 0
+
+
+def _folder_name(suite: str, folder: Path) -> str:
+    """The name of the report's folder. A board is a stranger's file, whose suite may be the path of another folder.
+
+    Raises:
+        UserError: the suite is no name.
+    """
+    if not suite:
+        return folder.resolve().name
+    if not NAME.fullmatch(suite):
+        raise UserError(
+            f"the board's suite is '{suite}', which cannot name the folder of the report, allowed: letters, digits, "
+            "spaces and _ . + - after a letter or digit; give the folder by --out"
+        )
+    return suite
 
 
 def _commands(name: str, plan: Plan | None) -> list[str]:

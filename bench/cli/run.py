@@ -126,8 +126,9 @@ class progress_bars:  # noqa: N801  (used like a function)
     def __enter__(self) -> Callable[[int, float, str], None]:
         if self.quiet:
             return lambda i, share, text: None
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        from fedarena.cli.output.terminal import Terminal
 
         self.bars = Progress(
             TextColumn("{task.description}"),
@@ -135,7 +136,7 @@ class progress_bars:  # noqa: N801  (used like a function)
             TextColumn("{task.percentage:3.0f} % {task.fields[what]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            console=Console(file=sys.stderr),
+            console=Terminal(file=sys.stderr),
         )
         names = [name_of(g) for g in self.groups]
         tasks = [self.bars.add_task(name, total=1.0, what="waiting") for name in names]

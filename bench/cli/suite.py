@@ -68,8 +68,9 @@ def run_list(args: argparse.Namespace) -> int:
         print(json.dumps({"suites": [_facts(suite) for suite in suites]}, indent=2))
         return 0
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from fedarena.cli.output.terminal import Terminal
 
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("suite", "what it is", "data", "seeds", "minutes on two cores"):
@@ -78,7 +79,7 @@ def run_list(args: argparse.Namespace) -> int:
         data = ", ".join(dict.fromkeys(p.named["dataset"] for p in suite.problems.values()))
         minutes = "-" if suite.minutes is None else f"{suite.minutes:g}"
         table.add_row(suite.name, f"{suite.title}. {suite.about}", data, str(len(suite.seeds)), minutes)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    Terminal(width=None if sys.stdout.isatty() else 120).print(table)
     return 0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,18 @@ def digest(value: Any, digits: int = 64) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a regular file. Raises OSError for anything else: reading a pipe might never end."""
+    require_regular(path)
+    return path.read_bytes()
+
+
+def require_regular(path: Path) -> None:
+    """Raise OSError for what is neither a regular file nor a link to one."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
 def prepare_folder(folder: Path, option: str = "out") -> None:
     """Create the folder that an option names. Raises UserError where it cannot be written."""
     try:
@@ -57,7 +71,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # A file name that is no UTF-8 has letters that UTF-8 lacks.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

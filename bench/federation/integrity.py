@@ -12,6 +12,7 @@ import torch
 
 from fedarena.core.binomial import share_ends
 from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
 
 if TYPE_CHECKING:
     from fedarena.contracts.poisoning import Poisoning
@@ -35,7 +36,7 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
     """`attack_success_rate`: the share of held-out inputs of other classes that the trigger turns into the target.
 
     Its 95 % interval over inputs stands beside it as NAME_low and NAME_high (`fedarena.core.binomial`).
-    Empty for attacks without a trigger.
+    Empty for attacks without a trigger, and where no held-out input is of another class (`without_other_classes`).
     """
     right = total = 0
     for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
@@ -47,8 +48,18 @@ def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[s
         predicted = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
         right += int((predicted == target).sum())
         total += int(others.sum())
-    rate = right / max(1, total)
+    if not total:
+        return {}
+    rate = right / total
     return {"attack_success_rate": rate, **share_ends("attack_success_rate", rate, total)}
+
+
+def without_other_classes(attack: Poisoning, problem: Problem) -> NotApplicable | None:
+    """Why a backdoor cannot be judged: every held-out sample is of its target's class. None if it can be."""
+    with_trigger = attack.trigger(problem.x_test[:1].float() / problem.scale)
+    if with_trigger is None or bool((problem.y_test != with_trigger[1]).any()):
+        return None
+    return NotApplicable(f"all held-out samples are of the target's class {with_trigger[1]}: none shows the backdoor")
 
 
 def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:

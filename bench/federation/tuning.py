@@ -38,7 +38,7 @@ def tune(
     The option `tune` of a part is the most simulated runs that it may spend, each of `tune_rounds` rounds. The attack
     is tuned before its wrappers, so that its strength is chosen before the time at which it is used. The first run
     takes the given options, which win ties. The others take candidates of `Poisoning.tunes`, spread evenly, both ends
-    included. Harm is 1 − accuracy, for backdoors the success rate, on held-out samples of the pool.
+    included. Harm is 1 − accuracy, for backdoors the success rate, on held-out samples of the pool (`harm`).
 
     Returns:
         The attack with its chosen strength, and a report: {} if nothing was tuned, else the names of the options, the
@@ -81,7 +81,10 @@ def spread(candidates: list[tuple[float, ...]], n: int) -> list[tuple[float, ...
 
 
 def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng: Rng) -> float:
-    """One simulated federation under attack: 1 − accuracy on the held-out samples, for backdoors the success rate."""
+    """One simulated federation under attack: 1 − accuracy on the held-out samples, for backdoors the success rate.
+
+    A backdoor counts by accuracy, too, if all held-out samples are of its target's class.
+    """
     attack = compose.make_poisoning(method, knowledge_of(problem, knowledge.defense, knowledge.knows))
     adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
     run = federation.run(knowledge.defense, problem, rng.child("federation"), adversary=adversary)

@@ -101,7 +101,8 @@ class Integrity(Goal):
         record["scores"] = self.scores(metrics, utility)
 
     def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:
-        reason = why_not(compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own")))
+        poisoning = compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own"))
+        reason = why_not(poisoning) or integrity.without_other_classes(poisoning, problem)
         return reason.reason if reason else ""
 
     def explain(self, problem: Problem, protocol: Defense, run: Run, attack: MethodSpec) -> list[PartyFacts]:
@@ -111,7 +112,7 @@ class Integrity(Goal):
         for level in compose.knowledge_levels(attack):
             knowledge = knowledge_of(problem, protocol, level)
             poisoning = compose.make_poisoning(attack, knowledge)
-            reason = why_not(poisoning)
+            reason = why_not(poisoning) or integrity.without_other_classes(poisoning, problem)
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
             given = [pool, "the broadcast"]
             if poisoning.follows:

@@ -12,7 +12,7 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
-from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate
+from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate, without_other_classes
 from fedarena.federation.spec import GroupSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
@@ -28,7 +28,7 @@ def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progres
     # A seed of its own, from which the run's seed cannot be computed back.
     rng = Rng(Rng(spec.seed).child("attack").integer())
     try:
-        attack, tuned = _ready(spec, knowledge_of(problem, defense, threat.knows or "own"), rng, progress)
+        attack, tuned = _ready(spec, problem, knowledge_of(problem, defense, threat.knows or "own"), rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
         run = federation.run(
@@ -48,12 +48,12 @@ def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progres
 
 
 def _ready(
-    spec: GroupSpec, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
+    spec: GroupSpec, problem: Problem, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
 ) -> tuple[Poisoning | NotApplicable, Tuned]:
-    """The attack, tuned if its options ask for it, with the result of the tuning; or why it cannot start."""
+    """The attack, tuned if its options ask for it, with the tuning's result; or why it cannot start or be judged."""
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
-    if (reason := why_not(attack)) is not None:
+    if (reason := why_not(attack) or without_other_classes(attack, problem)) is not None:
         return reason, {}
     method, tuned = tune(spec.attack, knowledge, rng.child("tuning"), lambda share: progress(share / 2, "tuning"))
     if not tuned:

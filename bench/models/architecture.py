@@ -15,6 +15,17 @@ from fedarena.core.tensors import Tensors
 
 M = TypeVar("M", bound=nn.Module)
 
+NORMS_ALLOWED = "a norm must have no running statistics and no parameters (affine=False, track_running_stats=False)"
+
+
+class UnusableLayer(UserError):
+    """A layer that the harness cannot train. The message begins with the layer, and the model is put before it."""
+
+
+def called(name: str, layer: nn.Module) -> str:
+    """A layer in messages; a module as a whole has no name."""
+    return f"layer '{name}' ({type(layer).__name__})" if name else f"forward step ({type(layer).__name__})"
+
 
 class Architecture(ABC):
     """A family of modules; the target of a model's card.
@@ -22,6 +33,7 @@ class Architecture(ABC):
     The values of a module's own parameters are zero and never used: `init` draws parameters, which are passed by name.
     A module has no state. Batch normalisation, if a model offers it, keeps no running statistics, which would be a
     second, hidden upload. It uses those of the present batch, in evaluation too. Frozen weights are not parameters.
+    A module draws nothing at random (`fedarena.models.module_check` enforces both): it has no dropout.
     """
 
     def __init__(self, options: Any) -> None:
@@ -100,7 +112,7 @@ def draw(module: nn.Module, distribution: str, generator: torch.Generator) -> Te
         generator: the only source of randomness.
 
     Raises:
-        TypeError: a layer with parameters that these distributions do not cover.
+        UnusableLayer: a layer with parameters that these distributions do not cover.
     """
     drawn: Tensors = {}
     for name, layer in module.named_modules():
@@ -108,7 +120,10 @@ def draw(module: nn.Module, distribution: str, generator: torch.Generator) -> Te
         if not own:
             continue
         if not isinstance(layer, nn.Linear | nn.Conv2d):
-            raise TypeError(f"no distribution of initial parameters for layer '{name}' ({type(layer).__name__})")
+            raise UnusableLayer(
+                f"{called(name, layer)} has parameters without a distribution of initial values, allowed: those of "
+                f"Linear and Conv2d; {NORMS_ALLOWED}"
+            )
         weight, bias = DISTRIBUTIONS[distribution](layer, generator)
         drawn[f"{name}.weight"] = weight
         if "bias" in own:

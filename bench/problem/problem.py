@@ -19,7 +19,8 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, find_device, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.models.architecture import Architecture
+from fedarena.models.architecture import Architecture, UnusableLayer
+from fedarena.models.module_check import require_pure, seeded
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
 from fedarena.problem.spec import ProblemSpec
@@ -50,7 +51,7 @@ class Problem:
         device: where computation runs.
         corrupted: which clients are corrupted when the federation is attacked, ascending.
         auxiliary: the samples that the server holds, [1, n, ...], if any.
-        warnings: texts that must stand beside every number of a run with this model.
+        warnings: texts that must stand beside every number of a run with this model and data set.
         attributes: further facts about samples, by name: (of the training samples, of the held-out samples), int8.
             1: the sample has the attribute, 0: it does not, −1: unknown.
         dataset: the data set's registry name, for messages.
@@ -167,7 +168,7 @@ def build(
         device=place,
         corrupted=corrupted,
         auxiliary=None if held is None else Batch(held.x.to(place), held.y.to(place)),
-        warnings=architecture.warnings,
+        warnings=architecture.warnings + data.warnings,
         attributes={name: (on_device(train), on_device(test)) for name, (train, test) in data.attributes.items()},
         dataset=spec.dataset,
     )
@@ -193,8 +194,14 @@ def _model(
     """The public facts with the model, and its initial parameters. Raises UserError for a model that does not fit."""
     shape = tuple(data.x_train.shape[1:])
     with _explained_lack_of_memory(spec):
-        module = architecture.module(shape, Criterion(spec.schedule.loss, data.n_classes).outputs).to(device)
-        init = to(architecture.init(module, rng.torch()), device)
+        outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
+        try:
+            module = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
+            require_pure(module, shape)
+            init = to(architecture.init(module, rng.torch()), device)
+        except UnusableLayer as error:
+            raise UserError(f"option 'model' is {spec.model}, whose {error}") from None
+        module = module.to(device)
     task = Task(
         model=module,
         input_shape=shape,

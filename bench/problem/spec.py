@@ -13,6 +13,8 @@ from fedarena.core.options import NoOptions, check_options, parse_options
 from fedarena.problem.schedule import Schedule
 
 CORRUPTED_DATA = ("shard", "resampled")
+MOST_CLIENTS = 1_000_000
+"""More clients than any data set of this package has samples."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class ProblemSpec:
 
     def __post_init__(self) -> None:
         """Raise UserError for impossible numbers of clients."""
+        if not 1 <= self.clients <= MOST_CLIENTS:
+            raise UserError(f"option 'clients' is {self.clients}, allowed: 1 to {MOST_CLIENTS}")
         if not 0 <= self.corrupted < self.clients:
             raise UserError(
                 f"option 'corrupted' is {self.corrupted}, allowed: 0 to {self.clients - 1}, because at least one of "

@@ -70,7 +70,7 @@ class DataSource(TypedDict):
     sha256: str | None
     """The checksum of that file or of the arrays."""
     verified: bool
-    """Whether the checksum is one that the package or the download knows."""
+    """Whether the checksum is one that the package knows."""
     subset: str | None
     """What is missing of the data, such as "15000 of 50000 training images"; null for complete data."""
 

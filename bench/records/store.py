@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import time
-import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.core.files import digest, read_json, write_atomically
+from fedarena.core.errors import UserError
+from fedarena.core.files import digest, read_bytes, read_json, require_regular, write_atomically
 from fedarena.core.text.numbers import plural
+from fedarena.datasets import npz
 from fedarena.records.json_schema import anything, fields
 from fedarena.records.schema import RECORD, Record
 from fedarena.records.trial_key import key_of
@@ -97,7 +99,7 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record = read_record(path.read_bytes(), path.stem, self._doubt)
+            record = read_record(read_bytes(path), path.stem, self._doubt)
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)
         except ValueError as error:
@@ -187,6 +189,10 @@ def sum_of(content: Mapping[str, Any]) -> str:
 
 MOST_PICTURES = 6
 """How many images of a record are stored."""
+MOST_VALUES = 10**8
+"""How many values a file of pictures holds at most; one that claims more is damaged."""
+GALLERY = ("originals", "guesses")
+"""The arrays of a file of pictures."""
 
 Images = npt.NDArray[np.float32]
 
@@ -207,8 +213,16 @@ def save_pictures(gallery: Gallery, folder: Path) -> Path:
 
 def load_pictures(folder: Path, key: str) -> tuple[Images, Images] | None:
     """(originals, guesses), each [n, channels, height, width] in [0, 1]; None where the file is missing or damaged."""
+    if Path(key).name != key:
+        return None  # a stranger's board may hold the path of another file
+    path = folder / "pictures" / f"{key}.npz"
     try:
-        with np.load(folder / "pictures" / f"{key}.npz") as arrays:
-            return tuple(arrays[name].astype(np.float32) / 255 for name in ("originals", "guesses"))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        require_regular(path)
+        headers = npz.headers(path, GALLERY)
+        if any(len(h.shape) != 4 or h.dtype != np.uint8 or math.prod(h.shape) > MOST_VALUES for h in headers.values()):
+            return None
+        content = npz.arrays(path, GALLERY)
+    except (OSError, UserError):
         return None
+    originals, guesses = (content[name].astype(np.float32) / np.float32(255) for name in GALLERY)
+    return originals, guesses

@@ -47,7 +47,7 @@ def put(folder: Path, **changes: np.ndarray) -> Path:
     arrays = {
         "x_train": np.zeros((5, 16, 16), np.uint8),
         "y_train": np.arange(5),
-        "x_test": np.ones((2, 16, 16), np.uint8),
+        "x_test": np.full((2, 16, 16), 255, np.uint8),
         "y_test": np.arange(2),
     }
     np.savez(folder / "usps.npz", **(arrays | changes))
@@ -161,7 +161,7 @@ def whole_usps(folder: Path) -> Any:
     }
 
 
-def test_a_fetched_file_is_found_and_verified(
+def test_a_fetched_file_is_found_and_unchanged(
     bench: Bench, tmp_path: Path, usps_from: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usps_from(whole_usps)
@@ -169,7 +169,7 @@ def test_a_fetched_file_is_found_and_verified(
     assert code == 0
     assert str(tmp_path / "cache" / "usps.npz") in out
     row = rows(bench("verify", "usps", "--json")[1])["usps"]
-    assert (row["state"], row["checksum"], row["subset"]) == ("present", "verified", None)
+    assert (row["state"], row["checksum"], row["subset"]) == ("present", "unchanged", None)
     monkeypatch.setattr(fetching, "_in_a_process", lambda *args: pytest.fail("fetched again"))
     assert json.loads(bench("fetch", "usps", "--json")[1])["downloaded"] is False
 

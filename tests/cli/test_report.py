@@ -68,6 +68,26 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return call
 
 
+@pytest.mark.parametrize("name", ["../../../x", "/x", "..", ".", "a/b", "a\\b", "-x", ".git", "a\nb", "\x1b[2J"])
+def test_a_board_s_suite_cannot_name_another_folder(name: str, report: Report, tmp_path: Path) -> None:
+    nested = tmp_path / "a" / "b"
+    nested.mkdir(parents=True)
+    (nested / "board.json").write_text(to_json(consistent(make_board(suite=name))))
+    code, told = report(str(nested / "board.json"))
+    assert code == 2
+    assert told.startswith("bench: the board's suite is '")
+    assert told.endswith("give the folder by --out\n")
+    assert told.count("\n") == 1
+    assert "\x1b" not in told
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "board.json"]
+
+
+def test_a_report_of_such_a_board_goes_where_the_user_says(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "board.json").write_text(to_json(consistent(make_board(suite="../x"))))
+    assert report("board.json", "--out", "mine")[0] == 0
+    assert (tmp_path / "mine" / "README.md").is_file()
+
+
 def read(path: Path) -> Board:
     return from_json(path.read_text(), path)
 

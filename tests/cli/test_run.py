@@ -100,6 +100,20 @@ BAD = {
     "ratio above one": ((*RUN, "--set", "defense.ratio=1.5"), "'ratio' is 1.5, allowed: number in (0, 1]"),
     "ratio not a number": ((*RUN, "--set", "defense.ratio=nan"), "'ratio' is nan"),
     "no rounds": ((*RUN, "--rounds=0"), "'rounds' is 0"),
+    "a flag against --set": (
+        (*RUN, "--rounds=2", "--set", "training.rounds=0"),
+        "option 'rounds' is 2, and option 'set' gives training.rounds as 0, allowed: one of them",
+    ),
+    "a flag of two words against --set": (
+        (*RUN, "--set", "training.batch-size=4", "--batch-size=8"),
+        "option 'batch-size' is 8, and option 'set' gives training.batch_size as 4, allowed: one of them",
+    ),
+    "a line break": ((*RUN, "--clients=\n"), "option 'clients' is '␊', allowed: an integer, 1 or more"),
+    "an escape sequence": ((*RUN, "--clients=\x1b[2J"), "option 'clients' is '␛[2J', allowed: an integer"),
+    "as many clients as there are numbers": (
+        (*RUN, "--clients=9223372036854775807"),
+        "option 'clients' is 9223372036854775807, allowed: 1 to 1000000",
+    ),
     "rounds do not parse": ((*RUN, "--rounds=many"), "'rounds' is 'many', allowed: integer in [1, inf)"),
     "no clients": ((*RUN, "--clients=0"), "'clients' is 0, allowed: 1 or more"),
     "too many clients": ((*RUN, "--clients=99999"), "99999"),

@@ -17,6 +17,7 @@ from fedarena.core.errors import UserError
 from fedarena.datasets import checksum
 from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.survey import survey
 
 FILES = ["bank-marketing", "cifar10", "cifar100", "fashion-mnist", "ham10000", "mnist", "olivetti", "usps"]
 
@@ -152,14 +153,15 @@ def test_an_unknown_checksum_is_accepted_and_recorded(
     assert facts.subset == "20 of 60000 training images, 10 of 10000 test images"
 
 
-def test_a_sidecar_verifies_or_refuses(
+def test_a_sidecar_tells_changes_and_verifies_nothing(
     tmp_path: Path, cache: Path, little: Callable[..., dict[str, np.ndarray]]
 ) -> None:
     path = tmp_path / "kmnist.npz"
     np.savez(path, **little(28, 28))
     beside = tmp_path / "kmnist.npz.sha256"
     beside.write_text(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  kmnist.npz\n")
-    assert datasets.load("kmnist", tmp_path).provenance.verified
+    assert not datasets.load("kmnist", tmp_path).provenance.verified
+    assert survey("kmnist", tmp_path).checksum == "unchanged"
     np.savez(path, **little(28, 28, y_test=np.zeros(10, np.int64)))
     expect_load_error("kmnist", tmp_path, "kmnist.npz", "sha256")
     beside.write_text("")

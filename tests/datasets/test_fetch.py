@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fedarena.core.errors import UserError
-from fedarena.datasets.archive import Archive, ByHand, LocatedFile
+from fedarena.datasets.archive import Archive, ByHand
 from fedarena.datasets.cards.spec import File, Spec
-from fedarena.datasets.checksum import sidecar
+from fedarena.datasets.checksum import check, sidecar
 from fedarena.datasets.fetch import fetch
 from fedarena.datasets.npz import Arrays
 
@@ -69,7 +69,8 @@ def test_a_download_is_complete_checked_and_leaves_nothing_else(
     assert done.downloaded
     assert sorted(p.name for p in folder.iterdir()) == ["toy.npz", "toy.npz.sha256"]
     data = archive(folder)
-    assert data.provenance.verified
+    assert not data.provenance.verified
+    assert data.provenance.source.endswith("complete, downloaded")
     assert data.provenance.subset is None
     assert np.array_equal(data.x_train[:, 0], arrays()["x_train"])
     assert capfd.readouterr() == ("", "")
@@ -135,7 +136,8 @@ def test_a_table_is_fetched_as_it_is_and_scaled_when_it_is_loaded(tmp_path: Path
     data = archive(tmp_path)
     assert data.x_train[:, 1].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert data.x_test.min() == 1  # beyond the training part: cut
-    assert data.provenance.verified
+    assert not data.provenance.verified
+    assert data.provenance.source.endswith("complete, downloaded")
     assert data.provenance.subset == "colour"
     with pytest.raises(
         UserError, match=r"put rows\.npz \(x_train float32 \[4, 3\], y_train int64 \[4\], x_test float32"
@@ -155,7 +157,7 @@ def test_a_failed_download_leaves_what_was_there(tmp_path: Path) -> None:
         fetch(Archive(SPEC, offline), tmp_path)
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"damaged"]
     fetch(Archive(SPEC, good), tmp_path)
-    assert Archive(SPEC, good).read(LocatedFile(tmp_path / "toy.npz", SPEC.files[0])).provenance.verified
+    assert check(tmp_path / "toy.npz", SPEC.files[0]).state == "unchanged"
 
 
 def test_a_users_own_subset_is_kept_and_told(tmp_path: Path) -> None:
@@ -170,7 +172,7 @@ def test_an_old_sidecar_does_not_outlive_its_file(tmp_path: Path) -> None:
     np.savez(path, **arrays())
     sidecar(path).write_text("0" * 64 + "  toy.npz\n")
     assert fetch(Archive(SPEC, good), tmp_path).downloaded
-    assert Archive(SPEC, good)(tmp_path).provenance.verified
+    assert check(path, SPEC.files[0]).state == "unchanged"
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

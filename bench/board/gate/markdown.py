@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fedarena.board.gate.comparison import Comparison
 from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
 from fedarena.core.text.markdown import escape, table
+from fedarena.core.text.printable import one_line
 
 SHOWN = 100
 """The most findings and new cells that are listed: a comment on a pull request holds 65,536 letters."""
@@ -37,7 +38,7 @@ def _commands(c: Comparison) -> list[str]:
     commands = [item.command for item in c.findings if item.command][:COMMANDS]
     if not commands:
         return []
-    return ["To measure the findings again:", "", *(f"    {command}" for command in commands), ""]
+    return ["To measure the findings again:", "", *(f"    {_flat(command)}" for command in commands), ""]
 
 
 def _folded(title: str, texts: Sequence[str]) -> list[str]:
@@ -59,4 +60,9 @@ def _escape(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return f"`{text.replace('`', '')}`"
+    return f"`{_flat(text).replace('`', '')}`"
+
+
+def _flat(text: str) -> str:
+    """One line: a line break would end the block of code, and a stranger's markdown would follow."""
+    return one_line(" ".join(text.split()))

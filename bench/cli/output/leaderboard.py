@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow
+from fedarena.cli.output.terminal import Terminal
 
 WIDE = 140
 """The width of a terminal from which on four tables become two."""
@@ -45,7 +46,7 @@ def show(leaderboard: Leaderboard, commands: Sequence[str], console: Console) ->
 def plain(leaderboard: Leaderboard, commands: Sequence[str]) -> str:
     """The same as text without colours, for a file."""
     buffer = io.StringIO()
-    show(leaderboard, commands, Console(file=buffer, width=160, no_color=True))
+    show(leaderboard, commands, Terminal(file=buffer, width=160, no_color=True))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 

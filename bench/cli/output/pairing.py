@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.pairing_table import CellText, Figure, Images, PairingTable, Panels
@@ -19,7 +20,7 @@ from fedarena.records.schema import Record
 
 def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
     """Print which defense met which attack on which problem. Returns the console for further output."""
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    console = Terminal(width=None if sys.stdout.isatty() else 110)
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
     local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"

@@ -10,9 +10,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from fedarena.cli.output.terminal import Terminal
 
 if TYPE_CHECKING:
     from fedarena.reproduce.page.gather import Gathered
@@ -27,7 +28,7 @@ def progress_line(quiet: bool) -> Iterator[Callable[[float, str], None]]:
         yield lambda share, text: None
         return
     columns = TextColumn("{task.percentage:3.0f} %"), BarColumn(bar_width=30), TextColumn("{task.description}")
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(file=sys.stderr)) as bars:
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Terminal(file=sys.stderr)) as bars:
         task = bars.add_task("", total=1.0)
         yield lambda share, text: bars.update(task, completed=share, description=text)
 
@@ -60,7 +61,7 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
     for row in rows:
         view.add_row(*row)
     # A pipe has no width to fit, so rows are not broken there.
-    console = Console(width=None if sys.stdout.isatty() else max(160, Console(width=10_000).measure(view).maximum))
+    console = Terminal(width=None if sys.stdout.isatty() else max(160, Terminal(width=10_000).measure(view).maximum))
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     console.print(view)
     for note in notes:
@@ -70,7 +71,7 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
 
 def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> None:
     """Print the number of results by table and verdict, what is missing, and where the page is."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Terminal(width=None if sys.stdout.isatty() else 160)
     console.print(_tallies(gathered))
     lines = [f"{key.name}: {reason}" for key, reason in failed.items()]
     lines += [*gathered.complaints, *_missing(gathered), f"Written to {page}"]

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedarena.cli.output.suite_progress import span
+from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
@@ -169,4 +170,4 @@ def show_outcome(suite: str, outcome: Outcome, records: Sequence[Record]) -> Non
 
 
 def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 120)
+    return Terminal(width=None if sys.stdout.isatty() else 120)

@@ -51,10 +51,11 @@ def _lines(what: str) -> Iterator[ProgressReport]:
 
 @contextmanager
 def _bar(what: str) -> Iterator[ProgressReport]:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column
     from rich.text import Text
+
+    from fedarena.cli.output.terminal import Terminal
 
     class Left(ProgressColumn):
         """The time left, which runs on between two reports."""
@@ -71,7 +72,7 @@ def _bar(what: str) -> Iterator[ProgressReport]:
         MofNCompleteColumn(),
         Left(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-        console=Console(file=sys.stderr),
+        console=Terminal(file=sys.stderr),
         expand=True,
     )
     task = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from fedarena.core.text.printable import one_line
+
 
 def escape(text: str) -> str:
     """Any text as one line that markdown shows as it is, in tables too."""
-    flat = " ".join(text.split())
+    flat = one_line(" ".join(text.split()))
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in flat)
 
 
@@ -20,7 +22,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def folded(title: str, body: str) -> str:
     """A section that opens on a click. The title is plain text, the body markdown."""
-    return f"<details>\n<summary>{html.escape(' '.join(title.split()), quote=False)}</summary>\n\n{body}\n\n</details>"
+    summary = html.escape(one_line(" ".join(title.split())), quote=False)
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def code(lines: Sequence[str]) -> str:
@@ -28,7 +31,7 @@ def code(lines: Sequence[str]) -> str:
     fence = "```"
     while any(fence in line for line in lines):
         fence += "`"
-    return "\n".join([f"{fence}sh", *(" ".join(line.split()) for line in lines), fence])
+    return "\n".join([f"{fence}sh", *(one_line(" ".join(line.split())) for line in lines), fence])
 
 
 def items(lines: Sequence[str]) -> str:

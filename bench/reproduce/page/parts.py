@@ -20,7 +20,7 @@ from typing import Any
 
 from fedarena import __version__
 from fedarena.core.errors import UserError
-from fedarena.core.files import write_atomically
+from fedarena.core.files import read_bytes, write_atomically
 
 SCHEMA = 1
 GUESS = ".guess"
@@ -115,7 +115,7 @@ def published(report: Path) -> tuple[list[MeasuredPart], list[str]]:
 
 def _published(path: Path) -> tuple[list[MeasuredPart], list[str]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = read_bytes(path).decode().splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}); what it holds counts as not measured") from None
     parts, complaints = [], []
@@ -138,7 +138,7 @@ def guesses(out: Path, table: str) -> dict[PartKey, float]:
     seconds = {}
     for path in sorted(folder_of(out, table).glob(f"*{GUESS}")):
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(read_bytes(path).decode())
             key = PartKey(content["table"], content["piece"], int(content["seed"]))
             seconds[key] = float(content["cpu_seconds"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -172,7 +172,7 @@ def _content(part: MeasuredPart) -> dict[str, Any]:
 
 def _read(path: Path) -> MeasuredPart:
     try:
-        text = path.read_text()
+        text = read_bytes(path).decode()
     except (OSError, ValueError) as error:
         raise _damaged(str(path), error) from None
     part = _parse(text, str(path))

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena import __version__
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core import registry
 from fedarena.core.card import KINDS
 from fedarena.core.errors import UserError
-from fedarena.core.files import digest, read_json, write_atomically
+from fedarena.core.files import digest, read_bytes, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.numbers import plural
+from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.records.json_schema import anything, each, either, fields, flag, named, text, whole
 from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.runs.suite.suite import Suite
 
@@ -81,6 +84,32 @@ class Plan:
     trials: tuple[Planned, ...]
 
 
+TRIAL = fields(
+    {
+        "name": each(text),
+        **dict.fromkeys(("key", "problem", "defense", "attack"), text),
+        **{name: either("", *known) for name, known in (("party", EVERYONE), ("form", FORMS), ("knows", KNOWLEDGE))},
+        "goal": either("", *GOAL_NAMES),
+        "seed": whole,
+        "shown": flag,
+        "counts": flag,
+    },
+    {"refused": text},
+    closed=True,
+)
+PLAN = fields(
+    {
+        **dict.fromkeys(("suite", "title", "about", "digest"), text),
+        "seeds": each(whole),
+        "problems": named(anything),
+        "aside": each(text),
+        "trials": each(TRIAL),
+    },
+    closed=True,
+)
+"""The shape of plan.json, without the number of its layout."""
+
+
 def require_trials(plan: Plan) -> None:
     """Raise UserError where none of the trials can be run: nothing would be measured, now or later."""
     why = list(dict.fromkeys(t.refused for t in plan.trials))
@@ -115,9 +144,10 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
 def read_plan(folder: Path) -> Plan | None:
     """The plan of a folder; None where there is none that can be read."""
     try:
-        content: Any = read_json((folder / "plan.json").read_bytes())
+        content: Any = read_json(read_bytes(folder / "plan.json"))
         if content.pop("plan") != LAYOUT:
             return None
+        PLAN(content, "")
         trials = tuple(Planned(**{**t, "name": tuple(t["name"])}) for t in content.pop("trials"))
         return Plan(**{**content, "seeds": tuple(content["seeds"]), "aside": tuple(content["aside"])}, trials=trials)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -118,6 +118,8 @@ def parse(text: str, path: Path) -> Suite:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} cannot be read: its lists and tables are nested too deeply") from None
     known = ("title", "about", "seeds", "minutes", "problems", "methods", "training", "matrix")
     _known(content, known, str(path))
     problems = {

@@ -55,6 +55,19 @@ def test_markdown_holds_what_an_exception_says() -> None:
     assert "a \\| b" in row
 
 
+def test_markdown_keeps_a_stranger_s_command_within_its_block() -> None:
+    command = "bench run\n\n<b>html</b> @someone\r\n# heading \x1b[2J"
+    base = change_cells(wide_board(), lambda c: replace(c, command=command))
+    worse = change_cells(base, lambda c: replace(c, scores=dict.fromkeys(c.scores, 0.0)))
+    text = markdown(compare(base, replace(worse, suite="a`\n# b", title=""), Rules()))
+    lines = [line for line in text.splitlines() if "someone" in line or "# b" in line]
+    assert lines
+    assert {line for line in lines if "someone" in line} == {
+        "    bench run <b>html</b> @someone # heading \N{SYMBOL FOR ESCAPE}[2J"
+    }
+    assert not any(line.startswith("#") for line in lines)
+
+
 def test_a_long_list_is_cut_and_says_so() -> None:
     many = [make_cell("dbcl", f"attack{i}", 0.5) for i in range(SHOWN + 7)]
     text = markdown(compare(make_board(many), make_board(many[:1])))

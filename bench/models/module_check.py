@@ -1,0 +1,92 @@
+"""Checks of a module that the harness is to train: it draws nothing at random and keeps nothing between batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedarena.models.architecture import NORMS_ALLOWED, UnusableLayer, called
+
+SAMPLES = 2
+"""A batch of one sample has no variance, which some norms refuse."""
+
+
+def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> None:
+    """Compute outputs of a batch in training mode, and refuse layers with randomness or a state of their own.
+
+    A client step is a pure function, whose randomness comes from the harness alone. A state that a layer keeps between
+    batches, such as running statistics, would be a second, hidden upload.
+
+    Raises:
+        UnusableLayer: a layer draws from a global generator, or changes its own buffers.
+    """
+    inputs = torch.rand(SAMPLES, *input_shape, generator=torch.Generator().manual_seed(0))
+    before: dict[str, tuple[Any, ...]] = {}
+    handles = []
+    for name, layer in module.named_modules():
+        handles.append(layer.register_forward_pre_hook(partial(_remember, before, name)))
+        handles.append(layer.register_forward_hook(partial(_compare, before, name)))
+    try:
+        with torch.no_grad(), kept_generators():
+            module(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Give the global generators their states back at the end."""
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
+
+
+def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:
+    """Build a module whose constructor may draw constants from the global generators: they follow from `seed`."""
+    with kept_generators():
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.default_generator.manual_seed(seed)
+        return make()
+
+
+def _remember(before: dict[str, tuple[Any, ...]], name: str, layer: nn.Module, *_: Any) -> None:
+    before[name] = (_generators(), _buffers(layer))
+
+
+def _compare(before: dict[str, tuple[Any, ...]], name: str, layer: nn.Module, *_: Any) -> None:
+    """Raise UnusableLayer if the layer drew or changed a buffer; the innermost such layer is the first to be told."""
+    generators, buffers = before.pop(name)
+    if _generators() != generators:
+        raise UnusableLayer(
+            f"{called(name, layer)} draws from a global generator, allowed: layers without randomness, because equal "
+            "configurations must give equal records"
+        )
+    for buffer, value in _buffers(layer).items():
+        if not torch.equal(value.nan_to_num(), buffers[buffer].nan_to_num()):
+            raise UnusableLayer(
+                f"{called(name, layer)} changes its {buffer} with every batch, allowed: layers without a state; "
+                f"{NORMS_ALLOWED}"
+            )
+
+
+def _generators() -> tuple[Any, ...]:
+    """The states of the global generators, to be compared."""
+    name, keys, *rest = np.random.get_state()
+    return (random.getstate(), name, np.asarray(keys).tobytes(), *rest, torch.get_rng_state().numpy().tobytes())
+
+
+def _buffers(layer: nn.Module) -> dict[str, Tensor]:
+    return {name: buffer.clone() for name, buffer in layer.named_buffers()}

@@ -1,0 +1,155 @@
+"""Models of third parties: layers that draw at random or keep a state are refused, constants are reproducible."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fedarena.core.errors import UserError
+from fedarena.core.registry import find
+from fedarena.models.architecture import Architecture, UnusableLayer, blank
+from fedarena.models.mlp import MLP
+from fedarena.models.module_check import require_pure
+from fedarena.problem.problem import Problem, build
+from fedarena.problem.spec import ProblemSpec
+
+
+class FunctionalDropout(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, 0.5, self.training)
+
+
+class PythonNoise(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * random.random()
+
+
+class NumpyNoise(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * float(np.random.rand())
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += len(x)
+        return x
+
+
+class RandomConstant(nn.Module):
+    """Multiplies by weights that are drawn when it is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.rand(8, device="cpu") + float(np.random.rand()) + random.random())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weights[:, None, None]
+
+
+def built(monkeypatch: pytest.MonkeyPatch, middle: Callable[[], nn.Module], lazily: bool = True) -> Problem:
+    """The problem of a convolution, the layer in the middle, and a dense layer."""
+
+    def module(self: Architecture, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        def make() -> nn.Module:
+            layers = {"conv": nn.Conv2d(1, 8, 3, padding=1), "middle": middle(), "flat": nn.Flatten()}
+            return nn.Sequential(OrderedDict(**layers, out=nn.Linear(512, n_classes)))
+
+        return blank(make) if lazily else make()
+
+    monkeypatch.setattr(MLP, "module", module)
+    options = find("model", "mlp").parse({})
+    return build(ProblemSpec("digits", model="mlp", partition="iid", clients=2, model_options=options), 0)
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [nn.Dropout, nn.Dropout2d, nn.AlphaDropout, nn.RReLU, FunctionalDropout, PythonNoise, NumpyNoise],
+)
+def test_layers_that_draw_are_refused(middle: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError) as told:
+        built(monkeypatch, middle)
+    start = f"option 'model' is mlp, whose layer 'middle' ({middle.__name__}) draws from a global generator, allowed: "
+    assert str(told.value).startswith(start)
+    assert "\n" not in str(told.value)
+
+
+def test_the_check_gives_the_global_generators_back() -> None:
+    states = torch.get_rng_state().tolist(), random.getstate(), repr(np.random.get_state())
+    for draw in (nn.Dropout, PythonNoise, NumpyNoise):
+        with pytest.raises(UnusableLayer):
+            require_pure(nn.Sequential(draw()), (1, 8, 8))
+    assert states == (torch.get_rng_state().tolist(), random.getstate(), repr(np.random.get_state()))
+
+
+def test_dropout_that_drops_nothing_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert built(monkeypatch, lambda: nn.Dropout(0.0)).init
+
+
+@pytest.mark.parametrize(
+    ("middle", "layer", "buffer"),
+    [
+        (lambda: nn.BatchNorm2d(8, affine=False), "BatchNorm2d", "running_mean"),
+        (lambda: nn.BatchNorm2d(8), "BatchNorm2d", "running_mean"),
+        (lambda: nn.InstanceNorm2d(8, track_running_stats=True), "InstanceNorm2d", "running_mean"),
+        (Counter, "Counter", "seen"),
+    ],
+)
+def test_layers_with_a_state_are_refused(
+    middle: Callable[[], nn.Module], layer: str, buffer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError) as told:
+        built(monkeypatch, middle, lazily=False)
+    start = f"option 'model' is mlp, whose layer 'middle' ({layer}) changes its {buffer} with every batch, allowed: "
+    assert str(told.value).startswith(start)
+    assert str(told.value).endswith("no running statistics and no parameters (affine=False, track_running_stats=False)")
+
+
+def test_running_statistics_on_the_meta_device_are_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"layer 'middle' \(BatchNorm2d\) changes its .* with every batch"):
+        built(monkeypatch, lambda: nn.BatchNorm2d(8))
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        lambda: nn.BatchNorm2d(8, track_running_stats=False),
+        lambda: nn.GroupNorm(2, 8),
+        lambda: nn.LayerNorm([8, 8, 8]),
+    ],
+)
+def test_norms_with_parameters_are_refused(middle: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError) as told:
+        built(monkeypatch, middle)
+    start = f"option 'model' is mlp, whose layer 'middle' ({type(middle()).__name__}) has parameters without a distribu"
+    assert str(told.value).startswith(start)
+    assert str(told.value).endswith("no running statistics and no parameters (affine=False, track_running_stats=False)")
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        lambda: nn.BatchNorm2d(8, affine=False, track_running_stats=False),
+        lambda: nn.GroupNorm(2, 8, affine=False),
+        lambda: nn.LayerNorm([8, 8, 8], elementwise_affine=False),
+    ],
+)
+def test_norms_without_parameters_are_accepted(
+    middle: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sorted(built(monkeypatch, middle).init) == ["conv.bias", "conv.weight", "out.bias", "out.weight"]
+
+
+def test_constants_that_a_constructor_draws_follow_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (built(monkeypatch, RandomConstant, lazily=False).task.model for _ in range(2))
+    assert torch.equal(first.get_buffer("middle.weights"), second.get_buffer("middle.weights"))
