@@ -376,7 +376,7 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
     "defense": {
         "ratio": ({"ratio": "0.25"}, {}),
         "vary": ({"vary": "0.3"}, {}),
-        "hash": ({"hash": "balanced"}, {}),
+        "hash": ({"hash": "countsketch"}, {}),
     },
     "attack": {
         "optimizer": ({"optimizer": "adam"}, {}),
@@ -385,8 +385,8 @@ OTHER: dict[str, dict[str, tuple[dict[str, str], dict[str, str]]]] = {
         "restarts": ({"restarts": "3"}, {}),
         "labels": ({"labels": "inferred"}, {}),
         "tv": ({"tv": "0.1"}, {}),
-        "prior": ({"prior": "population"}, {}),
-        "unlikely": ({"unlikely": "0.1"}, {"prior": "population"}),
+        "prior": ({"prior": "none"}, {}),
+        "unlikely": ({"unlikely": "0.1"}, {}),
         "decades": ({"decades": "1"}, {"tv": "0.1"}),
         "outside": ({"outside": "5"}, {}),
         "init": ({"init": "uniform"}, {}),

@@ -25,7 +25,7 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.candidates import ask, how_many
+from fedarena.goals.candidates import draw_question, how_many
 from fedarena.problem.loss import WORST, Criterion
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -128,7 +128,7 @@ def test_outsiders_are_any_held_out_rows() -> None:
     problem = build(spec(), 0)
     assert how_many(problem, (0,), 4) == 8
     x, y = problem.inputs(problem.shards[0][:4]), problem.y[problem.shards[0][:4]]
-    question = ask(problem, (0,), (x, y), Rng(0))
+    question = draw_question(problem, (0,), (x, y), Rng(0))
     assert question.candidates.y.dtype == torch.float32
     inside, outside = question.candidates.x[question.members], question.candidates.x[~question.members]
     assert rows_in(inside, x)
@@ -259,7 +259,7 @@ def test_reconstructed_rows_are_printed_and_not_drawn(tmp_path: Path, capsys: py
         "labels off by",
         "the mean training row has PSNR",
         "the median training label is off by 0.1",
-        "Rows of a table count as recovered from 30 dB on, and are not drawn.",
+        "Rows of a table are not drawn.",
         "Verdict. Without a defense dlg recovers of the rows",
         "fedavg: R² ",
     ):

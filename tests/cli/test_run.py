@@ -129,12 +129,30 @@ BAD = {
     "model too large for the data": ((*RUN, "--model=cnn-mnist"), "cnn-mnist"),
     "start after the end": ((*RUN, "--rounds=5", "--set", "attack.start=9"), "'start' is 9"),
     "no weight to lower": (
-        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.decades=2"),
+        (
+            "run",
+            "--defense=fedavg",
+            "--attack=idlg",
+            "--rounds=5",
+            "--set",
+            "attack.decades=2",
+            "--set",
+            "attack.prior=none",
+        ),
         "attack idlg: option 'decades' is 2, allowed: 0 without a weight 'tv' or 'unlikely' to lower",
     ),
     "a weight of a law that nobody has": (
-        ("run", "--defense=fedavg", "--attack=idlg", "--rounds=5", "--set", "attack.unlikely=2"),
-        "attack idlg: option 'unlikely' is 2.0, allowed with prior=none: 0.0, because it does nothing there; "
+        (
+            "run",
+            "--defense=fedavg",
+            "--attack=idlg",
+            "--rounds=5",
+            "--set",
+            "attack.unlikely=2",
+            "--set",
+            "attack.prior=none",
+        ),
+        "attack idlg: option 'unlikely' is 2.0, allowed with prior=none: 0.001, because it does nothing there; "
         "it acts with prior=population",
     ),
     "data without attributes": (

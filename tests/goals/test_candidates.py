@@ -16,7 +16,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.candidates import Question, ask, how_many
+from fedarena.goals.candidates import Question, draw_question, how_many
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -47,7 +47,7 @@ def rows(x: Tensor) -> set[bytes]:
 def test_half_are_the_very_samples_and_half_are_held_out() -> None:
     made = problem()
     x, y = batch(made, 0, 8)
-    asked = ask(made, (0,), (x, y), Rng(0))
+    asked = draw_question(made, (0,), (x, y), Rng(0))
     assert len(asked.members) == how_many(made, (0,), 8) == 16
     inside, outside = asked.candidates.x[asked.members], asked.candidates.x[~asked.members]
     assert rows(inside) == rows(x)
@@ -62,7 +62,7 @@ def test_half_are_the_very_samples_and_half_are_held_out() -> None:
 def test_the_place_says_nothing() -> None:
     made = problem()
     truth = batch(made, 0, 4)
-    places = torch.stack([ask(made, (0,), truth, Rng(seed)).members for seed in range(200)]).double().mean(0)
+    places = torch.stack([draw_question(made, (0,), truth, Rng(seed)).members for seed in range(200)]).double().mean(0)
     assert bool(((places > 0.35) & (places < 0.65)).all())
 
 
@@ -71,7 +71,7 @@ def test_the_same_stream_asks_the_same_and_another_asks_others() -> None:
     truth = batch(made, 0, 4)
 
     def drawn(seed: int) -> Question:
-        return ask(made, (0,), truth, Rng(seed))
+        return draw_question(made, (0,), truth, Rng(seed))
 
     assert torch.equal(drawn(1).candidates.x, drawn(1).candidates.x)
     assert torch.equal(drawn(1).members, drawn(1).members)
@@ -85,7 +85,7 @@ def test_outsiders_have_the_classes_of_the_clients() -> None:
         shares = torch.stack(
             [made.y[made.shards[c]].bincount(minlength=10).double() / len(made.shards[c]) for c in clients]
         ).mean(0)
-        drawn = [ask(made, clients, batch(made, clients[0], 4), Rng(seed)) for seed in range(300)]
+        drawn = [draw_question(made, clients, batch(made, clients[0], 4), Rng(seed)) for seed in range(300)]
         outside = torch.cat([q.candidates.y[~q.members] for q in drawn]).bincount(minlength=10).double()
         assert float((outside / outside.sum() - shares).abs().max()) < 0.06
 
@@ -93,7 +93,7 @@ def test_outsiders_have_the_classes_of_the_clients() -> None:
 def test_fewer_held_out_samples_than_members() -> None:
     made = problem()
     few = replace(made, x_test=made.x_test[:3], y_test=made.y_test[:3])
-    asked = ask(few, (0,), batch(few, 0, 20), Rng(0))
+    asked = draw_question(few, (0,), batch(few, 0, 20), Rng(0))
     assert len(asked.members) == how_many(few, (0,), 20) == 6
     assert int(asked.members.sum()) == 3
     assert rows(asked.candidates.x[asked.members]) <= rows(batch(few, 0, 20)[0])
@@ -101,7 +101,7 @@ def test_fewer_held_out_samples_than_members() -> None:
 
 def test_an_empty_batch_has_no_candidates() -> None:
     made = problem()
-    asked = ask(made, (0,), batch(made, 0, 0), Rng(0))
+    asked = draw_question(made, (0,), batch(made, 0, 0), Rng(0))
     assert asked.candidates.x.shape == (0, *made.task.input_shape)
     assert asked.members.shape == (0,)
 

@@ -19,7 +19,7 @@ from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import membership as goal
-from fedarena.goals.candidates import Question, ask
+from fedarena.goals.candidates import Question, draw_question
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -124,7 +124,9 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
 
     def nowhere(problem: Problem, clients: Any, truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
         chosen = torch.randperm(len(problem.x_test), generator=rng.child("nowhere").torch())[: len(truth[1])]
-        return ask(problem, clients, (problem.x_test[chosen].float() / problem.scale, problem.y_test[chosen]), rng)
+        return draw_question(
+            problem, clients, (problem.x_test[chosen].float() / problem.scale, problem.y_test[chosen]), rng
+        )
 
     many = {"rounds": "100"}
     real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]

@@ -97,7 +97,7 @@ def test_a_record_says_everything() -> None:
         for name in ("mse", "psnr", "ssim", "label_accuracy", "recovered", "cosine", "relative_l2"):
             assert name in r["metrics"]
         assert r["cost"]["peak_bytes"] > 0
-        assert r["options"]["defense"] == {"ratio": 0.5, "vary": 0.0, "hash": "countsketch"}
+        assert r["options"]["defense"] == {"ratio": 0.5, "vary": 0.0, "hash": "balanced"}
         assert r["options"]["training"]["rounds"] == 6
         assert json.loads(json.dumps(r, allow_nan=False)) == r
 
@@ -164,7 +164,9 @@ def test_reference_and_scores() -> None:
     for r in records:
         assert r["utility"]["fedavg_accuracy"] == accuracy["fedavg"]
         assert r["utility"]["relative"] == min(1.0, accuracy[r["defense"]] / accuracy["fedavg"])
-        assert r["scores"]["privacy"] == 1 - r["metrics"]["recovered"]
+        m = r["metrics"]
+        leak = (m["identified"] - m["identified_chance"]) / (1 - m["identified_chance"])
+        assert r["scores"]["privacy"] == pytest.approx(1 - max(0.0, leak))
     assert {r["metrics"]["recovered"] for r in records} >= {0, 1}
 
 

@@ -85,7 +85,32 @@ def reconstruction_metrics(
     Raises:
         ValueError: there is not one reconstruction per observation, or not the required number of images.
     """
-    truths = victims.truths
+    guesses, labels, scored = _assigned(guess, victims.truths, sizes)
+    originals = torch.cat([x for x, _ in victims.truths])[scored]
+    decoys = victims.decoys.chosen(scored)
+    metrics = {
+        "identified": float(identified(guesses, originals, decoys).double().mean()),
+        "identified_chance": decoys.chance,
+        "decoys": decoys.mean_size,
+        "decoys_same_class": decoys.same_class,
+        **_likeness(guesses, originals, victims.threshold),
+        **_labels(labels, torch.cat([y for _, y in victims.truths])[scored]),
+        "images": float(len(originals)),
+        "match": median(one.match for one in guess),
+    }
+    for name in ("identified", "recovered", "label_accuracy"):
+        metrics |= share_ends(name, metrics[name], len(originals), readings) if name in metrics else {}
+    if any(one.blind for one in guess):
+        metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
+    return metrics
+
+
+def _assigned(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Guessed images and labels in the order of the originals that they are assigned to, and which originals those are.
+
+    Raises:
+        ValueError: there is not one reconstruction per observation, or not the required number of images.
+    """
     if len(guess) != len(truths):
         raise ValueError(f"{len(guess)} reconstructions for {len(truths)} observations")
     images_, labels, named = [], [], []
@@ -96,25 +121,7 @@ def reconstruction_metrics(
         named.append(order >= 0)
         images_.append(one.images.to(x.device)[order[order >= 0]])
         labels.append(one.labels.to(x.device)[order[order >= 0]])
-    scored = torch.cat(named)
-    originals = torch.cat([x for x, _ in truths])[scored]
-    decoys = victims.decoys.chosen(scored)
-    guesses = torch.cat(images_)
-    metrics = {
-        "identified": float(identified(guesses, originals, decoys).double().mean()),
-        "identified_chance": decoys.chance,
-        "decoys": decoys.mean_size,
-        "decoys_same_class": decoys.same_class,
-        **_likeness(guesses, originals, victims.threshold),
-        **_labels(torch.cat(labels), torch.cat([y for _, y in truths])[scored]),
-        "images": float(len(originals)),
-        "match": median(one.match for one in guess),
-    }
-    for name in ("identified", "recovered", "label_accuracy"):
-        metrics |= share_ends(name, metrics[name], len(originals), readings) if name in metrics else {}
-    if any(one.blind for one in guess):
-        metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
-    return metrics
+    return torch.cat(images_), torch.cat(labels), torch.cat(named)
 
 
 def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:

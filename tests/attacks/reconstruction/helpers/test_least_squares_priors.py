@@ -45,7 +45,7 @@ def black_and_white() -> Tensor:
     return torch.randint(0, 2, (1, 1, 8, 8), generator=torch.Generator().manual_seed(1)).float()
 
 
-def error(x: Tensor, m: int, **options: float) -> float:
+def error(x: Tensor, m: int, **options: Any) -> float:
     """The largest error of a pixel."""
     measured = Measured(m)
     seen = Observation(
@@ -54,7 +54,7 @@ def error(x: Tensor, m: int, **options: float) -> float:
     view = View(
         Threat("server", "adaptive"), reading="numbers", input_shape=(1, 8, 8), n_classes=2, observations=(seen,)
     )
-    chosen = Options(labels="given", restarts=2, iterations=1500, tolerance=0, **options)  # type: ignore[arg-type]
+    chosen = Options(labels="given", restarts=2, iterations=1500, tolerance=0, **options)
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     return float((guess[0].images - x).abs().max())
@@ -89,7 +89,7 @@ def test_the_corner_of_the_total_variation_is_round() -> None:
 
 def test_a_weight_of_nothing_cannot_be_lowered() -> None:
     with pytest.raises(UserError, match=r"option 'decades' is 2, allowed: 0 without a weight 'tv' or 'unlikely'"):
-        error(blocks(), 40, decades=2)
+        error(blocks(), 40, decades=2, prior="none")
 
 
 def likely(n: int, seed: int) -> Tensor:
@@ -99,7 +99,9 @@ def likely(n: int, seed: int) -> Tensor:
     return (0.5 + torch.randn(n, 12, generator=rng) @ basis).reshape(n, 1, 8, 8)
 
 
-@pytest.mark.parametrize("weight", [{}, {"unlikely": 0.1, "decades": 4, "init": "normal"}], ids=["span", "weight"])
+@pytest.mark.parametrize(
+    "weight", [{"unlikely": 0.0}, {"unlikely": 0.1, "decades": 4, "init": "normal"}], ids=["span", "weight"]
+)
 def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[str, Any]) -> None:
     """For linear measurements that is the mean of the Gaussian law given them, μ + C Aᵀ (A C Aᵀ)⁻¹ (r − A μ)."""
     own, x = likely(400, 1), likely(1, 2)
@@ -118,7 +120,7 @@ def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[s
     )
     chosen = Options(labels="given", restarts=1, iterations=1500, tolerance=0, prior="population", **weight)
     assert DLG(chosen).needs_population
-    assert not DLG(Options()).needs_population, "who has no use for samples is given none"
+    assert not DLG(Options(prior="none")).needs_population, "who has no use for samples is given none"
     guess = DLG(chosen)(view, Rng(0), lambda share, text: None)
     assert isinstance(guess, list)
     found = guess[0].images.flatten().double()
