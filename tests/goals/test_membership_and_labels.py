@@ -131,7 +131,7 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
     many = {"rounds": "100"}
     real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]
     assert all(trial.attack(cell)[0]["metrics"]["auc_low"] > 0.5 for cell in real)
-    monkeypatch.setattr(goal, "ask", nowhere)
+    monkeypatch.setattr(goal, "draw_question", nowhere)
     null = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(10)]
     found = [trial.attack(cell)[0]["metrics"]["auc"] for cell in null]
     assert abs(sum(found) / len(found) - 0.5) < 0.05
