@@ -10,6 +10,7 @@ from statistics import fmean
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
 from fedarena.core.threat import EVERYONE, Form
+from fedarena.federation import integrity
 from fedarena.goals.pairing_table import Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
 from fedarena.records.schema import Record
@@ -132,8 +133,34 @@ def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
 def verdict(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
 ) -> str:
-    """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy."""
-    return f"{_privacy(rows, records, defense, attack, text, parties)}{_accuracy(records, defense)}."
+    """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy.
+
+    A further sentence says so where the model that is attacked has learned nothing.
+    """
+    outcome = _privacy(rows, records, defense, attack, text, parties)
+    if nothing := _uninformative(records, defense):
+        return f"{outcome}. {nothing}"
+    return f"{outcome}{_accuracy(records, defense)}."
+
+
+def _uninformative(records: Sequence[Record], defense: str) -> str:
+    """A sentence, if the defended model is no better than a constant guess; else empty.
+
+    So it is if its mean accuracy is not beyond chance by `integrity.ABOVE_CHANCE`, or if chance lies in its interval
+    over seeds.
+    """
+    of_seed = {r["seed"]: r["utility"] for r in records if r["defense"] == defense}
+    reached = mean([u["clean_accuracy"] for u in of_seed.values()])
+    chance = fmean(u["chance"] for u in of_seed.values())
+    if integrity.learned(reached.value, chance) and reached.value - (reached.half or 0.0) > chance:
+        return ""
+    measure = records[0]["utility"]["measure"]
+    guess = level(Mean(chance, None, 1), measure)
+    return (
+        f"But this is uninformative: the model that {defense} trains here is no better than a constant guess "
+        f"({MEASURES[measure]} {level(reached, measure)}, the guess's {guess}). What is read from it, or is not, says "
+        "nothing about a model that learns."
+    )
 
 
 def _accuracy(records: Sequence[Record], defense: str) -> str:

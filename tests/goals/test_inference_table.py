@@ -22,7 +22,7 @@ def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
         "status": "ok",
         "reason": "",
         "metrics": {"recovered": 1.0, "ssim": 0.9, "match": 1e-9},
-        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9, "measure": "accuracy"},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9, "chance": 0.1, "measure": "accuracy"},
         "key": f"k{seed}",
     }
     return made | changes
@@ -69,7 +69,7 @@ def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0
         record(defense="fedavg", metrics={"recovered": 1.0, "ssim": 1.0, "match": 1e-9}),
     ]
     for r in records[:2]:
-        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "measure": "accuracy"}
+        r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "chance": 0.1, "measure": "accuracy"}
     return verdict(table(records, "dbcl"), records, "dbcl", "dlg")
 
 
@@ -86,7 +86,7 @@ def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
 
 
 def test_the_verdict_names_a_lost_accuracy() -> None:
-    assert "10 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.1)
+    assert "20 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.2)
     assert "accuracy" not in told(0.0, 1.0)
 
 
@@ -97,6 +97,19 @@ def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[st
     metrics = {"auc": value, "advantage": 2 * value - 1, "auc_low": value - 0.1, "auc_high": value + 0.1}
     metrics |= {"auc_low_together": value - 0.2, "auc_high_together": value + 0.2}
     return record(seed, goal="property", reading=reading, metrics=metrics, **changes)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "uninformative"), [((0.1,), True), ((0.14,), True), ((0.3,), False), ((0.9, 0.2, 0.3), True)]
+)
+def test_the_verdict_says_where_the_model_learned_nothing(accuracies: tuple[float, ...], uninformative: bool) -> None:
+    """At chance, near it, or with chance in the interval over seeds."""
+    records = [record(seed) for seed in range(len(accuracies))]
+    for r, accuracy in zip(records, accuracies, strict=True):
+        r["utility"] = {**r["utility"], "clean_accuracy": accuracy}
+    said = verdict(table(records, "dbcl"), records, "dbcl", "dlg")
+    assert ("this is uninformative: the model that dbcl trains here is no better than" in said) is uninformative
+    assert ("the model that it trains here has" in said) is (not uninformative)
 
 
 def test_the_verdict_names_the_reading_that_was_picked() -> None:

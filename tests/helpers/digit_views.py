@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -26,6 +25,7 @@ from fedarena.models.cards.lenet_dlg import Options as LeNetOptions
 from fedarena.models.lenet_dlg import DlgLeNet
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
+from helpers.victims import StoredSamples
 
 CLASSES = 10
 THRESHOLD = 0.9
@@ -38,15 +38,6 @@ def digits() -> tuple[Tensor, Tensor]:
 
     data = load_digits()
     return torch.tensor(data.images, dtype=torch.float32)[:, None] / 16, torch.tensor(data.target)
-
-
-@dataclass(frozen=True)
-class Stored:
-    x: Tensor
-    y: Tensor
-    x_test: Tensor
-    y_test: Tensor
-    scale: float = 1.0
 
 
 def make_view(
@@ -87,7 +78,7 @@ def make_view(
 def score(guess: Guess, truths: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
     """The judge's metrics, with 99 other digits for every victim."""
     x, y = digits()
-    samples = Stored(x, y, x[:0], y[:0])
+    samples = StoredSamples(x, y, x[:0], y[:0])
     decoys = draw_decoys(truths, samples, Owned(NONE, NONE), Rng(0))
     among = judge.Victims(tuple(truths), decoys, THRESHOLD)
     return judge.reconstruction_metrics(guess, among) | judge.prior_metrics(among, samples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,6 +11,17 @@ from torch import Tensor
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics.identification import Decoys, Truth
 from fedarena.goals.metrics.reconstruction import Victims
+
+
+@dataclass(frozen=True)
+class StoredSamples:
+    """Training and held-out samples with their labels, as a problem has them."""
+
+    x: Tensor
+    y: Tensor
+    x_test: Tensor
+    y_test: Tensor
+    scale: float = 1.0
 
 
 def victims(truths: Sequence[Truth], others: Tensor | None = None, threshold: float | None = None) -> Victims:

@@ -125,7 +125,7 @@ def record(seed: int = 0, **changes: Any) -> dict[str, Any]:
         "status": "ok",
         "reason": "",
         "metrics": {"auc": 0.8, "advantage": 0.6, "auc_low": 0.7, "auc_high": 0.9, "candidates": 200.0},
-        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9},
+        "utility": {"clean_accuracy": 0.9, "fedavg_accuracy": 0.9, "chance": 0.1},
         "key": f"k{seed}",
     }
     return made | changes

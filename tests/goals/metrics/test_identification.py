@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import pytest
 import torch
+from helpers.victims import StoredSamples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -19,22 +19,13 @@ NONE = torch.empty(0, dtype=torch.int64)
 NOTHING = Owned(NONE, NONE)
 
 
-@dataclass(frozen=True)
-class Stored:
-    x: Tensor
-    y: Tensor
-    x_test: Tensor
-    y_test: Tensor
-    scale: float = 1.0
-
-
-def stored(n: int = 120, held: int = 60, classes: int = 3, scale: float = 1.0) -> Stored:
+def stored(n: int = 120, held: int = 60, classes: int = 3, scale: float = 1.0) -> StoredSamples:
     x = torch.rand(n + held, 1, 4, 4, generator=Rng(1).torch())
     y = torch.arange(n + held) % classes
-    return Stored(x[:n] * scale, y[:n], x[n:] * scale, y[n:], scale)
+    return StoredSamples(x[:n] * scale, y[:n], x[n:] * scale, y[n:], scale)
 
 
-def victims(data: Stored, *indices: int) -> list[tuple[Tensor, Tensor]]:
+def victims(data: StoredSamples, *indices: int) -> list[tuple[Tensor, Tensor]]:
     return [(data.x[[i]] / data.scale, data.y[[i]]) for i in indices]
 
 
@@ -103,7 +94,7 @@ def test_a_small_class_is_filled_up_with_others_and_said_to_be() -> None:
 
 def test_numbers_as_labels_form_no_classes() -> None:
     data = stored(classes=2)
-    numbers = Stored(data.x, data.y / 10, data.x_test, data.y_test / 10)
+    numbers = StoredSamples(data.x, data.y / 10, data.x_test, data.y_test / 10)
     decoys = draw_decoys(victims(numbers, 4), numbers, NOTHING, Rng(0), 50)
     assert len(decoys.images[0]) == 50
     assert decoys.same_class == 1
