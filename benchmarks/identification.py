@@ -22,8 +22,9 @@ from torch import Tensor
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
-from fedarena.goals.metrics.calibration import nearest_others, recovered_threshold
+from fedarena.goals.metrics.calibration import recovered_threshold
 from fedarena.goals.metrics.identification import Owned, draw_decoys, identified
+from fedarena.goals.metrics.real_samples import nearest_others
 from fedarena.goals.metrics.reconstruction import mean_image
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import usual_problem

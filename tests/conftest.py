@@ -8,7 +8,6 @@ import os
 # it gives. Set before torch is imported, and inherited by the commands that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import os
 import shutil
 import subprocess
 import sys

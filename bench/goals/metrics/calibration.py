@@ -9,13 +9,11 @@ confidence.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
-from torch import Tensor
 
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
+from fedarena.goals.metrics.real_samples import Pool, nearest_others
 
 SAMPLED = 200
 """Training samples whose nearest neighbours are looked for; with fewer all of them."""
@@ -24,22 +22,6 @@ PASSING = 0.05
 """The share of nearest neighbours that may count as recovered, at most."""
 
 CONFIDENCE = 0.95
-
-COPY = 1e-5
-"""Two inputs a and b are copies where ‖a − b‖² is at most this share of ‖a‖² + ‖b‖², or of 10: distances are computed
-in single precision."""
-
-
-class Pool(Protocol):
-    """Training samples as stored; `fedarena.problem.problem.Problem` has them."""
-
-    @property
-    def x(self) -> Tensor:
-        """[N, *input_shape]."""
-
-    @property
-    def scale(self) -> float:
-        """The stored value that means 1.0."""
 
 
 def recovered_threshold(pool: Pool) -> float:
@@ -68,22 +50,3 @@ def passing_of(n: int) -> int:
     from scipy.stats import binom
 
     return max([k for k in range(n) if binom.cdf(k, n, PASSING) <= 1 - CONFIDENCE], default=0)
-
-
-def nearest_others(originals: Tensor, pool: Pool) -> tuple[Tensor, Tensor]:
-    """For each original [n, *input_shape] in [0, 1] the training sample with the least squared distance that is no copy
-    of it, in [0, 1], and that distance [n]; infinite where all are copies."""
-    a = originals.float().flatten(1)
-    least = torch.full((len(a),), torch.inf, device=a.device)
-    index = torch.zeros(len(a), dtype=torch.int64, device=a.device)
-    at = 0
-    for part in torch.split(pool.x, 4096):
-        b = part.float().flatten(1) / pool.scale
-        lengths = a.square().sum(1)[:, None] + b.square().sum(1)[None]
-        distances = lengths - 2 * a @ b.T
-        closest = distances.masked_fill(distances <= COPY * lengths.clamp_min(10), torch.inf).min(1)
-        nearer = closest.values < least
-        least = torch.where(nearer, closest.values, least)
-        index = torch.where(nearer, closest.indices + at, index)
-        at += len(part)
-    return pool.x[index].float() / pool.scale, least

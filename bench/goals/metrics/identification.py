@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from statistics import fmean
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics.image_similarity import valid
+from fedarena.goals.metrics.real_samples import Samples
 
 DECOYS = 99
 """N: chance is 1 %."""
@@ -39,30 +39,6 @@ Truth = tuple[Tensor, Tensor]
 
 SAME = 1e-6
 """Squared distance up to which two inputs are copies of each other: rounding of stored values in single precision."""
-
-
-class Samples(Protocol):
-    """Real samples as stored; `fedarena.problem.problem.Problem` has them."""
-
-    @property
-    def x(self) -> Tensor:
-        """Training inputs [N, *input_shape]."""
-
-    @property
-    def y(self) -> Tensor:
-        """Their labels [N]."""
-
-    @property
-    def x_test(self) -> Tensor:
-        """Held-out inputs."""
-
-    @property
-    def y_test(self) -> Tensor:
-        """Their labels."""
-
-    @property
-    def scale(self) -> float:
-        """The stored value that means 1.0."""
 
 
 @dataclass(frozen=True)

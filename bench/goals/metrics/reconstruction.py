@@ -18,7 +18,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -29,22 +28,7 @@ from fedarena.core.binomial import share_ends
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.identification import Decoys, Truth, identified
-
-
-class Pool(Protocol):
-    """Training images as stored; `fedarena.problem.problem.Problem` is one."""
-
-    @property
-    def x(self) -> Tensor:
-        """[N, *input_shape]."""
-
-    @property
-    def y(self) -> Tensor:
-        """Labels [N]."""
-
-    @property
-    def scale(self) -> float:
-        """The stored value that means 1.0."""
+from fedarena.goals.metrics.real_samples import Pool, nearest_others
 
 
 @dataclass(frozen=True)
@@ -135,7 +119,7 @@ def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
     """
     originals = torch.cat([x for x, _ in victims.truths])
     mean = mean_image(pool).expand_as(originals)
-    priors = {"mean": mean, "nearest": nearest_images(originals, pool)}
+    priors = {"mean": mean, "nearest": nearest_others(originals, pool)[0]}
     metrics = {
         f"prior_{name}_{key}": value
         for name, prior in priors.items()
@@ -151,7 +135,8 @@ def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
 
 def matched(guess: Tensor, originals: Tensor) -> Tensor:
     """Guessed images as they are scored: clipped, in the order of the originals."""
-    return _picked(images.valid(guess).to(originals.device), assign(guess, originals), 0.5).to(originals)
+    grey = originals.new_full((1, *guess.shape[1:]), 0.5, dtype=torch.float64)
+    return torch.cat([images.valid(guess).to(originals.device), grey])[assign(guess, originals)].to(originals)
 
 
 def assign(guess: Tensor, originals: Tensor) -> Tensor:
@@ -175,32 +160,11 @@ def assign(guess: Tensor, originals: Tensor) -> Tensor:
     return assigned.to(originals.device)
 
 
-def _picked(guess: Tensor, order: Tensor, missing: float) -> Tensor:
-    """guess[order], and `missing` where the order says −1."""
-    return torch.cat([guess, guess.new_full((1, *guess.shape[1:]), missing)])[order]
-
-
 def mean_image(pool: Pool) -> Tensor:
     """The mean training image, [*input_shape] in [0, 1]."""
     total = sum(part.double().sum(0) for part in torch.split(pool.x, 4096))
     assert isinstance(total, Tensor)
     return total / len(pool.x) / pool.scale
-
-
-def nearest_images(originals: Tensor, pool: Pool) -> Tensor:
-    """For each original the training image with the least MSE that is not an exact copy of it: [n, *input_shape]."""
-    nearest = []
-    for original in originals.float() * pool.scale:
-        distances = torch.cat(
-            [(part.float() - original).square().flatten(1).sum(1) for part in torch.split(pool.x, 4096)]
-        )
-        nearest.append(pool.x[distances.masked_fill(_copies(distances, pool.scale), torch.inf).argmin()])
-    return torch.stack(nearest).double() / pool.scale
-
-
-def _copies(distances: Tensor, scale: float) -> Tensor:
-    """Whether the distance is zero up to the rounding of x/scale·scale in float32."""
-    return distances <= 1e-6 * scale * scale
 
 
 def _likeness(guess: Tensor, originals: Tensor, threshold: float) -> dict[str, float]:

@@ -23,7 +23,10 @@ from fedarena.runs.trial import attack, prepare
 SETTING = "reconstruction by DLG through the protocol, from K loss differences of one sample a client"
 MEASURED = ("recovered", "ssim", "psnr", "label_accuracy", "match")
 VICTIMS = {"digits": 10, "mnist": 5}
-PRIORS = {"digits": {"outside": "1"}, "mnist": {"tv": "1", "decades": "3", "outside": "10"}}
+PRIORS = {
+    "digits": {"prior": "none", "outside": "1"},
+    "mnist": {"prior": "none", "tv": "1", "decades": "3", "outside": "10"},
+}
 """What the attacker knows of images in addition to the K numbers, which do not determine 784 pixels by themselves."""
 POPULATION = "samples of its own"
 OWN_SAMPLES = {"prior": "population", "unlikely": "0.01", "decades": "4", "init": "normal"}
@@ -91,6 +94,7 @@ def group(case: Reconstruction, machine: Machine, seed: int) -> GroupSpec:
         "dlg",
         {
             **{"victims": str(victims), "window": str(victims + 1), "labels": "given", "max_batch": "10"},
+            "restarts": "8",
             **(OWN_SAMPLES if case.prior else PRIORS[case.data]),
         },
     )

@@ -27,12 +27,12 @@ from dataclasses import dataclass, replace
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, Form, Party
 from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE
-from fedarena.federation.compose import parse_defense
 from fedarena.federation.spec import GroupSpec, MethodSpec, threats
 from fedarena.goals.property import IN_CLEAR
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.records.schema import Record
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, between, prefixed, step
 from fedarena.reproduce.published import Published
@@ -208,7 +208,7 @@ def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Pro
     method = MethodSpec(attack.name, attack.parse(dict(case.attack)))
     group = GroupSpec(
         problem=_problem(case),
-        defense=parse_defense(defense, {}),
+        defense=measured_with.defense(defense),
         attack=method,
         threats=threats(case.parties, case.forms),
         seed=seed,

@@ -15,7 +15,8 @@ from fedarena.reproduce.progress import Progress, between, step
 from fedarena.runs import trial
 
 Settings = Mapping[str, Mapping[str, str]]
-"""Options as text by group (attack, training, model, partition), as after `--set`."""
+"""Options as text by group (attack, training, model, partition), as after `--set`. The group `problem` names the
+model or the partition."""
 
 TRAINING = 0.3
 """The share of a pairing's time that progress counts for the training."""
@@ -37,7 +38,7 @@ def pairing(
     """
     cards = registry.find("attack", attack), registry.find("defense", defense.name)
     spec = GroupSpec(
-        problem=usual_problem({"dataset": "digits"}, settings, cards),
+        problem=usual_problem({"dataset": "digits", **settings.get("problem", {})}, settings, cards),
         defense=defense,
         attack=compose.parse_attack(attack, settings.get("attack", {})),
         threats=tuple(attackers),

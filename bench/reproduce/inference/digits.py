@@ -21,11 +21,11 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import mean
 from fedarena.core.threat import FORMS
-from fedarena.federation import compose
 from fedarena.federation.spec import threats
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.property import IN_CLEAR
 from fedarena.records.schema import Record
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.inference.common import Settings, pairing
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
@@ -37,10 +37,11 @@ ATTACKS = tuple(
     for name in registry.registries()["attack"].names()
     if issubclass(registry.find("attack", name).load(), Inference)
 )
-SEARCH = {"victims": "3", "iterations": "600", "restarts": "4", "window": "30"}
+SEARCH = {"victims": "3", "iterations": "600", "restarts": "4", "window": "30", "prior": "none"}
+PAPERS_NETWORK: Settings = {"problem": {"model": "lenet-dlg"}, "training": {"rounds": "31", "lr": "0.3"}}
 SHORT: Mapping[str, Settings] = {
-    "dlg": {"attack": SEARCH, "training": {"rounds": "31"}},
-    "idlg": {"attack": SEARCH, "training": {"rounds": "31"}},
+    "dlg": {"attack": SEARCH, **PAPERS_NETWORK},
+    "idlg": {"attack": SEARCH, **PAPERS_NETWORK},
     "joint-membership": {"training": {"rounds": "60"}},
     "marginal-membership": {"training": {"rounds": "60"}},
     "last-layer-label": {"training": {"rounds": "60"}},
@@ -85,7 +86,7 @@ def measure(
     refusal = ""
     records: list[Record] = []
     try:
-        records = pairing(attack, compose.parse_defense(defense), attackers, settings, machine, seed, progress)
+        records = pairing(attack, measured_with.defense(defense), attackers, settings, machine, seed, progress)
     except UserError as error:
         refusal = str(error)
     spent = time.process_time() - began

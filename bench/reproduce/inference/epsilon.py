@@ -30,6 +30,7 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.goals.inference_table import cell_of
 from fedarena.records.schema import Record
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.inference.common import Settings, pairing
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
@@ -59,7 +60,11 @@ CASES = (
     Case(
         "samples",
         "dlg",
-        {"attack": {"victims": "5", "iterations": "600", "restarts": "4"}, "training": {"rounds": "61"}},
+        {
+            "problem": {"model": "lenet-dlg"},
+            "attack": {"victims": "5", "iterations": "600", "restarts": "4", "prior": "none"},
+            "training": {"rounds": "61", "lr": "0.3"},
+        },
     ),
 )
 POINTS = {f"{case.title}, ε = {shown}": (case, shown) for case in CASES for shown in EPSILONS}
@@ -80,7 +85,8 @@ def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Ro
 def measure(case: Case, shown: str, machine: Machine, seed: int, progress: Progress) -> Row:
     """One attack at one ε (a key of `EPSILONS`)."""
     began = time.process_time()
-    defense = compose.parse_defense("dp-sgd", {"epsilon": EPSILONS[shown]})
+    accounting = {} if EPSILONS[shown] == "none" else measured_with.ACCOUNTING  # without noise there is none
+    defense = compose.parse_defense("dp-sgd", {"epsilon": EPSILONS[shown], **accounting})
     threat = Threat("server", "adaptive")
     records = pairing(case.attack, defense, (threat,), case.settings, machine, seed, progress)
     return row(case, shown, records, time.process_time() - began)

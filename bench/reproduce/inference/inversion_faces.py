@@ -31,6 +31,7 @@ from fedarena.federation.spec import GroupSpec
 from fedarena.goals.prepared import PreparedRecord
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
 from fedarena.reproduce.table import Row, Table
@@ -151,7 +152,7 @@ def measure(case: Case, defense: str, machine: Machine, seed: int, progress: Pro
     for i, (name, options, parties) in enumerate(case.settings):
         spec = GroupSpec(
             problem=problem,
-            defense=compose.parse_defense(defense),
+            defense=measured_with.defense(defense),
             attack=compose.parse_attack("model-inversion", dict(options)),
             threats=tuple(Threat(party, "paper") for party in parties),
             seed=seed,

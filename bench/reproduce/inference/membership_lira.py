@@ -45,6 +45,7 @@ from fedarena.goals.prepared import OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.inference.membership_picture import Panel, RocCurve, draw_panels
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed, step
@@ -82,9 +83,9 @@ class Data:
 DATA = (Data("digits", 4, 50, 16), Data("mnist", 5, 300, 64))
 DEFENSES: dict[str, tuple[str, dict[str, str]]] = {
     "fedavg": ("fedavg", {}),
-    "dp-sgd, ε = 8": ("dp-sgd", {"epsilon": "8"}),
-    "dp-sgd, ε = 2": ("dp-sgd", {"epsilon": "2"}),
-    "dp-sgd, ε = 0.5": ("dp-sgd", {"epsilon": "0.5"}),
+    "dp-sgd, ε = 8": ("dp-sgd", {"epsilon": "8", **measured_with.ACCOUNTING}),
+    "dp-sgd, ε = 2": ("dp-sgd", {"epsilon": "2", **measured_with.ACCOUNTING}),
+    "dp-sgd, ε = 0.5": ("dp-sgd", {"epsilon": "0.5", **measured_with.ACCOUNTING}),
 }
 ROUNDS = 200
 

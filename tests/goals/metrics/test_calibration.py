@@ -13,7 +13,8 @@ from torch import Tensor
 
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
-from fedarena.goals.metrics.calibration import nearest_others, passing_of, recovered_threshold
+from fedarena.goals.metrics.calibration import passing_of, recovered_threshold
+from fedarena.goals.metrics.real_samples import nearest_others
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def test_the_nearest_sample_is_found_as_one_by_one() -> None:
     nearest, distances = nearest_others(x[:20], Stored(x))
     for i in range(20):
         slow = [math.inf if j == i else float((x[i] - x[j]).double().square().sum()) for j in range(300)]
-        assert torch.equal(nearest[i], x[slow.index(min(slow))])
+        assert torch.equal(nearest[i], x[slow.index(min(slow))].double())
         assert float(distances[i]) == pytest.approx(min(slow), abs=1e-3)
 
 

@@ -16,6 +16,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics import reconstruction as judge
+from fedarena.goals.metrics.real_samples import nearest_others
 
 ENDS = {f"{name}_{end}" for name in ("identified", "recovered", "label_accuracy") for end in ("low", "high")}
 KEYS = {"identified", "mse", "psnr", "ssim", "label_accuracy", "recovered"}
@@ -170,7 +171,7 @@ def test_priors_know_the_data_but_not_the_victim() -> None:
     metrics = judge.reconstruction_metrics([guess(x)], victims([(x, y)])) | judge.prior_metrics(victims([(x, y)]), pool)
     mean = stored.mean(0) / 16
     assert metrics["prior_mean_mse"] == pytest.approx(float((x - mean).square().mean()), rel=1e-5)
-    nearest = judge.nearest_images(x, pool)
+    nearest = nearest_others(x, pool)[0]
     for i, victim in enumerate((7, 8)):
         errors = [math.inf if k == victim else float((stored[k] / 16 - x[i]).square().sum()) for k in range(40)]
         assert torch.equal(nearest[i], stored[errors.index(min(errors))].double() / 16)
@@ -184,7 +185,7 @@ def test_the_nearest_prior_leaves_out_copies_of_the_victim_at_any_scale() -> Non
     near[0, 0, 0] = near[0, 0, 0] // 2 + 1
     stored[11] = near
     original = stored[3:4].float() / 255
-    assert torch.equal(judge.nearest_images(original, Stored(stored, 255.0))[0], near.double() / 255)
+    assert torch.equal(nearest_others(original, Stored(stored, 255.0))[0][0], near.double() / 255)
 
 
 def test_a_missing_reconstruction_is_an_error() -> None:

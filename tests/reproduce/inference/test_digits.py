@@ -16,6 +16,7 @@ from fedarena.core.threat import FORMS, PARTIES
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.problem.spec import usual_problem
+from fedarena.reproduce import measured_with
 from fedarena.reproduce.inference import digits as inference_digits
 from fedarena.reproduce.inference.digits import ATTACKS, DEFENSES, SHORT, compact, measure
 from fedarena.reproduce.machine import Machine
@@ -59,7 +60,7 @@ def test_a_row_is_what_bench_run_measures() -> None:
     cards = registry.find("attack", "joint-membership"), registry.find("defense", "dbcl")
     problem, made = usual_problem({}, FEW, cards), compose.parse_attack("joint-membership", FEW["attack"])
     groups = [
-        GroupSpec(problem, defense=compose.parse_defense(d), attack=made, threats=threats(PARTIES, FORMS), seed=0)
+        GroupSpec(problem, defense=measured_with.defense(d), attack=made, threats=threats(PARTIES, FORMS), seed=0)
         for d in ("dbcl", "fedavg")
     ]
     records = run_groups(groups, 1)[0].records

@@ -34,7 +34,7 @@ def test_noise_hides_members_and_costs_accuracy() -> None:
     clipped, noised = (measure(FEW, shown, Machine(), 0, expect_progress) for shown in ("∞", "0.5"))
     assert (clipped["epsilon"], clipped["sigma"]) == ("∞", 0.0)
     assert noised["sigma"] > 0.5
-    assert clipped["auc"] > noised["auc"] + 0.05  # .811 and .734
+    assert clipped["auc"] > noised["auc"] + 0.1
     for found in (clipped, noised):
         assert (found["status"], found["reason"]) == ("ok", "")
         assert found["recovered"] is None
