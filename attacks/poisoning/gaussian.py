@@ -19,6 +19,7 @@ class Gaussian(Poisoning):
 
     options: Options
     follows = False
+    tunes = {"std": (0.001, 0.01, 0.1, 1.0, 10.0, CLASSICAL)}  # noqa: RUF012  (a ClassVar of the base)
 
     @property
     def std(self) -> float:

@@ -41,6 +41,10 @@ class Optimized(Poisoning):
             )
 
     @property
+    def untuned(self) -> tuple[str, ...]:
+        return super().untuned if self.options.against == "eq10" else ()
+
+    @property
     def strengths(self) -> dict[str, float]:
         """λ = M/√B − 1 if all clients take part; in rounds with fewer, `craft` uses the numbers of the round."""
         if self.options.against != "eq10" or self.options.lam is not None:

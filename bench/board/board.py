@@ -26,6 +26,7 @@ class ProblemInfo:
         measure: `accuracy` or `R2`.
         chance: what a constant prediction reaches.
         reference_accuracy: FedAvg's accuracy by seed.
+        local_only: the mean accuracy of clients that train alone, by seed.
         subset: what is missing from the data; None for complete data.
         utility: whether accuracy on it counts as utility. It does not where the problem exists for one attack, and
             trains too briefly or on too unusual a network for its accuracy to mean anything.
@@ -37,6 +38,7 @@ class ProblemInfo:
     measure: str
     chance: float
     reference_accuracy: BySeed
+    local_only: BySeed = field(default_factory=dict)
     subset: str | None = None
     utility: bool = True
 
@@ -50,7 +52,8 @@ class CleanRun:
         status: ok, diverged, failed, missing, or `mixed` where seeds disagree.
         reason: why the status is not ok.
         accuracy: clean accuracy by seed.
-        utility: accuracy / FedAvg's accuracy on the same problem, clipped to [0, 1], by seed.
+        utility: what it keeps of FedAvg's gain over not federating, by seed (`fedarena.goals.metrics.gain`).
+        server_only: the accuracy of the defense's server if it trains alone, by seed; empty if it holds no samples.
         bytes_up, bytes_down: bytes per client and round, means over seeds.
         relative_seconds: training time / FedAvg's, mean over seeds.
         peak_bytes: peak memory of a client's step, mean over seeds.
@@ -76,6 +79,7 @@ class CleanRun:
     curve: tuple[tuple[float, float], ...]
     keys: tuple[str, ...]
     command: str
+    server_only: BySeed = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -113,7 +117,9 @@ class BoardCell:
         warnings: what a reader must know beside its numbers in addition to the warnings of the clean run, such as
             gradients that were lost to rounding under poisoning.
         counts: whether it counts in its axis's score. Attacks on the server's model or on a gradient alone do not
-            (`fedarena.goals.goal.Goal.of_data`).
+            (`fedarena.goals.goal.Goal.of_data`), nor do cells with an `excluded`.
+        excluded: why a cell that was to count does not: it is uninformative or its attack was not tuned
+            (`fedarena.board.exclusion`).
     """
 
     problem: str
@@ -140,6 +146,7 @@ class BoardCell:
     versions: dict[str, int] = field(default_factory=dict)
     command: str = ""
     counts: bool = True
+    excluded: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -18,7 +18,7 @@ def build(suite: str, title: str, trials: Sequence[PlannedTrial], notes: Iterabl
     """The board of these trials."""
     names = dict.fromkeys(t.problem for t in trials)
     problems = tuple(_problem_info(name, [t for t in trials if t.clean and t.problem == name]) for name in names)
-    reference = {problem.name: problem.reference_accuracy for problem in problems}
+    by_name = {problem.name: problem for problem in problems}
     runs: dict[tuple[str, str], list[PlannedTrial]] = defaultdict(list)
     attacks: dict[tuple[str, ...], list[PlannedTrial]] = defaultdict(list)
     for t in trials:
@@ -26,15 +26,16 @@ def build(suite: str, title: str, trials: Sequence[PlannedTrial], notes: Iterabl
             runs[t.run].append(t)
         else:
             attacks[t.place].append(t)
-    clean_runs = {place: clean_run(some, reference[place[0]]) for place, some in runs.items()}
-    warnings = {place: run.warnings for place, run in clean_runs.items()}
+    clean_runs = {place: clean_run(some, by_name[place[0]]) for place, some in runs.items()}
     return Board(
         suite=suite,
         title=title,
         seeds=tuple(sorted({t.seed for t in trials})),
         problems=problems,
         clean_runs=tuple(clean_runs.values()),
-        cells=tuple(board_cell(some, warnings.get(some[0].run, ())) for some in attacks.values()),
+        cells=tuple(
+            board_cell(some, clean_runs.get(some[0].run), by_name[some[0].problem]) for some in attacks.values()
+        ),
         provenance=_provenance([r for t in trials for r in t.records]),
         notes=tuple(notes),
     )
@@ -63,6 +64,9 @@ def _problem_info(name: str, clean: Sequence[PlannedTrial]) -> ProblemInfo:
         # A run that diverged is no reference.
         reference_accuracy={
             seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in references.items() if r["status"] != "diverged"
+        },
+        local_only={
+            seed: rounded(r["utility"]["local_only"]) for seed, r in references.items() if "local_only" in r["utility"]
         },
         subset=problem["data"]["subset"],
         utility=all(t.utility for t in clean),

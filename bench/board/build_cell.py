@@ -9,7 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from fedarena import goals
-from fedarena.board.board import BoardCell, BySeed
+from fedarena.board.board import BoardCell, BySeed, CleanRun, ProblemInfo
+from fedarena.board.exclusion import uninformative, untuned
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.core.files import digest
@@ -40,11 +41,11 @@ class ShownReading:
         return {seed: records[0] for seed, records in self.records.items() if records}
 
 
-def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) -> BoardCell:
+def board_cell(trials: Sequence[PlannedTrial], run: CleanRun | None, problem: ProblemInfo) -> BoardCell:
     """The cell of these trials, one a seed.
 
     Args:
-        clean_warnings: warnings of the clean run, which the cell does not repeat.
+        run: the clean run of the same defense, whose warnings the cell does not repeat.
     """
     trial = trials[0]
     goal = goals.recorded(trial.goal)
@@ -54,6 +55,8 @@ def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) ->
     statuses = {t.seed: status_of(t, shown.records[t.seed]) for t in trials}
     reasons = {t.seed: t.refused or (records[t.seed]["reason"] if t.seed in records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
+    to_count = trial.counts and goal.of_data
+    excluded = _excluded(goal.axis, records, run, problem) if to_count else ""
     cell = BoardCell(
         problem=trial.problem,
         defense=trial.defense,
@@ -71,10 +74,18 @@ def board_cell(trials: Sequence[PlannedTrial], clean_warnings: Sequence[str]) ->
         metrics=_metrics(records),
         keys={seed: record["key"] for seed, record in records.items()},
         other_readings=shown.others,
-        counts=trial.counts and goal.of_data,
-        warnings=tuple(w for w in warnings_in(list(records.values())) if w not in clean_warnings),
+        counts=to_count and not excluded,
+        excluded=excluded,
+        warnings=tuple(w for w in warnings_in(list(records.values())) if run is None or w not in run.warnings),
     )
     return cell if first is None else replace(cell, **_from_least_seed(first, seed_list(records)))
+
+
+def _excluded(axis: str, records: Mapping[int, Record], run: CleanRun | None, problem: ProblemInfo) -> str:
+    """Why a cell that is to count does not; empty where it does."""
+    if axis == "integrity":
+        return untuned(records)
+    return uninformative(run.accuracy, problem.chance) if run is not None and records else ""
 
 
 def _from_least_seed(first: Record, seeds: str) -> dict[str, Any]:

@@ -6,32 +6,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from fedarena.board.board import BySeed, CleanRun
+from fedarena.board.board import BySeed, CleanRun, ProblemInfo
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
+from fedarena.board.references import facts
+from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
 
 
-def clean_run(trials: Sequence[PlannedTrial], reference: BySeed) -> CleanRun:
-    """The clean run of these trials, one a seed.
-
-    Args:
-        reference: FedAvg's accuracy on the problem by seed.
-    """
+def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
+    """The clean run of these trials, one a seed."""
     runs = {t.seed: t.records[0] for t in trials if t.records}
     records = list(runs.values())
     statuses = {t.seed: status_of(t, t.records[:1]) for t in trials}
     reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
+    alone = {seed: rounded(r["utility"]["server_only"]) for seed, r in runs.items() if "server_only" in r["utility"]}
     run = CleanRun(
         problem=trials[0].problem,
         defense=trials[0].defense,
         status=status,
         reason=reason,
         accuracy=accuracy,
-        utility=_utility(accuracy, statuses, reference),
+        utility=_utility(accuracy, statuses, problem, alone),
         bytes_up=_mean([r["cost"]["bytes_up"] for r in records]) or 0.0,
         bytes_down=_mean([r["cost"]["bytes_down"] for r in records]) or 0.0,
         relative_seconds=_mean([r["cost"]["relative_seconds"] for r in records]),
@@ -41,6 +40,7 @@ def clean_run(trials: Sequence[PlannedTrial], reference: BySeed) -> CleanRun:
         curve=(),
         keys=tuple(r["key"] for r in records),
         command="",
+        server_only=alone,
     )
     return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
 
@@ -55,18 +55,19 @@ def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
     )
 
 
-def _utility(accuracy: BySeed, statuses: Mapping[int, str], reference: BySeed) -> BySeed:
-    """Accuracy over FedAvg's by seed, clipped to [0, 1]; 0 where the model diverged or FedAvg has no accuracy.
+def _utility(accuracy: BySeed, statuses: Mapping[int, str], problem: ProblemInfo, server_only: BySeed) -> BySeed:
+    """What the run keeps of FedAvg's gain, by seed (`fedarena.goals.metrics.gain`); 0 where the model diverged.
 
     The answers of a diverged model are worthless, even if some are right by chance.
     """
-
-    def ratio(seed: int) -> float:
-        if statuses[seed] == "diverged" or reference[seed] <= 0:
-            return 0.0
-        return rounded(min(1.0, max(0.0, accuracy[seed] / reference[seed])))
-
-    return {seed: ratio(seed) for seed in accuracy if seed in reference}
+    utility = {}
+    for seed, reached in accuracy.items():
+        if seed not in problem.reference_accuracy:
+            continue
+        kept = gain(reached, problem.reference_accuracy[seed], unfederated(facts(problem, seed, server_only)))
+        if kept is not None:
+            utility[seed] = 0.0 if statuses[seed] == "diverged" else rounded(kept)
+    return utility
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

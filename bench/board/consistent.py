@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 from fedarena import goals
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.board.references import facts
 from fedarena.contracts.baseline import BASELINE
+from fedarena.goals.metrics.gain import gain, unfederated
 
 CLOSE = 1e-4
 """The tolerance of the check. Boards keep six decimals, and a score divides rounded numbers by at least 0.05."""
@@ -35,9 +37,10 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
         # A diverged model has utility 0, however often it is right.
         if seed not in run.utility or (run.status in ("diverged", "mixed") and run.utility[seed] == 0):
             continue
-        expected = min(1.0, max(0.0, run.accuracy[seed] / reference)) if reference > 0 else 0.0
-        if abs(run.utility[seed] - expected) > CLOSE:
-            return f"utility of seed {seed} is {run.utility[seed]:g}, and its accuracy gives {expected:g}"
+        expected = gain(run.accuracy[seed], reference, unfederated(facts(problem, seed, run.server_only)))
+        if expected is None or abs(run.utility[seed] - expected) > CLOSE:
+            gives = "none" if expected is None else f"{expected:g}"
+            return f"utility of seed {seed} is {run.utility[seed]:g}, and its accuracy gives {gives}"
     return ""
 
 
@@ -60,9 +63,6 @@ def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str
 def _expected_scores(c: BoardCell, seed: int, problem: ProblemInfo, run: CleanRun | None) -> dict[str, float]:
     """The scores that a seed's metrics give. Raises KeyError for a metric that is missing."""
     metrics = {name: values[seed] for name, values in c.metrics.items() if seed in values}
-    utility = {
-        "clean_accuracy": run.accuracy[seed] if run is not None and seed in run.accuracy else None,
-        "chance": problem.chance,
-        "fedavg_accuracy": problem.reference_accuracy.get(seed),
-    }
+    accuracy = run.accuracy.get(seed) if run is not None else None
+    utility = facts(problem, seed, run.server_only if run is not None else {}, accuracy)
     return goals.recorded(c.goal).scores(metrics, utility)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fedarena.board.board import Board, ProblemInfo
 from fedarena.board.ranking import RankingRow, warnings_of
+from fedarena.board.references import gain_of_fedavg, measures_utility, no_better_than_alone
 from fedarena.board.score_text import DAGGER
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.core.text.numbers import plural
@@ -54,11 +55,53 @@ def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> li
     Args:
         rows: `rank_defenses(board, threats)`.
     """
-    lines = [*board.notes, *_several_versions(board), *warning_lines(board, threats)]
+    lines = [*board.notes, *_older_scores(board), *_several_versions(board), *warning_lines(board, threats)]
+    lines += [*_no_gain(board, threats), *_excluded(board, threats), *_no_better_than_alone(board, threats)]
     lines += [*_fewer_seeds(rows, threats), *_problems_without_scores(board, threats)]
     cells = [c for c in board.cells if threats.counts(c) and c.found_by]
     if by_others := sorted({f"{c.attack} ({c.found_by})" for c in cells}):
         lines.append(f"attacks by others: {', '.join(by_others)}")
+    return lines
+
+
+def _older_scores(board: Board) -> list[str]:
+    """A note on boards that were measured before scores were compared with what needs no federation."""
+    if not board.problems or any(p.local_only for p in board.problems):
+        return []
+    return [
+        "measured before there were references without a federation: utility is accuracy over FedAvg's, integrity is "
+        "what is left of the gain over a constant answer after the last round, and attacks were not tuned"
+    ]
+
+
+def _no_gain(board: Board, threats: ThreatFilter) -> list[str]:
+    """Problems that count as utility on which FedAvg gains nothing over not federating."""
+    lines = []
+    for p in problems_of(board, threats):
+        known = gain_of_fedavg(p)
+        if p.utility and known is not None and not measures_utility(p):
+            lines.append(
+                f"{p.name}: FedAvg reaches {known[0]:.3f}, and clients that train alone or a constant answer "
+                f"{known[1]:.3f}: it measures no utility and no integrity"
+            )
+    return lines
+
+
+def _excluded(board: Board, threats: ThreatFilter) -> list[str]:
+    """Cells that were to count and do not, one line for each reason."""
+    places: dict[str, list[str]] = {}
+    for c in board.cells:
+        if c.excluded and threats.admits(c):
+            places.setdefault(c.excluded, []).append(f"{c.attack} on {c.defense} ({c.problem})")
+    return [f"does not count: {', '.join(dict.fromkeys(where))}: {why}" for why, where in places.items()]
+
+
+def _no_better_than_alone(board: Board, threats: ThreatFilter) -> list[str]:
+    """Defenses whose model is not shown to be better than what can be had without a federation."""
+    lines = []
+    for run in board.clean_runs:
+        if threats.has_problem(run.problem) and run.server_only and no_better_than_alone(run.utility):
+            lines.append(f"{run.defense} on {run.problem}: no better than what its server or its clients reach alone")
     return lines
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.published_faults import check_together
-from fedarena.board.published_schema import BOARD, LAYOUT, ROWS, from_file_names, row_title, to_file_names
+from fedarena.board.published_schema import BOARD, LAYOUT, READABLE, ROWS, from_file_names, row_title, to_file_names
 from fedarena.core.errors import UserError
 from fedarena.core.files import read_json
 from fedarena.records.json_schema import brief
@@ -72,8 +72,9 @@ def from_json(published: str, where: Path) -> Board:
         if not isinstance(data, Mapping) or "board" not in data:
             raise UserError(f"{where} is not a board: `bench leaderboard --format json` writes one")
         layout = data["board"]
-        if type(layout) is not int or layout != LAYOUT:
-            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {LAYOUT}; make it again")
+        if type(layout) is not int or layout not in READABLE:
+            allowed = ", ".join(map(str, READABLE))
+            raise UserError(f"{where} is a board of layout {brief(layout)}, allowed: {allowed}; make it again")
         BOARD(data, "")
         for kind, check in ROWS.items():
             for i, row in enumerate(data[kind]):
@@ -95,12 +96,16 @@ def from_json(published: str, where: Path) -> Board:
 
 
 def _problem(row: dict[str, Any]) -> ProblemInfo:
-    return ProblemInfo(**from_file_names("arenas", {**row, "fedavg": _by_seed(row["fedavg"])}))
+    return ProblemInfo(
+        **from_file_names(
+            "arenas", {**row, "fedavg": _by_seed(row["fedavg"]), "local_only": _by_seed(row.get("local_only", {}))}
+        )
+    )
 
 
 def _clean_run(row: dict[str, Any]) -> CleanRun:
     tuples = {"marks": tuple(row["marks"]), "curve": _curve(row["curve"]), "keys": tuple(row["keys"])}
-    by_seed = {name: _by_seed(row[name]) for name in ("accuracy", "utility")}
+    by_seed = {name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "server_only")}
     return CleanRun(**from_file_names("honest", {**row, **by_seed, **tuples}))
 
 

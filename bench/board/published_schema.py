@@ -28,8 +28,10 @@ from fedarena.records.json_schema import (
     whole,
 )
 
-LAYOUT = 1
-"""The version of this layout, which the field `board` of a file holds."""
+LAYOUT = 2
+"""The version of this layout, which the field `board` of a file holds. Boards of layout 1 have no references, and are
+read as they are."""
+READABLE = (1, LAYOUT)
 
 FILE_NAMES: dict[str, dict[str, str]] = {
     "board": {"problems": "arenas", "clean_runs": "honest", "provenance": "made"},
@@ -55,7 +57,7 @@ _PROBLEM = fields(
         "chance": number,
         "fedavg": by_seed(number),
     },
-    {"subset": perhaps(text), "utility": flag},
+    {"subset": perhaps(text), "utility": flag, "local_only": by_seed(number)},
     closed=True,
 )
 _CLEAN_RUN = fields(
@@ -71,6 +73,7 @@ _CLEAN_RUN = fields(
         "curve": each(pair),
         "keys": each(text),
     },
+    {"server_only": by_seed(number)},
     closed=True,
 )
 _CELL = fields(
@@ -88,7 +91,7 @@ _CELL = fields(
         "series": named(each(pair)),
         "keys": by_seed(text),
         "beside": named(share),
-        **dict.fromkeys(("found_by", "settings", "defended", "command"), text),
+        **dict.fromkeys(("found_by", "settings", "defended", "command", "excluded"), text),
         "versions": named(whole),
         "counts": flag,
         "marks": each(text),

@@ -2,8 +2,8 @@
 
 All scores are in [0, 1], higher is better for the defender:
 
-    utility    mean over problems of clean accuracy / FedAvg's, over problems that count as utility
-    integrity  worst case over poisoning attacks of the share of what was learned that the attack leaves
+    utility    mean over problems of the gain over not federating that is kept, over problems that count as utility
+    integrity  worst case over poisoning attacks of the share of that gain that the attack leaves
     privacy    worst case over inference attacks on clients' data of 1 − leak
     overall    mean of the three
 
@@ -32,6 +32,7 @@ from statistics import fmean
 
 from fedarena.board.board import Board, BoardCell, BySeed
 from fedarena.board.lowest_mean import lowest_mean_interval
+from fedarena.board.references import measures_utility
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import Mean, mean
@@ -163,7 +164,7 @@ def utility_problems(board: Board) -> list[str]:
     Only problems with a cell that counts are taken, since every ranked defense was tried there. On a board where no
     cell counts, all problems for utility are taken.
     """
-    names = [p.name for p in board.problems if p.utility]
+    names = [p.name for p in board.problems if p.utility and measures_utility(p)]
     counting = {c.problem for c in board.cells if c.counts}
     return [name for name in names if name in counting] or names
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from fedarena.board.board import STATUSES
 from fedarena.board.ranking import RankingRow, Score
 from fedarena.core.text.numbers import Mean, share
-from fedarena.federation.integrity import ABOVE_CHANCE
+from fedarena.goals.metrics.gain import LEAST_GAIN
+from fedarena.goals.metrics.harm import WINDOW
 
 NOTHING = "–"
 """What stands where there is no number."""
@@ -16,13 +17,17 @@ DAGGER = "†"
 """The sign beside defenses and cells that have a warning."""
 
 HOW = (
-    "Every score is in [0, 1], and higher is better for the defender. Utility is clean accuracy over FedAvg's (0 "
-    "for a model that diverged). Integrity is the worst case over poisoning attacks of the share of what was "
-    "learned that the attack leaves. Privacy is the worst case over inference attacks on clients' data of 1 − the "
-    "attacker's advantage over guessing. Overall is the mean of the scores that count, over seeds that have all "
-    "of them. On a seed on which the defense learns nothing without poisoning (less than "
-    f"{ABOVE_CHANCE:g} above a constant "
-    "prediction), its integrity is 0 if FedAvg learns something, and there is none if FedAvg does not.",
+    "Every score is in [0, 1], and higher is better for the defender. Utility and integrity begin at b, the best "
+    "accuracy that can be had without a federation: that of a constant answer, of clients that train alone (mean), or "
+    "of the defense's server if it holds samples and trains on them alone. Utility is (accuracy − b)/(FedAvg's "
+    "accuracy − b), and 0 for a model that diverged. Integrity is the worst case over poisoning attacks of (accuracy "
+    f"under attack − b)/(clean accuracy − b) in the worst window of {WINDOW:.0%} of the rounds. Privacy is the worst "
+    "case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. Overall is the mean "
+    "of the scores that count, over seeds that have all of them. On a seed on which the defense gains nothing without "
+    f"poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg gains something, and there is none "
+    "if FedAvg does not. "
+    "A cell does not count if the model that is attacked is no better than a constant answer, or if its attack could "
+    "have been tuned and was not.",
     "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form. Intervals are 95 %, over "
     "seeds (Student's t; an interval that leaves [0, 1] is cut and given by its ends). That of a worst case "
     "allows for the choice of the cell, and is the interval of the lowest true mean. Its lower end is the least of the "

@@ -25,6 +25,7 @@ whether a sample was in the training set, or the gradient itself.
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
+    "": 2,
     "reconstruction": 2,
     "labels": 2,
     "membership": 2,
@@ -33,9 +34,11 @@ JUDGE_VERSIONS: Mapping[str, int] = {
     "extraction": 2,
     "inversion": 2,
 }
-"""The version of how answers of a goal are judged, by goal; 1 for the others.
+"""The version of how answers of a goal are judged, by goal, 1 for the others; "" stands for runs without an inference
+attack, poisoned or not.
 
 It is part of a record's key, because the same attack on the same run then has other metrics. Version 2 holds
 reconstructions against other real samples (`fedarena.goals.metrics.identification`), counts of reconstructions and
-labels those that could be named, and gives every rate an interval that holds near 0 and 1.
+labels those that could be named, and gives every rate an interval that holds near 0 and 1. It compares models with
+what can be had without a federation, and poisoned ones over time.
 """

@@ -140,6 +140,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         return {}
 
     @property
+    def untuned(self) -> tuple[str, ...]:
+        """The options that it could choose on simulated runs and takes as given."""
+        return () if getattr(self.options, "tune", 0) > 1 else tuple(self.tunes)
+
+    @property
     def chooses_when(self) -> bool:
         """Whether it has yet to choose when it begins."""
         return self.tunes_begin and self.options.tune > 1
@@ -176,6 +181,13 @@ class Around(Poisoning):
     def __init__(self, options: Any, knowledge: AttackerKnowledge, inner: Poisoning) -> None:
         super().__init__(options, knowledge)
         self.inner = inner
+
+    @property
+    def untuned(self) -> tuple[str, ...]:
+        inside = self.inner.untuned
+        if not self.keeps_length:
+            inside = tuple(name for name in inside if name not in self.inner.only_length)
+        return super().untuned + inside
 
     @property
     def chooses_when(self) -> bool:

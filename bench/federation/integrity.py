@@ -1,12 +1,14 @@
-"""Metrics of a poisoned run: the quality of the model, and whose uploads the server used."""
+"""What the federation tells of a poisoned run: whose uploads the server used, and how often a trigger works.
+
+`fedarena.goals.metrics.harm` judges the accuracy.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -18,17 +20,6 @@ if TYPE_CHECKING:
     from fedarena.contracts.poisoning import Poisoning
     from fedarena.federation.one_round import Verdict
     from fedarena.problem.problem import Problem
-
-Curve = Sequence[Sequence[Any]]
-"""[round, accuracy (R² of numbers), loss] of each evaluation."""
-
-LEARNED = 0.9
-"""A run has learned from the evaluation on at which it first has this share of the clean run's final accuracy."""
-RECOVERED = 0.95
-"""A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
-
-ABOVE_CHANCE = 0.05
-"""A clean run counts as learned if its accuracy exceeds chance by at least this."""
 
 
 @torch.no_grad()
@@ -103,86 +94,3 @@ def _split(verdict: Verdict, corrupted: frozenset[int]) -> dict[str, float]:
             if members:
                 treatment[f"{who}_{name}"] = fmean(values[i] for i in members)
     return treatment
-
-
-def damage(attacked: Curve, clean: Curve, begins: int = 0) -> dict[str, float]:
-    """The damage to accuracy, compared with the same federation without corrupted clients.
-
-    Args:
-        begins: the first round, counted from 0, in which the attack may do harm. Earlier rounds do not count.
-
-    Returns:
-        accuracy_drop: clean − attacked, after the last round.
-        largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest: the attacked model's least accuracy at the evaluations that count. These begin with the one at which
-            the clean run has learned, because the low accuracy of an untrained model is no damage. Earlier ones count
-            if the attacked model has fallen below 95 % of its accuracy when the attack began, or of its best if it had
-            learned. No evaluation before the attack begins counts.
-        rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
-            that round to the one from which it stays above. It is absent if the run ends below, and 0 if it never fell
-            below.
-    """
-    looks = _together(attacked, clean)
-    last = len(looks) - 1
-    begun = next((i for i, (t, _, _) in enumerate(looks) if t > begins), last)
-    enough = LEARNED * looks[-1][2]
-    learned_by = next((i for i, (_, _, c) in enumerate(looks) if c >= enough), last)
-    before = looks[begun - 1][1] if begun else -math.inf
-    best = [-math.inf, *accumulate((a for _, a, _ in looks), max)]  # until then
-    had = [max(before, b if b >= enough else -math.inf) for b in best]
-    counts = [i for i in range(begun, last + 1) if i >= learned_by or looks[i][1] < RECOVERED * had[i]]
-    metrics = {
-        "accuracy_drop": looks[-1][2] - looks[-1][1],
-        "largest_drop": max(c - a for _, a, c in looks[begun:]),
-        "lowest": min(looks[i][1] for i in counts),
-    }
-    below = [i for i in counts if looks[i][1] < RECOVERED * looks[i][2]]
-    if not below:
-        metrics["rounds_to_recover"] = 0.0
-    elif below[-1] < last:
-        metrics["rounds_to_recover"] = float(looks[below[-1] + 1][0] - looks[below[0]][0])
-    return metrics
-
-
-def _together(attacked: Curve, clean: Curve) -> list[tuple[int, float, float]]:
-    """(round, attacked accuracy, clean accuracy) of every round after which either model was evaluated.
-
-    The attacked model has an extra evaluation where its attack culminates; for the clean model, the last value before
-    is used. A run that diverged ends there, and its last value is used from then on.
-    """
-    bad: dict[int, float] = {a[0]: a[1] for a in attacked}
-    good: dict[int, float] = {c[0]: c[1] for c in clean}
-    evaluations: list[tuple[int, float, float]] = []
-    seen, last = float(clean[0][1]), float(attacked[-1][1])
-    for t in sorted(bad.keys() | good.keys()):
-        seen = good.get(t, seen)
-        evaluations.append((t, bad.get(t, last), seen))
-    return evaluations
-
-
-def learned(clean: float, chance: float) -> bool:
-    """Whether a clean run has learned anything that an attack could break: accuracies nearer to chance are noise."""
-    return clean - chance >= ABOVE_CHANCE
-
-
-def score(
-    metrics: Mapping[str, float], clean: float, chance: float, base_success: float, plain: float | None
-) -> dict[str, float]:
-    """integrity in [0, 1]: the share that is left of the clean run's gain over chance; for backdoors see below.
-
-        accuracy part = (accuracy under attack − chance) / (clean accuracy − chance), clipped to [0, 1]
-        backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
-        integrity     = the smaller of the two
-
-    If the clean run has not `learned` and FedAvg's has, integrity is 0: a defense must not look better on seeds on
-    which it fails to learn. If FedAvg's has not learned either, or is not known, the result is empty.
-
-    Args:
-        plain: FedAvg's accuracy without corrupted clients.
-    """
-    if not learned(clean, chance):
-        return {"integrity": 0.0} if plain is not None and learned(plain, chance) else {}
-    parts = [(metrics["accuracy"] - chance) / (clean - chance)]
-    if "attack_success_rate" in metrics and base_success < 1:
-        parts.append(1 - (metrics["attack_success_rate"] - base_success) / (1 - base_success))
-    return {"integrity": min(1.0, max(0.0, min(parts)))}

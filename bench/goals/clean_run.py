@@ -1,14 +1,17 @@
-"""Judges a run in which no client is corrupted."""
+"""Judges a run in which no client is corrupted, and measures what its parties would reach alone."""
 
 from __future__ import annotations
 
+from fedarena.contracts.baseline import BASELINE
+from fedarena.core.rng import Rng
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import means_over_rounds, shares, success_rate
 from fedarena.goals.metrics.reconstruction import only_finite
+from fedarena.problem.training_alone import local_only, server_only
 from fedarena.records.record_of import record_of
-from fedarena.records.schema import Record, Status
+from fedarena.records.schema import Record, Status, Utility
 
 
 def clean_record(finished: FinishedRun) -> Record:
@@ -20,4 +23,16 @@ def clean_record(finished: FinishedRun) -> Record:
     if probe is not None and finished.problem.corrupted:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
-    return record_of(finished, None, "", status, run.why, only_finite(metrics))
+    record = record_of(finished, None, "", status, run.why, only_finite(metrics))
+    _add_parties_alone(record["utility"], finished)
+    return record
+
+
+def _add_parties_alone(utility: Utility, finished: FinishedRun) -> None:
+    """What the server reaches alone; and with FedAvg, once a problem and seed, what its clients do."""
+    rng = Rng(finished.spec.seed).child("alone")
+    server = server_only(finished.problem, rng.child("server"))
+    if server is not None:
+        utility["server_only"] = server
+    if finished.spec.defense.name == BASELINE and not finished.spec.defense.rest and finished.spec.probe is None:
+        utility["local_only"] = local_only(finished.problem, rng.child("clients"))

@@ -11,10 +11,11 @@ from fedarena.core import registry
 from fedarena.core.text.figures import Line
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, quality
 from fedarena.federation.compose import defense_cards
-from fedarena.federation.integrity import learned
+from fedarena.goals.metrics.gain import gained, unfederated
+from fedarena.goals.metrics.harm import WINDOW
 from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, over_seeds
 from fedarena.goals.text import rate
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Utility
 
 NO_DEFENSE = "no defense"
 CLEAN = "clean"
@@ -129,7 +130,10 @@ def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) ->
     if "accuracy" in c.metrics:
         lines.append(quality(c.metrics["accuracy"], measure))
     if "lowest" in c.metrics:
-        lines.append(f"lowest under attack {level(c.metrics['lowest'], measure)}")
+        # Records of earlier versions have neither a mean nor a window.
+        names = {"mean_accuracy": "mean", "window_accuracy": f"worst {WINDOW:.0%} of the rounds", "lowest": "lowest"}
+        values = [f"{title} {level(c.metrics[name], measure)}" for name, title in names.items() if name in c.metrics]
+        lines.append(f"under attack: {', '.join(values)}")
     shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
@@ -241,7 +245,7 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
         clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
-        nothing = [u for u in clean if not learned(u["clean_accuracy"], u["chance"])]
+        nothing = [u for u in clean if not gained(u["clean_accuracy"], _floor(u))]
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
             seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
@@ -251,6 +255,11 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     # If only the defense fails, nothing is left of its model; if FedAvg fails as well, there was nothing to keep.
     then = "there is no integrity" if useless[0].startswith(_called(BASELINE)) else "integrity is 0"
     return (
-        f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is that of guessing: an attack "
-        f"has nothing to break there, and {then}."
+        f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is no better than what can be had "
+        f"without a federation: an attack has nothing to break there, and {then}."
     )
+
+
+def _floor(utility: Utility) -> float:
+    floor = unfederated(utility)
+    return utility["chance"] if floor is None else floor

@@ -82,4 +82,5 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
     }
     record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
     record["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
+    record["attacked"]["untuned"] = list(attack.untuned)
     return record

@@ -69,6 +69,11 @@ class Task:
         return tuple(sorted(layers.items(), key=lambda item: called[item[0]]))
 
     @property
+    def convolutional(self) -> bool:
+        """Whether the model has a convolutional layer."""
+        return any(isinstance(layer, nn.Conv2d) for _, layer in self.layers)
+
+    @property
     def output_bias(self) -> str | None:
         """The name of the output layer's bias, if it has one."""
         name, layer = self.layers[-1]
@@ -90,7 +95,7 @@ class Task:
         They are computed for some samples at a time, in the precision of the parameters.
         """
         # Activations of more samples do not fit into the cache with convolutions; dense layers gain by fewer calls.
-        at_once = 128 if any(isinstance(layer, nn.Conv2d) for _, layer in self.layers) else 1000
+        at_once = 128 if self.convolutional else 1000
         kind = next(iter(params.values())).dtype
         return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])
 

@@ -32,7 +32,7 @@ from fedarena.records.json_schema import (
     whole,
 )
 
-SCHEMA = 7
+SCHEMA = 8
 """The version of this schema."""
 
 VARIES = "varies"
@@ -128,14 +128,23 @@ class Utility(TypedDict):
     """What the numbers are: `accuracy`, or `R2` where labels are numbers."""
     chance: float
     """What a guess without a model reaches."""
+    local_only: NotRequired[float]
+    """The mean accuracy of clients that train alone (`fedarena.problem.training_alone`); of FedAvg's clean run, and of
+    every record that is compared with it."""
+    server_only: NotRequired[float]
+    """The accuracy of the defense's server if it trains alone, where it holds samples; likewise of the defense's clean
+    run."""
+    unfederated: NotRequired[float]
+    """The largest of chance, local_only and server_only: what can be had without a federation."""
     clean_accuracy: NotRequired[float]
     """The accuracy of the defended model after the last round of a run that no client poisons."""
     clean_curve: NotRequired[Curve]
     """Its accuracy by round."""
     fedavg_accuracy: NotRequired[float]
     """The accuracy of FedAvg on the same problem."""
-    relative: NotRequired[Annotated[float, share]]
-    """clean_accuracy/fedavg_accuracy, cut to [0, 1]."""
+    gain: NotRequired[Annotated[float, share]]
+    """(clean_accuracy − unfederated)/(fedavg_accuracy − unfederated), cut to [0, 1]; absent where FedAvg gains nothing
+    (`fedarena.goals.metrics.gain`)."""
 
 
 class Attacked(TypedDict, total=False):
@@ -149,6 +158,8 @@ class Attacked(TypedDict, total=False):
     """The first round in which the attack may do harm."""
     strengths: dict[str, float]
     """Strengths that the attack computes by a formula."""
+    untuned: list[str]
+    """The options that the attack could have chosen in simulations, and took as given."""
 
 
 class Tuned(TypedDict, total=False):

@@ -1,7 +1,8 @@
 """Records of earlier schemas, read as records of the present one.
 
 Schema 7 renamed fields of schema 6: `knows` to `attacker_knowledge`, `marks` to `warnings`, and `problem.belief` to
-`problem.assumed_corrupted`. Nothing else differs, so that what was measured under schema 6 is not measured again.
+`problem.assumed_corrupted`. Schema 8 dropped `utility.relative`, which compared a model with FedAvg's and not with what
+can be had without a federation. Records of both are read without being measured again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from fedarena.records.schema import SCHEMA
 
-READABLE = (6, SCHEMA)
+READABLE = (6, 7, SCHEMA)
 """The schemas of records that can be read."""
 
 RENAMED = {"knows": "attacker_knowledge", "marks": "warnings"}
@@ -29,6 +30,8 @@ def upgrade(content: Mapping[str, Any]) -> dict[str, Any]:
     record = _renamed(content, RENAMED)
     if isinstance(record.get("problem"), Mapping):
         record["problem"] = _renamed(record["problem"], RENAMED_IN_PROBLEM)
+    if isinstance(record.get("utility"), Mapping):
+        record["utility"] = {name: value for name, value in record["utility"].items() if name != "relative"}
     return {**record, "schema": SCHEMA}
 
 

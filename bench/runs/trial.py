@@ -28,6 +28,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_u
 from fedarena.goals.challenge import NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
 from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
@@ -234,9 +235,9 @@ def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:
 def add_reference(record: Record, own: Record, plain: Record) -> None:
     """Fill in the comparisons of a run with its references (`fedarena.goals.goal.Goal.references`).
 
-    Every run is compared with FedAvg's: `utility.fedavg_accuracy`, `utility.relative` = clean/FedAvg, clipped to [0,
-    1], and `cost.relative_seconds`. The goal decides what it takes from the clean run
-    (`fedarena.goals.goal.Goal.add_reference`).
+    Every run is compared with FedAvg's (`utility.fedavg_accuracy`, `cost.relative_seconds`), and with what can be had
+    without a federation if that was measured (`utility.gain`, `fedarena.goals.metrics.gain`). The goal decides what it
+    takes from the clean run (`fedarena.goals.goal.Goal.add_reference`).
 
     Args:
         own: the same defense's clean run. plain: FedAvg's run.
@@ -244,7 +245,16 @@ def add_reference(record: Record, own: Record, plain: Record) -> None:
     utility, cost = record["utility"], record["cost"]
     accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
     utility["fedavg_accuracy"] = accuracy
+    if "local_only" in plain["utility"]:
+        utility["local_only"] = plain["utility"]["local_only"]
+    if "server_only" in own["utility"]:
+        utility["server_only"] = own["utility"]["server_only"]
+    floor = unfederated(utility)
+    if floor is not None:
+        utility["unfederated"] = floor
     if (goal := goals.of_record(record)) is not None:
         goal.add_reference(record, own)
-    utility["relative"] = min(1.0, max(0.0, utility["clean_accuracy"] / accuracy)) if accuracy > 0 else 0.0
+    kept = gain(utility["clean_accuracy"], accuracy, floor)
+    if floor is not None and kept is not None:
+        utility["gain"] = kept
     cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.core.card import Card
 from fedarena.core.options import option
@@ -11,7 +12,7 @@ CLASSICAL = 200.0
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(TuningOptions):
     """Options of Gaussian uploads."""
 
     std: float | None = option(
@@ -41,6 +42,7 @@ CARD = Card(
     check="no number of the papers; tests/attacks/poisoning/test_gaussian.py",
     facts=(
         ("knows", "own: the noise level, which is public, and the shape of an upload"),
+        ("tunes", "std"),
         ("sends", "noise alone, fresh for each client and round"),
     ),
 )

@@ -1,0 +1,41 @@
+"""Cells that were to count and do not, each with its reason.
+
+An inference cell is *uninformative* if the model that is attacked is no better than a constant answer: what is read
+from it, or is not, says nothing about a model that learns. A poisoning cell counts only if its attack was tuned, where
+it can be: a score against an attack that took its strength as given says how that default fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fedarena.board.board import BySeed
+from fedarena.core.text.numbers import mean, share
+from fedarena.goals.metrics.gain import gained
+from fedarena.records.schema import Record
+
+
+def uninformative(accuracy: BySeed, chance: float) -> str:
+    """Why an inference attack on a clean run tells nothing; empty where it does.
+
+    Args:
+        accuracy: the clean run's, by seed.
+        chance: what a constant answer reaches.
+    """
+    if not accuracy:
+        return ""
+    reached = mean(list(accuracy.values()))
+    if gained(reached.value, chance) and reached.value - (reached.half or 0.0) > chance:
+        return ""
+    return (
+        f"uninformative: the model that is attacked reaches {share(reached)}, "
+        f"and a constant answer {chance:.2f}".replace(" 0.", " .")
+    )
+
+
+def untuned(records: Mapping[int, Record]) -> str:
+    """Why a poisoning cell does not count; empty where its attack was tuned or has nothing to tune."""
+    names: Sequence[str] = list(
+        dict.fromkeys(name for record in records.values() for name in record["attacked"].get("untuned", []))
+    )
+    return f"untuned: the attack took its {' and '.join(names)} as given (tune=N lets it choose)" if names else ""

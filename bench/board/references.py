@@ -1,0 +1,88 @@
+"""What a defense is compared with: FedAvg, and what can be had without a federation.
+
+The references without a federation are a constant answer, clients that train alone, and a server that trains on its
+own samples (`fedarena.goals.metrics.gain`). They stand on every board beside the defenses and are never ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from fedarena.board.board import Board, BySeed, CleanRun, ProblemInfo
+from fedarena.core.text.numbers import Mean, mean
+from fedarena.goals.metrics.gain import gained, unfederated
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something that needs no federation.
+
+    Attributes:
+        name: `constant`, `local-only` or `server-only`.
+        title: what it is, in words.
+        accuracy: its accuracy by problem.
+    """
+
+    name: str
+    title: str
+    accuracy: dict[str, Mean]
+
+
+def facts(problem: ProblemInfo, seed: int, server_only: BySeed, accuracy: float | None = None) -> dict[str, Any]:
+    """What a record's `utility` holds, from a board (`fedarena.records.schema.Utility`)."""
+    utility: dict[str, Any] = {"chance": problem.chance, "fedavg_accuracy": problem.reference_accuracy.get(seed)}
+    if seed in problem.local_only:
+        utility["local_only"] = problem.local_only[seed]
+    if seed in server_only:
+        utility["server_only"] = server_only[seed]
+    return {**utility, "clean_accuracy": accuracy}
+
+
+def references(board: Board, problems: Sequence[str]) -> list[Reference]:
+    """The references on these problems. None on boards that were measured before there were any."""
+    rows: dict[str, dict[str, Mean]] = {"constant": {}, "local-only": {}, "server-only": {}}
+    for p in board.problems:
+        if p.name not in problems or not p.local_only:
+            continue
+        rows["constant"][p.name] = Mean(p.chance, None, len(p.local_only))
+        rows["local-only"][p.name] = mean(list(p.local_only.values()))
+        if best := best_server(board, p.name):
+            rows["server-only"][p.name] = mean(list(best.server_only.values()))
+    titles = {
+        "constant": "always the most frequent class",
+        "local-only": "each client trains alone",
+        "server-only": "a server trains on its own samples alone",
+    }
+    return [Reference(name, titles[name], accuracy) for name, accuracy in rows.items() if accuracy]
+
+
+def best_server(board: Board, problem: str) -> CleanRun | None:
+    """Of the runs on a problem whose server holds samples, the one whose server does best alone."""
+    runs = [run for run in board.clean_runs if run.problem == problem and run.server_only]
+    return max(runs, key=lambda run: fmean(run.server_only.values()), default=None)
+
+
+def gain_of_fedavg(problem: ProblemInfo) -> tuple[float, float] | None:
+    """FedAvg's mean accuracy on a problem, and b without a server; None where it was not measured."""
+    seeds = sorted(set(problem.reference_accuracy) & set(problem.local_only))
+    if not seeds:
+        return None
+    floors = [unfederated(facts(problem, seed, {})) or 0.0 for seed in seeds]
+    return fmean(problem.reference_accuracy[seed] for seed in seeds), fmean(floors)
+
+
+def measures_utility(problem: ProblemInfo) -> bool:
+    """Whether FedAvg gains something over not federating, or it is not known."""
+    known = gain_of_fedavg(problem)
+    return known is None or gained(*known)
+
+
+def no_better_than_alone(utility: Mapping[int, float]) -> bool:
+    """Whether the interval of a utility over seeds holds 0, which is what can be had without a federation."""
+    if not utility:
+        return False
+    value = mean(list(utility.values()))
+    return value.value - (value.half or 0.0) <= 0

@@ -1,0 +1,45 @@
+"""What a model gains over the best that can be had without a federation.
+
+    b        = max(chance, local-only, server-only)              `unfederated`
+    utility  = (accuracy − b)/(FedAvg's accuracy − b)            `gain`, cut to [0, 1]
+
+Chance is a constant answer. Local-only is the mean of clients that train alone, and server-only the defense's server,
+if it holds samples (`fedarena.problem.training_alone`). A defense that ignores its clients therefore has no utility,
+whatever its server knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LEAST_GAIN = 0.05
+"""A model has gained something if its accuracy exceeds b by at least this; less is noise."""
+
+
+def unfederated(utility: Mapping[str, Any]) -> float | None:
+    """b of a record's or a board's `utility`; None where the parties alone were not measured."""
+    if "local_only" not in utility:
+        return None
+    chance: float = utility["chance"]
+    alone: list[float] = [utility[name] for name in ("local_only", "server_only") if name in utility]
+    return max(chance, *alone)
+
+
+def gained(accuracy: float, floor: float) -> bool:
+    """Whether a model is better than what it has to beat: b, or chance where b is not known."""
+    return accuracy - floor >= LEAST_GAIN
+
+
+def gain(accuracy: float, reference: float, floor: float | None) -> float | None:
+    """The utility in [0, 1]; None where FedAvg gains nothing, so that there is nothing to keep.
+
+    Args:
+        reference: FedAvg's accuracy.
+        floor: b. None: accuracy/FedAvg's, as boards had it before parties alone were measured.
+    """
+    if floor is None:
+        return min(1.0, max(0.0, accuracy / reference)) if reference > 0 else 0.0
+    if not gained(reference, floor):
+        return None
+    return min(1.0, max(0.0, (accuracy - floor) / (reference - floor)))

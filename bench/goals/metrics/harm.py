@@ -1,0 +1,154 @@
+"""The harm of poisoning to a model's accuracy, over all the rounds under attack, and the integrity that is left.
+
+What a user notices is a model that is bad for a while, not one unlucky look. So the score is decided by the worst
+*window*: as many evaluations in a row as a tenth of the rounds holds. The last look alone would miss a model that
+recovers, and a single lowest look would count chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import fmean
+from typing import Any
+
+from fedarena.goals.metrics.gain import gained
+
+Curve = Sequence[Sequence[Any]]
+"""[round, accuracy (R² of numbers), loss] of each evaluation."""
+
+LEARNED = 0.9
+"""A run has learned from the evaluation on at which it first has this share of the clean run's final accuracy."""
+RECOVERED = 0.95
+"""A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
+WINDOW = 0.1
+"""The length of a window, as a share of the rounds."""
+ENOUGH = 0.5
+"""A window counts if the clean run's gain in it is at least this share of its final gain."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The accuracy of both models after a round."""
+
+    round: int
+    attacked: float
+    clean: float
+
+
+def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -> dict[str, float]:
+    """The damage to accuracy, compared with the same federation without corrupted clients.
+
+    Args:
+        begins: the first round, counted from 0, in which the attack may do harm. Earlier rounds do not count.
+        floor: b, what can be had without a federation (`fedarena.goals.metrics.gain`).
+
+    Returns:
+        accuracy_drop: clean − attacked, after the last round.
+        largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
+        lowest, mean_accuracy: the attacked model's least and mean accuracy at the evaluations that count. These begin
+            with the one at which the clean run has learned, because the low accuracy of an untrained model is no
+            damage. Earlier ones count if the attacked model has fallen below 95 % of its accuracy when the attack
+            began, or of its best if it had learned. No evaluation before the attack begins counts.
+        window_accuracy, window_clean_accuracy: the mean accuracy of the attacked and of the clean model in the worst
+            window (`_worst_window`).
+        rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
+            that round to the one from which it stays above. It is absent if the run ends below, and 0 if it never fell
+            below.
+    """
+    looks = _together(attacked, clean)
+    last = len(looks) - 1
+    begun = next((i for i, look in enumerate(looks) if look.round > begins), last)
+    counts = _that_count(looks, begun)
+    length = sum(look.round > (1 - WINDOW) * looks[-1].round for look in looks)
+    bad, good = _worst_window([looks[i] for i in counts], length, floor)
+    metrics = {
+        "accuracy_drop": looks[-1].clean - looks[-1].attacked,
+        "largest_drop": max(look.clean - look.attacked for look in looks[begun:]),
+        "lowest": min(looks[i].attacked for i in counts),
+        "mean_accuracy": fmean(looks[i].attacked for i in counts),
+        "window_accuracy": bad,
+        "window_clean_accuracy": good,
+    }
+    below = [i for i in counts if looks[i].attacked < RECOVERED * looks[i].clean]
+    if not below:
+        metrics["rounds_to_recover"] = 0.0
+    elif below[-1] < last:
+        metrics["rounds_to_recover"] = float(looks[below[-1] + 1].round - looks[below[0]].round)
+    return metrics
+
+
+def _that_count(looks: Sequence[_Look], begun: int) -> list[int]:
+    """The evaluations at which a low accuracy is damage (see `damage`); the last one always is."""
+    last = len(looks) - 1
+    enough = LEARNED * looks[-1].clean
+    learned_by = next((i for i, look in enumerate(looks) if look.clean >= enough), last)
+    before = looks[begun - 1].attacked if begun else -math.inf
+    best = [-math.inf, *accumulate((look.attacked for look in looks), max)]  # until then
+    had = [max(before, b if b >= enough else -math.inf) for b in best]
+    return [i for i in range(begun, last + 1) if i >= learned_by or looks[i].attacked < RECOVERED * had[i]]
+
+
+def _worst_window(looks: Sequence[_Look], length: int, floor: float) -> tuple[float, float]:
+    """(attacked, clean): mean accuracies in the window that leaves the least of the clean run's gain over `floor`.
+
+    A window holds `length` of the `looks` in a row. It counts if the clean run has gained `ENOUGH` in it; the one at
+    the end of the run always counts.
+    """
+    end = looks[-length:]
+    windows = [looks[i : i + length] for i in range(len(looks) - length)]
+    means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in (*windows, end)]
+    final = looks[-1].clean - floor
+    counting = [(bad, good) for bad, good in means[:-1] if good - floor >= ENOUGH * final] + means[-1:]
+    return min(counting, key=lambda pair: _left(pair[0], pair[1], floor))
+
+
+def _left(attacked: float, clean: float, floor: float) -> float:
+    """The share of the clean run's gain over `floor` that is left; 1 where it has gained nothing."""
+    return (attacked - floor) / (clean - floor) if clean > floor else 1.0
+
+
+def _together(attacked: Curve, clean: Curve) -> list[_Look]:
+    """Both models after every round after which either was evaluated.
+
+    The attacked model has an extra evaluation where its attack culminates; for the clean model, the last value before
+    is used. A run that diverged ends there, and its last value is used from then on.
+    """
+    bad: dict[int, float] = {a[0]: a[1] for a in attacked}
+    good: dict[int, float] = {c[0]: c[1] for c in clean}
+    evaluations: list[_Look] = []
+    seen, last = float(clean[0][1]), float(attacked[-1][1])
+    for t in sorted(bad.keys() | good.keys()):
+        seen = good.get(t, seen)
+        evaluations.append(_Look(t, bad.get(t, last), seen))
+    return evaluations
+
+
+def score(
+    metrics: Mapping[str, float], clean: float, floor: float, base_success: float, plain: float | None
+) -> dict[str, float]:
+    """integrity in [0, 1]: the share that is left of what the clean run gains over b; for backdoors see below.
+
+        accuracy part = (attacked − b)/(clean − b) in the worst window (`damage`), clipped to [0, 1]
+        backdoor part = 1 − (success rate − base rate) / (1 − base rate), clipped; base rate: of the clean model
+        integrity     = the smaller of the two
+
+    A model under attack that is no better than what can be had without a federation has lost all that the federation
+    was for. If the clean run gains nothing and FedAvg's does, integrity is 0: a defense must not look better on seeds
+    on which it fails to learn. If FedAvg's gains nothing either, or is not known, the result is empty.
+
+    Args:
+        metrics: those of `damage`. Records of earlier versions have no window, and the last accuracy stands for it.
+        clean: the clean run's accuracy after the last round.
+        floor: b (`fedarena.goals.metrics.gain.unfederated`), or chance where it is not known.
+        plain: FedAvg's accuracy without corrupted clients.
+    """
+    if not gained(clean, floor):
+        return {"integrity": 0.0} if plain is not None and gained(plain, floor) else {}
+    attacked = metrics.get("window_accuracy", metrics["accuracy"])
+    parts = [_left(attacked, metrics.get("window_clean_accuracy", clean), floor)]
+    if "attack_success_rate" in metrics and base_success < 1:
+        parts.append(1 - (metrics["attack_success_rate"] - base_success) / (1 - base_success))
+    return {"integrity": min(1.0, max(0.0, min(parts)))}

@@ -1,0 +1,175 @@
+"""What a party reaches that trains on its own samples alone: what a federation has to beat.
+
+A party trains as well as it can. It tries each of `RATES` with Adam, looks at its model after each share `STOPS` of the
+steps, and judges it on samples that it has kept back: a fifth of them, or each fifth in turn where it has fewer than
+`FEW`. Then it trains on all of its samples with the best rate and stop. It begins from the federation's initial
+parameters, and the problem's held-out data judge the result.
+
+Models of several parties train at once, as one model with a leading axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, row
+from fedarena.problem.problem import Problem
+
+RATES = (0.001, 0.003, 0.01)
+"""The learning rates that are tried."""
+STOPS = (0.0625, 0.125, 0.25, 0.5, 1.0)
+"""The shares of the steps after which a model is judged."""
+KEPT_BACK = 5
+"""One of so many samples is kept back."""
+FEW = 50
+"""With fewer samples, each fifth is kept back in turn."""
+BATCH = 32
+"""The samples of a step, drawn with replacement."""
+STEPS, EPOCHS, MOST_STEPS = 200, 10, 400
+"""A party takes `EPOCHS` epochs, but at least `STEPS` and at most `MOST_STEPS` steps."""
+MOST_CLIENTS = 5
+"""At most so many clients, drawn at random, stand for all."""
+
+Mark = tuple[float, float]
+"""(accuracy, −loss), by which models are compared; the accuracy is 0 where labels are numbers."""
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A party's samples, as indices: those to train on and those that are kept back."""
+
+    party: int
+    train: Tensor
+    kept_back: Tensor
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """The samples of all parties in one pool, and the indices [N_i] of each party's."""
+
+    problem: Problem
+    x: Tensor
+    y: Tensor
+    parties: tuple[Tensor, ...]
+
+
+def local_only(problem: Problem, rng: Rng) -> float:
+    """The mean quality, on held-out data, of the models that clients train alone.
+
+    Clients that are corrupted when the federation is attacked are left out. Of more than `MOST_CLIENTS` others so many
+    are drawn.
+    """
+    honest = [c for c in range(len(problem.shards)) if c not in problem.corrupted]
+    drawn = torch.randperm(len(honest), generator=rng.child("clients").torch())[:MOST_CLIENTS]
+    shards = [problem.shards[honest[i]] for i in sorted(drawn.tolist())]
+    pool = torch.cat(shards)
+    offsets = torch.arange(len(pool)).split([len(s) for s in shards])
+    return fmean(_qualities(_Alone(problem, problem.inputs(pool), problem.y[pool], offsets), rng))
+
+
+def server_only(problem: Problem, rng: Rng) -> float | None:
+    """The quality, on held-out data, of the model that the server trains on its samples; None if it has none."""
+    if problem.auxiliary is None:
+        return None
+    x, y = problem.auxiliary.images()
+    x = x.to(next(iter(problem.init.values())).dtype)
+    return _qualities(_Alone(problem, x, y, (torch.arange(len(y)),)), rng)[0]
+
+
+def _qualities(alone: _Alone, rng: Rng) -> list[float]:
+    """The quality of each party's model on the problem's held-out data."""
+    stops = _stops(max(len(own) for own in alone.parties))
+    choices = _choices(alone, stops, rng)
+    qualities = dict.fromkeys(range(len(alone.parties)), 0.0)
+    for rate in sorted({rate for rate, _ in choices}):
+        parties = [i for i, (own, _) in enumerate(choices) if own == rate]
+        last = max(choices[i][1] for i in parties)
+        index = [alone.parties[i] for i in parties]
+        for step, models in _training(alone, index, rate, last, stops, rng.child("all samples")):
+            for k, i in enumerate(parties):
+                if choices[i][1] == step:
+                    qualities[i] = alone.problem.evaluate(row(models, k))[0]
+    return list(qualities.values())
+
+
+def _stops(size: int) -> list[int]:
+    """The steps after which models are judged, the last one included."""
+    steps = min(MOST_STEPS, max(STEPS, EPOCHS * size // BATCH))
+    return [round(share * steps) for share in STOPS]
+
+
+def _choices(alone: _Alone, stops: Sequence[int], rng: Rng) -> list[tuple[float, int]]:
+    """The (rate, step) of each party that does best on samples that were kept back."""
+    splits = [split for i in range(len(alone.parties)) for split in _splits(alone, i, rng.child("kept back", i))]
+    marks: dict[tuple[int, float, int], list[tuple[Mark, int]]] = {}
+    for rate in RATES:
+        train = [split.train for split in splits]
+        for step, models in _training(alone, train, rate, stops[-1], stops, rng.child("choice")):
+            for k, split in enumerate(splits):
+                judged = (_mark(alone, row(models, k), split.kept_back), len(split.kept_back))
+                marks.setdefault((split.party, rate, step), []).append(judged)
+    pairs = [(rate, step) for rate in RATES for step in stops]
+    return [max(pairs, key=lambda pair: _mean(marks[i, *pair])) for i in range(len(alone.parties))]
+
+
+def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
+    """The splits of a party's samples. A party with one sample trains on it and is judged on it."""
+    own = alone.parties[party]
+    own = own[torch.randperm(len(own), generator=rng.torch())]
+    if len(own) < 2:
+        return [_Split(party, own, own)]
+    folds = own.tensor_split(min(KEPT_BACK, len(own)))
+    splits = [_Split(party, torch.cat([f for f in folds if f is not kept]), kept) for kept in folds]
+    return splits if len(own) < FEW else splits[:1]
+
+
+@torch.no_grad()
+def _mark(alone: _Alone, params: Tensors, index: Tensor) -> Mark:
+    task, y = alone.problem.task, alone.y[index]
+    out = task.outputs(params, alone.x[index])
+    # R² of a few numbers says little.
+    accuracy = task.criterion.quality(out, y) if task.n_classes else 0.0
+    loss = float(task.criterion.mean(out, y))
+    return accuracy, -loss
+
+
+def _mean(marks: Sequence[tuple[Mark, int]]) -> Mark:
+    """The mean over all samples that were kept back."""
+    samples = sum(n for _, n in marks)
+    accuracy, loss = (sum(mark[i] * n for mark, n in marks) / samples for i in (0, 1))
+    return accuracy, loss
+
+
+def _training(
+    alone: _Alone, index: Sequence[Tensor], rate: float, last: int, stops: Sequence[int], rng: Rng
+) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
+    """(step, stacked parameters) after each stop up to `last`, of models that train on these samples of the pool."""
+    problem, generator = alone.problem, rng.torch()
+    sizes = torch.tensor([[len(own)] for own in index])
+    own = torch.nn.utils.rnn.pad_sequence(list(index), batch_first=True)
+    models = {name: t.expand(len(index), *t.shape).clone().requires_grad_() for name, t in problem.init.items()}
+    optimizer = torch.optim.Adam(list(models.values()), lr=rate)
+    outputs = _one_by_one(problem) if problem.task.convolutional else vmap(problem.task.outputs)
+    for step in range(1, last + 1):
+        picked = (torch.rand(len(index), BATCH, generator=generator) * sizes).long()
+        batch = own.gather(1, picked).to(alone.y.device)
+        out = outputs(models, alone.x[batch])
+        # The mean of each model, added up, so that each gets the gradient of its own mean.
+        loss = problem.task.criterion.each(out.flatten(0, 1), alone.y[batch].flatten()).sum() / batch.shape[1]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step in stops:
+            yield step, {name: t.detach() for name, t in models.items()}
+
+
+def _one_by_one(problem: Problem) -> Callable[[Mapping[str, Tensor], Tensor], Tensor]:
+    """The outputs of stacked models, one model after the other: on a CPU, grouped convolutions take longer."""
+    return lambda models, x: torch.stack([problem.task.outputs(row(models, k), x[k]) for k in range(len(x))])

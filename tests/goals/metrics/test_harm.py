@@ -1,0 +1,177 @@
+"""Known answers of the judgement of poisoned runs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedarena.goals.metrics.gain import gained
+from fedarena.goals.metrics.harm import damage, score
+
+CLEAN = [[10, 0.3, 1.0], [20, 0.75, 1.0], [30, 0.79, 1.0], [40, 0.8, 1.0], [50, 0.8, 1.0]]
+
+
+def attacked(*accuracies: float) -> list[list[float]]:
+    return [[10 * (i + 1), a, 1.0] for i, a in enumerate(accuracies)]
+
+
+def test_damage_by_hand() -> None:
+    found = damage(attacked(0.1, 0.7, 0.2, 0.5, 0.78), CLEAN)
+    assert found["accuracy_drop"] == pytest.approx(0.02)
+    assert found["largest_drop"] == pytest.approx(0.59)
+    assert found["lowest"] == 0.2  # round 10 does not count: the clean run had not learned yet
+    assert found["rounds_to_recover"] == 30  # below 95 % of the honest run from round 20 on, and not at 50
+
+
+SLOW = [[10, 0.3, 1.0], [20, 0.4, 1.0], [30, 0.5, 1.0], [40, 0.6, 1.0], [50, 0.8, 1.0]]
+"""A run that has learned at its end alone."""
+
+
+def test_a_fall_from_what_there_was_counts_though_the_clean_run_was_slow() -> None:
+    """Attackers who help until they strike: 0.85 at round 20, 0.05 at round 30."""
+    found = damage(attacked(0.6, 0.85, 0.05, 0.8, 0.85), SLOW, 20)
+    assert found["lowest"] == 0.05
+    assert found["rounds_to_recover"] == 10
+
+
+def test_a_model_that_learns_sooner_than_the_clean_one_has_not_fallen() -> None:
+    found = damage(attacked(0.6, 0.75, 0.74, 0.8, 0.85), SLOW)
+    assert found["lowest"] == 0.85
+    assert found["rounds_to_recover"] == 0
+
+
+def test_so_does_a_fall_of_a_model_that_was_half_way() -> None:
+    found = damage(attacked(0.3, 0.4, 0.2, 0.35, 0.8), SLOW, 20)
+    assert found["lowest"] == 0.2
+    assert found["rounds_to_recover"] == 20
+
+
+@pytest.mark.parametrize("begins", [0, 20])
+def test_a_model_that_goes_on_learning_has_not_fallen(begins: int) -> None:
+    found = damage(attacked(0.1, 0.4, 0.45, 0.5, 0.7), SLOW, begins)
+    assert found["lowest"] == 0.7
+    assert "rounds_to_recover" not in found
+
+
+def test_a_run_that_falls_again_has_not_recovered() -> None:
+    assert "rounds_to_recover" not in damage(attacked(0.3, 0.4, 0.79, 0.8, 0.5), CLEAN)
+
+
+def test_what_never_came_back_has_no_time_to_recover() -> None:
+    found = damage(attacked(0.3, 0.75, 0.79, 0.1, 0.12), CLEAN)
+    assert "rounds_to_recover" not in found
+    assert found["lowest"] == 0.1
+
+
+def test_a_run_that_ended_early_stays_as_bad_as_it_was() -> None:
+    found = damage([[10, 0.3, 1.0], [20, 0.7, 1.0], [23, 0.1, 1.0]], CLEAN)
+    assert found["accuracy_drop"] == pytest.approx(0.7)
+    assert found["lowest"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("begins", "lowest", "largest"), [(0, 0.2, 0.55), (19, 0.2, 0.55), (20, 0.6, 0.2), (49, 0.7, 0.1)]
+)
+def test_what_happens_before_an_attack_begins_is_none_of_its_doing(begins: int, lowest: float, largest: float) -> None:
+    """An evaluation after round 20 has seen the rounds 0 to 19."""
+    found = damage(attacked(0.3, 0.2, 0.79, 0.6, 0.7), CLEAN, begins)
+    assert found["lowest"] == lowest
+    assert found["largest_drop"] == pytest.approx(largest)
+
+
+def test_an_attack_without_effect_leaves_nothing_to_recover_from() -> None:
+    dip = attacked(0.3, 0.1, 0.79, 0.8, 0.8)
+    assert damage(dip, CLEAN)["rounds_to_recover"] == 10
+    assert damage(dip, CLEAN, 30)["rounds_to_recover"] == 0
+
+
+def test_a_look_out_of_turn_counts_beside_the_last_clean_look() -> None:
+    curve = sorted([*attacked(0.3, 0.75, 0.79, 0.8, 0.8), [35, 0.05, 1.0]])
+    found = damage(curve, CLEAN, 33)
+    assert found["lowest"] == 0.05
+    assert found["largest_drop"] == pytest.approx(0.74)
+    assert found["rounds_to_recover"] == 5
+    assert damage(curve, CLEAN, 35)["lowest"] == 0.8
+
+
+def test_what_never_fell_recovers_at_once() -> None:
+    found = damage(CLEAN, CLEAN)
+    assert (found["accuracy_drop"], found["largest_drop"], found["rounds_to_recover"]) == (0, 0, 0)
+    assert (found["lowest"], found["mean_accuracy"]) == (0.75, pytest.approx(0.785))
+    assert found["window_accuracy"] == found["window_clean_accuracy"]
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(0.8, 1.0), (0.1, 0.0), (0.45, 0.5), (0.05, 0.0), (0.9, 1.0)])
+def test_integrity_is_what_is_left_of_the_gain(accuracy: float, expected: float) -> None:
+    assert score({"accuracy": accuracy}, 0.8, 0.1, 0.0, 0.9)["integrity"] == pytest.approx(expected)
+
+
+def test_a_backdoor_counts_by_its_trigger() -> None:
+    found = score({"accuracy": 0.8, "attack_success_rate": 0.55}, 0.8, 0.1, 0.1, 0.9)
+    assert found["integrity"] == pytest.approx(0.5)
+
+
+def test_nothing_learned_nothing_to_lose() -> None:
+    for plain in (0.13, None):
+        assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0, plain) == {}
+    assert not gained(0.13, 0.1)
+    assert gained(0.16, 0.1)
+
+
+def test_where_fedavg_learned_a_defense_that_did_not_has_kept_nothing() -> None:
+    assert score({"accuracy": 0.13}, 0.13, 0.1, 0.0, 0.9) == {"integrity": 0.0}
+
+
+LONG = [[t, 0.9, 1.0] for t in range(5, 101, 5)]
+"""Twenty evaluations of a clean run of 100 rounds, so that a window holds two."""
+
+
+def under(**accuracies: float) -> list[list[float]]:
+    """The long run with another accuracy after these rounds, named r10, r15, …"""
+    return [[t, accuracies.get(f"r{t}", a), loss] for t, a, loss in LONG]
+
+
+def test_the_score_takes_the_worst_window_and_not_the_last_look() -> None:
+    found = damage(under(r50=0.2, r55=0.3), LONG, 0, 0.5)
+    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (0.25, 0.9)
+    assert score({"accuracy": 0.9, **found}, 0.9, 0.5, 0.0, 0.9) == {"integrity": 0.0}
+
+
+def test_a_single_unlucky_look_is_not_the_score() -> None:
+    found = damage(under(r50=0.5), LONG, 0, 0.1)
+    assert (found["lowest"], found["window_accuracy"]) == (0.5, pytest.approx(0.7))
+
+
+def test_a_strike_at_the_end_counts_in_full() -> None:
+    found = damage(under(r95=0.1, r100=0.1), LONG, 90, 0.1)
+    assert found["window_accuracy"] == pytest.approx(0.1)
+
+
+def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> None:
+    """Before round 50 the clean run has gained 0.04 of 0.1; the window across it has gained 0.07."""
+    clean = [[t, 0.84 if t < 50 else 0.9, 1.0] for t in range(5, 101, 5)]
+    attacked = [[t, 0.8 if t < 50 else 0.9, 1.0] for t in range(5, 101, 5)]
+    found = damage(attacked, clean, 0, 0.8)
+    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.85), pytest.approx(0.87))
+
+
+def test_a_model_under_attack_that_is_no_better_than_not_federating_has_no_integrity() -> None:
+    assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, 0.9) == {"integrity": 0.0}
+    assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, 0.9) == {"integrity": 0.0}  # the clean run gains too little
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    st.integers(0, 30),
+    st.floats(0, 0.9),
+)
+def test_the_window_lies_between_the_lowest_and_the_highest_look(bad, good, begins, floor) -> None:  # type: ignore[no-untyped-def]
+    n = min(len(bad), len(good))
+    attacked, clean = ([[t + 1, a, 1.0] for t, a in enumerate(some[:n])] for some in (bad, good))
+    found = damage(attacked, clean, min(begins, n - 1), floor)
+    assert found["lowest"] <= found["window_accuracy"] + 1e-12
+    assert found["window_accuracy"] <= max(bad[:n]) + 1e-12
+    scores = score({"accuracy": bad[n - 1], **found}, good[n - 1], floor, 0.0, good[n - 1])
+    assert all(0 <= value <= 1 for value in scores.values())
