@@ -163,7 +163,7 @@ def test_reference_and_scores() -> None:
     accuracy = {r["defense"]: r["utility"]["clean_accuracy"] for r in records}
     for r in records:
         assert r["utility"]["fedavg_accuracy"] == accuracy["fedavg"]
-        assert r["utility"]["relative"] == min(1.0, accuracy[r["defense"]] / accuracy["fedavg"])
+        assert r["utility"]["references"] == {}  # which are measured with runs that are judged by their model
         m = r["metrics"]
         leak = (m["identified"] - m["identified_chance"]) / (1 - m["identified_chance"])
         assert r["scores"]["privacy"] == pytest.approx(1 - max(0.0, leak))
