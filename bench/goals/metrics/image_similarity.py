@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fedarena.core.errors import UserError
 
@@ -12,6 +13,8 @@ PSNR_CAP = 100.0
 
 WINDOW = 7
 """Side of SSIM's uniform window: scikit-image's default, and it fits 8×8 images."""
+C1, C2 = 0.01**2, 0.03**2
+"""SSIM's K₁² and K₂², for range 1."""
 
 
 def valid(images: Tensor) -> Tensor:
@@ -53,13 +56,16 @@ def ssim(a: Tensor, b: Tensor) -> Tensor:
             f"reconstructions are scored as images: the input shape is {shape}, "
             f"allowed: (channels, height, width) with both sides {WINDOW} or more"
         )
-    from fedarena.core import torchvision_import as vision
-
-    vision.declare_operators()
-    from torchmetrics.functional.image import structural_similarity_index_measure
-
-    per_image = structural_similarity_index_measure(
-        a.double(), b.double(), gaussian_kernel=False, kernel_size=WINDOW, data_range=1.0, reduction="none"
-    )
-    assert isinstance(per_image, Tensor)
-    return per_image.reshape(-1)
+    a, b = (functional.pad(x.double(), (WINDOW // 2,) * 4, mode="reflect") for x in (a, b))
+    # The operations are torchmetrics', in its order, so that results are equal to the last bit. To import it takes
+    # every worker a second.
+    side = a.new_tensor([WINDOW, WINDOW])
+    window = a.new_ones(a.shape[1], 1, WINDOW, WINDOW) / side.prod()
+    means = functional.conv2d(torch.cat([a, b, a * a, b * b, a * b]), window, groups=a.shape[1])
+    mean_a, mean_b, square_a, square_b, product = means.split(len(a))
+    squared_a, squared_b, multiplied = mean_a.pow(2), mean_b.pow(2), mean_a * mean_b
+    variances = (square_a - squared_a).clamp(min=0.0) + (square_b - squared_b).clamp(min=0.0)
+    upper = (2 * multiplied + C1) * (2 * (product - multiplied) + C2)
+    lower = (squared_a + squared_b + C1) * (variances + C2)
+    per_image: Tensor = (upper / lower).flatten(1).mean(1)
+    return per_image

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.covariance import LedoitWolf
 from torch import Tensor
 from torch.func import grad
 
@@ -130,6 +131,15 @@ def test_a_prior_of_own_samples_finds_the_likeliest_fitting_image(weight: dict[s
     assert float((found - expected).abs().max()) < 0.01
     assert float((found - x.flatten()).abs().max()) < 0.05, "20 numbers suffice where images have 12 dimensions"
     assert error(x, 20) > 0.2, "and do not where nothing is known of them"
+
+
+@pytest.mark.parametrize("shape", [(50, 6), (5, 64), (12, 1000), (10, 1003)])
+def test_the_distribution_is_scikit_learn_s_to_the_last_bit(shape: tuple[int, int]) -> None:
+    """Which takes its sums by blocks of 1,000 pixels."""
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    law, theirs = GaussianImages.of(x), LedoitWolf(store_precision=False).fit(x.double().numpy())
+    assert (law.mean.numpy() == theirs.location_).all()
+    assert (law.covariance.numpy() == theirs.covariance_).all()
 
 
 def test_coordinates_whiten_the_samples_they_are_made_of() -> None:
