@@ -36,7 +36,7 @@ READS, POISONS, TELLS = (line.split() for line in re.findall(r"^    bench (run .
 
 
 def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path) -> None:
-    done = bench(*READS, "--rounds", "3", "--jobs", "2", "--json", "--quiet", path=plugin)
+    done = bench(*READS, "--rounds", "3", "--jobs", "1", "--json", "--quiet", path=plugin)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
     assert {(r["defense"], r["attack"], r["problem"]["dataset"]) for r in records} == {
