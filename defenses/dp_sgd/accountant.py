@@ -251,9 +251,10 @@ def _renyi(
     divergence = np.full(len(alpha), np.inf)
 
     def compute(which: Any) -> None:
+        chosen = [order for order, wanted in zip(orders, which, strict=True) if wanted]
         with _quiet():
-            chosen = RdpAccountant([orders[i] for i in np.flatnonzero(which)], neighbours).compose(event)
-        divergence[which] = np.maximum(np.asarray(chosen._rdp, dtype=np.float64), 0.0) + ROUNDING * rounds
+            found = np.asarray(RdpAccountant(chosen, neighbours).compose(event)._rdp, dtype=np.float64)
+        divergence[which] = np.maximum(found, 0.0) + ROUNDING * rounds
 
     whole = alpha % 1 == 0 if whole_first else np.full(len(alpha), True)
     compute(whole)
