@@ -25,9 +25,7 @@ class FewOptions:
 class SimilarityOptions:
     """Options of `similarity`."""
 
-    share: float = option(
-        0.33, "share γ of samples that are alike for all clients; 0: all are sorted", low=0, high=1
-    )
+    share: float = option(0.33, "share γ of samples that are alike for all clients; 0: all are sorted", low=0, high=1)
 
 
 IID = Card(

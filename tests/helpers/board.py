@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.goals.metrics.gain import gain
 
 SEEDS = (0, 1, 2)
 
@@ -124,17 +125,31 @@ def consistent(board: Board) -> Board:
     """With the metrics, utilities and FedAvg's accuracies that its scores and accuracies stand for."""
     plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
     arenas = tuple(replace(a, reference_accuracy=a.reference_accuracy | plain.get(a.name, {})) for a in board.problems)
-    chance = {a.name: a.chance for a in arenas}
+    by_name = {a.name: a for a in arenas}
     clean = {(h.problem, h.defense): h.accuracy for h in board.clean_runs}
+
+    def floor(problem: str, seed: int) -> float:
+        return max(by_name[problem].chance, by_name[problem].local_only.get(seed, 0.0))
 
     def left(c: BoardCell) -> dict[int, float]:
         learned = clean.get((c.problem, c.defense), {})
-        return {s: chance[c.problem] + v * (learned.get(s, 1.0) - chance[c.problem]) for s, v in c.scores.items()}
+        floors = {s: floor(c.problem, s) for s in c.scores}
+        return {s: floors[s] + v * (learned.get(s, 1.0) - floors[s]) for s, v in c.scores.items()}
 
     def metrics(c: BoardCell) -> dict[str, dict[int, float]]:
         return {"accuracy": left(c)} if c.knows else {"recovered": {s: 1 - v for s, v in c.scores.items()}}
 
-    return replace(board, problems=arenas, cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells))
+    def utility(h: CleanRun) -> dict[int, float]:
+        plain = by_name[h.problem].reference_accuracy
+        kept = {s: gain(a, plain[s], floor(h.problem, s)) for s, a in h.accuracy.items() if s in plain}
+        return {s: v for s, v in kept.items() if v is not None}
+
+    return replace(
+        board,
+        problems=arenas,
+        clean_runs=tuple(replace(h, utility=utility(h)) for h in board.clean_runs),
+        cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells),
+    )
 
 
 def _one(score: float | Sequence[float]) -> bool:
