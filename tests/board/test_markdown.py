@@ -10,7 +10,7 @@ from helpers.board import make_board, make_cell
 from fedarena.board.leaderboard import render
 from fedarena.board.markdown import page, ranking
 from fedarena.board.ranking import rank_defenses
-from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.score_text import HOW, defense_name, rank, score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 from fedarena.core.text.markdown import escape
 
@@ -27,14 +27,14 @@ def test_every_number_is_that_of_the_ranking() -> None:
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
     assert first[0] == [
-        *("rank", "defense", "overall", "utility", "integrity", "worst case of integrity", "privacy"),
-        *("worst case of privacy", "bytes / FedAvg's", "time / FedAvg's"),
+        *("rank", "defense", "lowest", "utility", "integrity", "worst case of integrity", "privacy"),
+        *("worst case of privacy", "mean", "bytes / FedAvg's", "time / FedAvg's"),
     ]
     for row, line, beside in zip(rank_defenses(board, threats), first[2:], second[2:], strict=True):
-        assert line[0] == beside[0] == ("–" if row.rank is None else str(row.rank))
+        assert line[0] == beside[0] == rank(row)
         assert line[1] == beside[1] == escape(defense_name(row))
-        assert [line[i] for i in (2, 3, 4, 6)] == [
-            score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)
+        assert [line[i] for i in (2, 3, 4, 6, 8)] == [
+            score(s) for s in (row.lowest, row.utility, row.integrity, row.privacy, row.overall)
         ]
         assert beside[2:4] == [score(row.paper_integrity), score(row.paper_privacy)]
         assert beside[6:8] == [score(row.by_party[p]) for p in ("server", "eavesdropper")]

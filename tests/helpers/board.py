@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.board.references import facts
+from fedarena.goals.metrics.gain import gain, unfederated
 
 SEEDS = (0, 1, 2)
 
@@ -123,17 +125,46 @@ def consistent(board: Board) -> Board:
     """With the metrics, utilities and FedAvg's accuracies that its scores and accuracies stand for."""
     plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
     arenas = tuple(replace(a, reference_accuracy=a.reference_accuracy | plain.get(a.name, {})) for a in board.problems)
-    chance = {a.name: a.chance for a in arenas}
-    clean = {(h.problem, h.defense): h.accuracy for h in board.clean_runs}
+    problems = {a.name: a for a in arenas}
+    runs = {h.place: h for h in board.clean_runs}
 
     def left(c: BoardCell) -> dict[int, float]:
-        learned = clean.get((c.problem, c.defense), {})
-        return {s: chance[c.problem] + v * (learned.get(s, 1.0) - chance[c.problem]) for s, v in c.scores.items()}
+        run, problem = runs.get((c.problem, c.defense)), problems[c.problem]
+        accuracy, server = (run.accuracy, run.server_only) if run is not None else ({}, {})
+        accuracies = {}
+        for s, v in c.scores.items():
+            floor = unfederated(facts(problem, s, server)) or problem.chance
+            accuracies[s] = floor + v * (accuracy.get(s, 1.0) - floor)
+        return accuracies
 
     def metrics(c: BoardCell) -> dict[str, dict[int, float]]:
         return {"accuracy": left(c)} if c.knows else {"recovered": {s: 1 - v for s, v in c.scores.items()}}
 
     return replace(board, problems=arenas, cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells))
+
+
+def with_references(board: Board, local_only: float = 0.5, servers: Mapping[str, float] | None = None) -> Board:
+    """With the accuracy of clients that train alone and of the servers of some defenses; utilities follow from them."""
+    plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
+    problems = {
+        p.name: replace(p, reference_accuracy=plain.get(p.name, p.reference_accuracy), local_only={})
+        for p in board.problems
+    }
+    problems = {
+        name: replace(p, local_only=dict.fromkeys(p.reference_accuracy, local_only)) for name, p in problems.items()
+    }
+
+    def compared(run: CleanRun) -> CleanRun:
+        problem, alone = problems[run.problem], (servers or {}).get(run.defense)
+        server = {} if alone is None else dict.fromkeys(run.accuracy, alone)
+        kept = {
+            s: gain(run.accuracy[s], reference, unfederated(facts(problem, s, server)))
+            for s, reference in problem.reference_accuracy.items()
+            if s in run.accuracy
+        }
+        return replace(run, server_only=server, utility={s: v for s, v in kept.items() if v is not None})
+
+    return replace(board, problems=tuple(problems.values()), clean_runs=tuple(map(compared, board.clean_runs)))
 
 
 def _one(score: float | Sequence[float]) -> bool:

@@ -24,7 +24,9 @@ from fedarena.board.page.board_data import board_data, problem_choices
 from fedarena.board.page.heat_colours import heat_css
 from fedarena.board.page.pictures import Pictures, load_pictures
 from fedarena.board.page.ranking_table import heads, rows
+from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.board.threat_filter import ThreatFilter, threats_on, within
+from fedarena.board.weights import AXES, Weights
 from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE
 
@@ -33,7 +35,11 @@ KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upl
 
 
 def page(
-    board: Board, threats: ThreatFilter | None = None, folder: Path | None = None, commands: Sequence[str] = ()
+    board: Board,
+    threats: ThreatFilter | None = None,
+    folder: Path | None = None,
+    commands: Sequence[str] = (),
+    weights: Weights | None = None,
 ) -> str:
     """The page.
 
@@ -41,24 +47,28 @@ def page(
         threats: what is chosen at first; of several problems the page can choose all or one.
         folder: the folder of the records, in which their pictures are.
         commands: the commands that make the page.
+        weights: those of the ranking at first; None ranks by the lowest score.
     """
     threats = threats or threats_on(board)
     if len(threats.problems) > 1:
         board = within(board, ThreatFilter(problems=threats.problems))
         threats = ThreatFilter(threats.parties, threats.knows)
     pictures = load_pictures(board, folder)
-    leaderboard = render(board, threats)
+    leaderboard = render(board, threats, weights)
     parts = {
         **_own_assets(),
         **_text(board, leaderboard, pictures),
         "parties": _boxes("party", {p: p for p in EVERYONE}, threats.parties),
         "knows": _boxes("knows", KNOWLEDGE_TEXT, threats.knows),
         "problems": _problem_options(board, threats),
-        "heads": heads(board, threats),
+        **_weight_fields(weights),
+        "heads": heads(board, threats, leaderboard.weighted),
         "rows": rows(board, threats, leaderboard),
+        "rule": escape(leaderboard.rule),
+        **_references(leaderboard),
         "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)
         + "<p>Each cell has its own, below its table of seeds.</p>",
-        "data": inert(board_data(board, pictures)),
+        "data": inert(board_data(board, pictures, weights)),
     }
     # One pass, so that the contents of one part are never searched for the next one.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
@@ -101,6 +111,30 @@ def _boxes(name: str, options: Mapping[str, str], chosen: Sequence[str]) -> str:
         f"{escape(text)}</label>"
         for value, text in options.items()
     )
+
+
+def _weight_fields(weights: Weights | None) -> dict[str, str]:
+    """The choice between the lowest score and a weighted mean, and a number for each weight."""
+    inputs = "".join(
+        f'<label for="weight-{axis}">{axis}</label><input id="weight-{axis}" type="number" min="0" step="any" '
+        f'value="{1.0 if weights is None else weights.get(axis, 0.0)!r}">'
+        for axis in AXES
+    )
+    return {"weights": inputs, "by_lowest": "" if weights else " checked", "by_weights": " checked" if weights else ""}
+
+
+def _references(leaderboard: Leaderboard) -> dict[str, str]:
+    """The table of what can be had without a federation; hidden where that was not measured."""
+    lines = []
+    for line in leaderboard.references:
+        cells = "".join(f"<td>{escape(text)}</td>" for text in line.cells[1:])
+        lines.append(f'<tr><th scope="row">{escape(line.name)}</th>{cells}</tr>')
+    return {
+        "no_references": "" if lines else " hidden",
+        "references_told": escape(INTRODUCTION),
+        "reference_heads": "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS),
+        "references": "".join(lines),
+    }
 
 
 def _problem_options(board: Board, threats: ThreatFilter) -> str:

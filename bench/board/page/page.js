@@ -1,5 +1,5 @@
 "use strict";
-// The leaderboard page. Scores are worked out as in fedarena/board/standing.py, and a test holds the two together.
+// The leaderboard page. Scores are worked out as in fedarena/board/ranking.py, and a test holds the two together.
 // Everything that comes from the data reaches the page as text nodes and attributes, never as markup.
 (() => {
   const D = JSON.parse(document.getElementById("data").textContent);
@@ -71,7 +71,9 @@
 
   // -- scores and ranks ------------------------------------------------------------------------------
 
-  const has = (cut, c) => c.counts && (!cut.problem || c.problem === cut.problem)
+  const has = (cut, c) => c.counts && admits(cut, c);
+
+  const admits = (cut, c) => (!cut.problem || c.problem === cut.problem)
     && (c.axis === "integrity" ? (cut.knows.includes(c.knows) || (c.knows === "own" && cut.knows.includes("omniscient"))) : cut.parties.includes(c.party));
 
   const empty = () => ({ value: null, seeds: new Map(), worst: null, average: null, cells: 0 });
@@ -121,6 +123,27 @@
   }
 
   const useful = new Set(D.useful);
+  const level = (s) => (s.value ? s.value.value : 0);
+
+  // The lowest of the scores that count, with the interval of the lowest true mean of all their parts.
+  function lowest(axes, scores, cells) {
+    if (axes.some((name) => !scores[name].value)) return { axis: "", score: empty() };
+    const axis = axes.reduce((a, b) => (level(scores[b]) < level(scores[a]) ? b : a));
+    const least = scores[axis], value = { ...least.value };
+    const parts = [{ scores: scores.utility.seeds }, ...cells.filter((c) => c.scores.size)];
+    if (parts.length > 1 && (value.half !== null || value.ends)) Object.assign(value, { half: null, ends: lowestMeanInterval(parts) });
+    return { axis, score: { ...least, value, average: null, cells: parts.length } };
+  }
+
+  // The weighted mean seed by seed, over seeds that all scores with a weight have.
+  function weightedMean(axes, scores, weights) {
+    const used = axes.filter((name) => weights[name] > 0);
+    const seeds = used.length ? common(used.map((name) => scores[name].seeds)) : [];
+    if (!seeds.length) return empty();
+    const all = fsum(used.map((name) => weights[name]));
+    const bySeed = new Map(seeds.map((s) => [s, fsum(used.map((name) => weights[name] * scores[name].seeds.get(s))) / all]));
+    return { ...empty(), value: mean([...bySeed.values()]), seeds: bySeed, cells: used.length };
+  }
 
   function row(cut, defense) {
     const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
@@ -136,9 +159,13 @@
     };
     for (const party of D.everyone) result[`party:${party}`] = worst(axis.privacy.filter((c) => c.party === party));
     for (const c of mine) result.counts.set(c.status, (result.counts.get(c.status) || 0) + 1);
-    const axes = ["utility", ...(cut.knows.length ? ["integrity"] : []), ...(cut.parties.length ? ["privacy"] : [])];
-    const parts = axes.map((name) => result[name]);
-    result.overall = parts.some((s) => !s.value) ? empty() : together(parts.map((s) => s.seeds));
+    const axes = axesOf(cut);
+    const least = lowest(axes, result, mine.filter((c) => axes.includes(c.axis)));
+    result.lowest = least.score;
+    result.axis = least.axis;
+    result.overall = together(axes.map((name) => result[name].seeds));
+    result.weighted = cut.weights ? weightedMean(axes, result, cut.weights) : empty();
+    result.deciding = cut.weights ? result.weighted : result.lowest;
     const plain = new Map(D.honest.filter((h) => h.defense === "fedavg").map((h) => [h.problem, h.bytes_up + h.bytes_down]));
     const shares = runs.filter((h) => plain.get(h.problem) > 0 && h.keys.length)
       .map((h) => (h.bytes_up + h.bytes_down) / plain.get(h.problem));
@@ -146,25 +173,53 @@
     result.bytes = shares.length ? fmean(shares) : null;
     result.time = seconds.length ? fmean(seconds) : null;
     result.marked = [...runs, ...mine].some((x) => x.marks.length);
-    result.unranked = unranked(cut, mine, axes.filter((name) => !result[name].value));
+    result.unranked = unranked(cut, defense, axes.filter((name) => !result[name].value))
+      || (result.deciding.value ? "" : "no seed that has all scores with a weight");
     return result;
   }
 
-  function unranked(cut, mine, lacking) {
-    if (lacking.length) return `no ${lacking.join(" and no ")} score`;
+  const axesOf = (cut) => ["utility", ...(cut.knows.length ? ["integrity"] : []), ...(cut.parties.length ? ["privacy"] : [])];
+
+  // As in fedarena.board.unranked.
+  function unranked(cut, defense, lacking) {
+    const own = D.cells.filter((c) => c.defense === defense && admits(cut, c));
+    const reasons = (cells) => [...new Set(cells.map((c) => c.excluded).filter(Boolean))].join("; ");
+    if (lacking.length) {
+      const why = reasons(own.filter((c) => lacking.includes(c.axis)));
+      return `no ${lacking.join(" and no ")} score${why ? ` (${why})` : ""}`;
+    }
     const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
     const required = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
-    const met = new Set(mine.filter((c) => ["ok", "n/a", "diverged", "mixed"].includes(c.status)).map(name));
-    const missing = [...required].filter((x) => !met.has(x)).length;
-    return missing ? `${missing} of ${required.size} attacks and threats not met` : "";
+    const withstood = (c) => ["ok", "n/a", "diverged"].includes(c.status) || (c.status === "mixed" && ![...c.statuses.values()].includes("failed"));
+    const met = new Set(own.filter((c) => c.counts && withstood(c)).map(name));
+    const unmet = [...required].filter((x) => !met.has(x));
+    const without = own.filter((c) => c.excluded && unmet.includes(name(c)));
+    const excluded = new Set(without.map(name)).size, missing = unmet.length - excluded;
+    const parts = missing ? [`${missing} of ${required.size} attacks and threats not met`] : [];
+    if (excluded) parts.push(`${excluded} of ${required.size} attacks and threats do not count against it (${reasons(without)})`);
+    return parts.join(" and ");
   }
+
+  const three = (value) => Number(fixed(value, 3));
+
+  // Which ranks a defense may have, as in fedarena.board.rank_range.
+  function rankRanges(values) {
+    const ends = values.map((m) => (m.ends || (m.half === null ? [m.value, m.value] : [m.value - m.half, m.value + m.half])).map(three));
+    return ends.map(([low, high]) => ({
+      first: 1 + ends.filter((other) => other[0] > high).length,
+      last: ends.length - ends.filter((other) => other[1] < low).length,
+    }));
+  }
+
+  const rankText = (rank) => (rank === null ? NOTHING : rank.first === rank.last ? String(rank.first) : `${rank.first}–${rank.last}`);
 
   function rankingRows(cut) {
     const rows = D.defenses.map((defense) => row(cut, defense));
-    const order = (r) => [r.unranked ? 1 : 0, -Number(fixed(r.overall.value ? r.overall.value.value : 0, 3)),
-      r.bytes || Infinity, r.time || Infinity];
+    const order = (r) => [r.unranked ? 1 : 0, -three(level(r.deciding)), -three(level(r.overall)), r.bytes || Infinity, r.time || Infinity];
     rows.sort((a, b) => compare(order(a), order(b)));
-    rows.filter((r) => !r.unranked).forEach((r, i) => { r.rank = i + 1; });
+    rows.forEach((r, i) => { r.place = r.unranked ? null : i; });
+    const ranked = rows.filter((r) => !r.unranked);
+    rankRanges(ranked.map((r) => r.deciding.value)).forEach((rank, i) => { ranked[i].rank = rank; });
     return rows;
   }
 
@@ -204,7 +259,8 @@
   function sortValue(r, key) {
     if (key === "defense") return r.defense.toLowerCase();
     if (key === "cells") return r.counts.get("ok") || 0;
-    if (key === "rank" || key === "bytes" || key === "time") return r[key];
+    if (key === "rank") return r.place;
+    if (key === "bytes" || key === "time") return r[key];
     if (key.startsWith("average:")) return r[key.slice(8)].average;
     return r[key].value ? r[key].value.value : null;
   }
@@ -214,7 +270,7 @@
       const name = make("button", { type: "button", class: "name", on: () => go(D.defenses.indexOf(r.defense)) }, r.marked ? `${r.defense} †` : r.defense);
       return make("th", { scope: "row" }, name, r.unranked ? make("small", {}, `no rank: ${r.unranked}`) : null);
     }
-    if (key === "rank") return make("td", { class: "rank" }, r.rank === null ? NOTHING : String(r.rank));
+    if (key === "rank") return make("td", { class: "rank" }, rankText(r.rank));
     if (key === "cells") return make("td", {}, countsText(r.counts));
     if (key === "bytes" || key === "time") return make("td", {}, r[key] === null ? NOTHING : `${fixed(r[key], 2)} ×`);
     if (key.startsWith("average:")) {
@@ -226,6 +282,7 @@
     const td = make("td", { class: `score ${measured ? heat(s.value.value) : s.value ? "hatched" : ""}`.trim() }, scoreText(s));
     if (s.value) td.dataset.value = s.value.value;
     if (key === "integrity" || key === "privacy") td.append(make("small", {}, caseOf(s)));
+    if (key === "lowest") td.append(make("small", {}, r.axis));
     return td;
   }
 
@@ -236,11 +293,19 @@
 
   function readCut() {
     const ticked = (name) => [...document.querySelectorAll(`input[name="${name}"]:checked`)].map((box) => box.value);
-    return { parties: ticked("party"), knows: ticked("knows"), problem: D.problems[byId("problem").selectedIndex] };
+    return { parties: ticked("party"), knows: ticked("knows"), problem: D.problems[byId("problem").selectedIndex], weights: readWeights() };
+  }
+
+  // The weights, where a weighted mean decides; what is no number from 0 on has no weight.
+  function readWeights() {
+    if (!byId("weighted").checked) return null;
+    const value = (axis) => Math.max(0, byId(`weight-${axis}`).valueAsNumber || 0);
+    return Object.fromEntries(["utility", "integrity", "privacy"].map((axis) => [axis, value(axis)]));
   }
 
   function hidden(key, cut) {
     if (key.startsWith("party:")) return !cut.parties.includes(key.slice(6));
+    if (key === "weighted") return !cut.weights;
     if (key.endsWith("integrity")) return !cut.knows.length;
     if (key.endsWith("privacy")) return !cut.parties.length;
     return false;
@@ -272,8 +337,42 @@
       else head.removeAttribute("aria-sort");
     }
     byId("shown").textContent = `${lines.filter((l) => !l.hidden).length} of ${plural(rows.length, "defense")} shown`;
+    byId("rule").textContent = rankRule(cut);
     const numbers = D.cuts[`${cut.parties.join(",")}|${cut.knows.join(",")}|${D.problems.indexOf(cut.problem)}`];
-    byId("advice").replaceChildren(...numbers.map((i) => make("p", {}, D.sentences[i])));
+    const sentences = sameWeights(cut.weights, D.weights) ? numbers.map((i) => D.sentences[i]) : weightedAdvice(cut, rows);
+    byId("advice").replaceChildren(...sentences.map((text) => make("p", {}, text)));
+    const references = D.references[D.problems.indexOf(cut.problem)];
+    byId("references").hidden = !references.length;
+    document.querySelector("#references tbody").replaceChildren(...referenceRows(references));
+  }
+
+  const referenceRows = (lines) => lines.map((texts) => make("tr", {}, ...texts.map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, text))));
+
+  const joinAnd = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`);
+
+  // As fedarena.board.rank_rule.
+  function rankRule(cut) {
+    const axes = axesOf(cut);
+    if (axes.length === 1) return `Ranked by ${axes[0]}.`;
+    if (!cut.weights) return `Ranked by the lowest of ${joinAnd(axes)}. Their mean breaks ties.`;
+    const used = axes.filter((name) => cut.weights[name] > 0).map((name) => `${name} (weight ${weightText(cut.weights[name])})`);
+    return `Ranked by the weighted mean of ${joinAnd(used) || "nothing"}. The mean of all breaks ties.`;
+  }
+
+  const weightText = (weight) => String(Number(weight.toPrecision(6)));
+
+  const sameWeights = (one, other) => (!one || !other ? !one && !other : ["utility", "integrity", "privacy"].every((axis) => one[axis] === (other[axis] || 0)));
+
+  // Advice in words is made beforehand, for the threats; for other weights the page says who leads.
+  function weightedAdvice(cut, rows) {
+    const words = cut.weights ? `--weights ${Object.entries(cut.weights).map(([axis, weight]) => `${axis}=${weightText(weight)}`).join(",")}` : "no --weights";
+    const told = `The command below says why, with ${words}.`;
+    const ranked = rows.filter((r) => r.rank);
+    if (!ranked.length) return ["No defense has a rank.", told];
+    const [best] = ranked, name = cut.weights ? "weighted mean" : "lowest score";
+    const equal = ranked.slice(1).filter((r) => r.rank.first === 1).map((r) => r.defense);
+    const also = equal.length ? ` ${joinAnd(equal)} may also be first.` : "";
+    return [`${best.defense} has the highest ${name}, ${scoreText(best.deciding)}.${also}`, told];
   }
 
   function sortBy(key) {
@@ -380,7 +479,7 @@
     const beside = c.beside.map(([name, value]) => `${name} ${fixed(value, 2)}`).join(", ");
     parts.push(facts([
       [c.axis, m ? `${interval(m)}${m.n === 1 ? " (one seed: no interval)" : ` over ${m.n} seeds`}` : `no score (${c.status})`],
-      ["counted", c.counts ? "" : "no: it stands beside the score"], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["warnings", marksOf(c)],
+      ["counted", c.counts ? "" : `no: ${c.excluded || "it stands beside the score"}`], ["reading", c.reading], ["other readings", beside], ["found by", c.found_by], ["warnings", marksOf(c)],
       ["after", c.goal], ["versions", c.versions.map(([n, v]) => `${n} ${v}`).join(", ")], ["settings", c.settings],
     ]));
     const seeds = [...new Set([...c.statuses.keys(), ...c.scores.keys()])].sort((a, b) => a - b);

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.big_board import DEFENSES, HOSTILE, big_board
+from helpers.big_board import DEFENSES, HOSTILE, big_board, with_exclusions
 from helpers.board import make_board, make_cell
 from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.page.html import page
+from fedarena.board.rank_rule import rank_rule
 from fedarena.board.ranking import RankingRow, rank_defenses
-from fedarena.board.score_text import average, counts, defense_name, score, times, worst_case
+from fedarena.board.score_text import average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
@@ -115,9 +116,12 @@ def rows(browser: Any) -> list[list[str]]:
 
 
 READ_ALL = """
-const [cuts, problems] = arguments, found = [];
+const [cuts] = arguments, found = [];
 const select = document.getElementById("problem"), form = document.getElementById("cut");
-for (const [parties, knows, problem] of cuts) {
+for (const [parties, knows, problem, weights] of cuts) {
+  document.getElementById(weights ? "weighted" : "by-lowest").checked = true;
+  for (const axis of ["utility", "integrity", "privacy"])
+    document.getElementById(`weight-${axis}`).value = weights?.[axis] ?? 0;
   for (const box of form.querySelectorAll("[type=checkbox]"))
     box.checked = (box.name === "party" ? parties : knows).includes(box.value);
   select.selectedIndex = problem;
@@ -127,7 +131,8 @@ for (const [parties, knows, problem] of cuts) {
     [...row.children].map((cell, i) => [keys[i].dataset.key, {
       text: cell.firstChild.textContent, small: cell.querySelector("small")?.textContent ?? "",
       value: cell.dataset.value ?? null, hidden: cell.hidden || keys[i].hidden }])));
-  found.push({ rows, advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
+  found.push({ rows, rule: document.getElementById("rule").textContent,
+    advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
 }
 return found;
 """
@@ -136,7 +141,7 @@ return found;
 def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     """What a cell must say, in large and small print, and its exact number."""
     if key == "rank":
-        return ("–" if row.rank is None else str(row.rank)), "", None
+        return rank(row), "", None
     if key == "defense":
         return defense_name(row), f"no rank: {row.unranked}" if row.unranked else "", None
     if key in ("bytes", "time"):
@@ -146,43 +151,63 @@ def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     if key.startswith("average:"):
         return average(getattr(row, key.removeprefix("average:"))), "", None
     found = row.by_party[key.removeprefix("party:")] if key.startswith("party:") else getattr(row, key)
-    small = worst_case(found, True) if key in ("integrity", "privacy") else ""
+    small = {"lowest": row.lowest_axis}.get(key, worst_case(found, True) if key in ("integrity", "privacy") else "")
     return score(found), small, found.value.value if found.value is not None else None
 
 
-def test_scores_and_ranks_are_those_of_the_ranking_for_every_filter(show: Open) -> None:
-    board = big_board(odd=True)
-    text = page(board, ThreatFilter(), None, ["bench leaderboard play"])
+WEIGHTS = (None, {"utility": 1.0, "integrity": 2.0, "privacy": 1.0}, {"utility": 0.3, "integrity": 0.0, "privacy": 0.1})
 
-    def subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
 
+def _subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
+
+
+def _assert_the_same(line: dict[str, Any], row: RankingRow, threats: ThreatFilter) -> None:
+    """Compares a row of the page with the row of the ranking."""
+    for key, cell in line.items():
+        nobody = (key.endswith("integrity") and not threats.knows) or (key.endswith("privacy") and not threats.parties)
+        gone = key.startswith("party:") and key.removeprefix("party:") not in threats.parties
+        assert cell["hidden"] == (nobody or gone or (key == "weighted" and row.weighted is None)), (threats, key)
+        if not cell["hidden"]:
+            large, small, value = expected(row, key)
+            assert (cell["text"], cell["small"]) == (large, small), (threats, row.defense, key)
+            assert (None if cell["value"] is None else float(cell["value"])) == value, (threats, row.defense, key)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["lowest", "integrity twice", "without integrity"])
+def test_scores_and_ranks_are_python_s_for_every_filter(show: Open, weights: dict[str, float] | None) -> None:
+    board = with_exclusions(big_board(odd=True))
+    text = page(board, ThreatFilter(), None, ["bench leaderboard play"], weights)
     names = ["", "digits", "fashion"]
-    cuts = [(p, k, i) for p in subsets(EVERYONE) for k in subsets(KNOWLEDGE) for i in range(3)]
-    found = show(text).execute_script(READ_ALL, cuts, names)
+    cuts = [(p, k, i, weights) for p in _subsets(EVERYONE) for k in _subsets(KNOWLEDGE) for i in range(3)]
+    found = show(text).execute_script(READ_ALL, cuts)
     assert len(found) == 192
-    for (parties, knows, i), seen in zip(cuts, found, strict=True):
+    for (parties, knows, i, _), seen in zip(cuts, found, strict=True):
         threats = ThreatFilter(parties, knows, (names[i],) if i else ())
-        assert seen["advice"] == advice(board, threats), threats
-        for row, line in zip(rank_defenses(board, threats), seen["rows"], strict=True):
-            for key, cell in line.items():
-                nobody = (key.endswith("integrity") and not knows) or (key.endswith("privacy") and not parties)
-                gone = key.startswith("party:") and key.removeprefix("party:") not in parties
-                assert cell["hidden"] == (nobody or gone), (threats, key)
-                if not cell["hidden"]:
-                    large, small, value = expected(row, key)
-                    assert (cell["text"], cell["small"]) == (large, small), (threats, row.defense, key)
-                    assert (None if cell["value"] is None else float(cell["value"])) == value, (
-                        threats,
-                        row.defense,
-                        key,
-                    )
+        ranking = rank_defenses(board, threats, weights)
+        assert seen["advice"] == advice(board, threats, ranking, weights), threats
+        assert seen["rule"] == rank_rule(threats.axes, weights)
+        for row, line in zip(ranking, seen["rows"], strict=True):
+            _assert_the_same(line, row, threats)
+
+
+def test_weights_of_the_reader_rank_anew(board: Board, text: str, show: Open) -> None:
+    weights = {"utility": 1.0, "integrity": 0.5, "privacy": 2.0}
+    (seen,) = show(text).execute_script(READ_ALL, [[EVERYONE, KNOWLEDGE, 0, weights]])
+    ranking = rank_defenses(board, ThreatFilter(), weights)
+    for row, line in zip(ranking, seen["rows"], strict=True):
+        _assert_the_same(line, row, ThreatFilter())
+    assert seen["advice"][0].startswith(
+        f"{ranking[0].defense} has the highest weighted mean, {score(ranking[0].deciding)}."
+    )
+    assert seen["advice"][1] == "The command below says why, with --weights utility=1,integrity=0.5,privacy=2."
 
 
 def test_the_table_equals_the_one_without_javascript(text: str, show: Open) -> None:
     body = text.split("<tbody>")[1].split("</tbody>")[0]
     lines = [re.findall(r"<t[dh].*?</t[dh]>", line) for line in re.findall(r"<tr.*?</tr>", body)]
-    still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in lines]
+    shown = [[c for c in line if " hidden>" not in c] for line in lines]
+    still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in shown]
     browser = show(text)
     assert rows(browser) == still
     classes = [[(re.search(r'class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
@@ -210,9 +235,13 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     head = find(browser, 'th[data-key="utility"]')
     by_name = {defense_name(row): row.utility.value.value for row in rank_defenses(board) if row.utility.value}
 
-    def order() -> list[float]:
+    def names() -> list[str]:
         script = 'return [...document.querySelectorAll("#board tbody th button")].map((b) => b.textContent)'
-        return [by_name[name] for name in browser.execute_script(script)]
+        found: list[str] = browser.execute_script(script)
+        return found
+
+    def order() -> list[float]:
+        return [by_name[name] for name in names()]
 
     assert find(browser, 'th[data-key="rank"]').get_attribute("aria-sort") == "ascending"
     find(browser, 'th[data-key="utility"] button').click()
@@ -221,18 +250,10 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     assert (head.get_attribute("aria-sort"), order()) == ("ascending", sorted(by_name.values()))
     assert len(browser.find_elements("css selector", "th[aria-sort]")) == 1
     find(browser, 'th[data-key="rank"] button').send_keys(Keys.SPACE)
-    assert [line[0] for line in rows(browser)] == ["1", "2", "3", "4", "5", "6", "7", "–"]
+    ranking = [defense_name(row) for row in rank_defenses(board)]
+    assert names() == ranking
     find(browser, 'th[data-key="rank"] button').click()
-    assert [line[0] for line in rows(browser)] == [
-        "7",
-        "6",
-        "5",
-        "4",
-        "3",
-        "2",
-        "1",
-        "–",
-    ]  # without a rank: last either way
+    assert names() == [*ranking[-2::-1], ranking[-1]]  # without a rank: last either way
 
 
 def test_a_text_filter_keeps_ranks_and_counts_rows(text: str, show: Open) -> None:
@@ -254,9 +275,8 @@ def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> 
     for value in ("client", "eavesdropper", "outsider", "omniscient"):
         find(browser, f'input[value="{value}"]').send_keys(Keys.SPACE)
     assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_threat_filter("server,own"))[0]
-    assert [line[2] for line in rows(browser)] == [
-        score(r.overall) for r in rank_defenses(board, read_threat_filter("server,own"))
-    ]
+    ranking = rank_defenses(board, read_threat_filter("server,own"))
+    assert [line[2] for line in rows(browser)] == [score(r.lowest) + r.lowest_axis for r in ranking]
 
 
 def test_a_reader_goes_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:

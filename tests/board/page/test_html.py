@@ -23,7 +23,7 @@ from fedarena.board.page.heat_colours import contrast, heat_css
 from fedarena.board.page.html import inert, page
 from fedarena.board.page.outcome import outcome
 from fedarena.board.ranking import rank_defenses
-from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.score_text import HOW, defense_name, rank, score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 
 
@@ -79,8 +79,8 @@ def test_the_page_has_ranking_and_advice_without_javascript() -> None:
         cells = [
             html.unescape(re.sub(r"<small>.*?</small>|<[^>]*>", "", c)) for c in re.findall(r"<t[dh].*?</t[dh]>", line)
         ]
-        assert cells[:2] == ["–" if row.rank is None else str(row.rank), defense_name(row)]
-        assert cells[2:6] == [score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)]
+        assert cells[:2] == [rank(row), defense_name(row)]
+        assert cells[3:8] == [score(s) for s in (row.lowest, row.utility, row.integrity, row.privacy, row.overall)]
     for sentence in (*advice(board, threats), *HOW):
         assert f"<p>{html.escape(sentence)}</p>" in text
     assert '<form id="cut" hidden>' in text
