@@ -62,6 +62,7 @@ def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: 
     """A trial in which everybody was honest; without an accuracy it is missing."""
     made = copy.deepcopy(some["none"])
     made["utility"]["clean_accuracy"] = accuracy
+    made["utility"] = {name: v for name, v in made["utility"].items() if name not in ("local_only", "server_only")}
     records = [] if accuracy is None else [made]
     return PlannedTrial(
         "read",

@@ -1,4 +1,4 @@
-"""The board as JSON for page.js."""
+"""The board as JSON for the page's script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 
 def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dict[str, Any]:
-    """Everything that page.js reads.
+    """Everything that the page's script reads.
 
     Args:
         weights: those with which the page begins, and for which its advice is.

@@ -1,9 +1,9 @@
 """Prints a leaderboard as a web page.
 
-The page holds the board as JSON and computes scores and ranks itself (page.js), so that a reader can choose threats; a
-test compares them with `fedarena.board.ranking`. Without JavaScript it shows the advice and the ranking for the threats
-that were chosen first. Foreign text (the name of a plug-in, the message of an exception) cannot run: it is escaped
-here, page.js makes text nodes of it, and the page's policy admits no script but its own.
+The page holds the board as JSON and computes scores and ranks itself (ranking.js), so that a reader can choose threats.
+A test compares them with `fedarena.board.ranking`. Without JavaScript it shows the ranking and the advice for the
+threats that were chosen first. Foreign text (the name of a plug-in, the message of an exception) cannot run: it is
+escaped here, the script makes text nodes of it, and the page's policy admits no script but its own.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ from fedarena.board.threat_filter import ThreatFilter, threats_on, within
 from fedarena.board.weights import AXES, Weights
 from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE
+
+SCRIPTS = (
+    *("data.js", "numbers.js", "ranking.js", "elements.js", "settings.js", "table.js", "picture.js", "heat_map.js"),
+    *("chart.js", "defense.js", "cell.js", "start.js"),
+)
+"""The files of the page's script, each with one purpose; later ones use what earlier ones define."""
 
 KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upload (omniscient)"}
 """What corrupted clients know, in the words of the page."""
@@ -65,6 +71,7 @@ def page(
         "heads": heads(board, threats, leaderboard.weighted),
         "rows": rows(board, threats, leaderboard),
         "rule": escape(leaderboard.rule),
+        "unranked": "".join(f'<p class="soft">{escape(line)}</p>' for line in leaderboard.unranked),
         **_references(leaderboard),
         "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)
         + "<p>Each cell has its own, below its table of seeds.</p>",
@@ -82,8 +89,13 @@ def inert(data: Any) -> str:
 
 def _own_assets() -> dict[str, str]:
     """Style and script of the page, and the policy that admits them alone."""
-    style, script = _asset("page.css") + heat_css(), _asset("page.js")
+    style, script = _asset("page.css") + heat_css(), _script()
     return {"policy": escape(_policy(style, script)), "style": style, "script": script}
+
+
+def _script() -> str:
+    """All scripts as one, which shares nothing with other scripts of the browser."""
+    return "\n".join(['"use strict";', "(() => {", *(_asset(name) for name in SCRIPTS), "})();"])
 
 
 def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[str, str]:
@@ -96,6 +108,7 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
     about = f"{leaderboard.summary}. Seeds: {leaderboard.seeds}."
     return {
         "title": escape(leaderboard.title or "Leaderboard"),
+        "lead": escape(_lead(board)),
         # All problems of the page, since the reader may choose another one.
         "about": f"<p>{escape(about)}</p>{_list([f'{p.name}: {p.description}' for p in board.problems])}",
         "advice": _paragraphs(leaderboard.advice),
@@ -103,6 +116,16 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
         "how": _paragraphs(leaderboard.how),
         "made": source,
     }
+
+
+def _lead(board: Board) -> str:
+    """What the page is, in one line."""
+    attacks = len({c.attack for c in board.cells})
+    return (
+        f"{plural(len(board.defenses), 'defense')} of federated learning against {plural(attacks, 'attack')}. Utility "
+        "is what a defense keeps of the gain of training together, integrity what poisoning leaves of it, and privacy "
+        "what stays hidden of the clients' data."
+    )
 
 
 def _boxes(name: str, options: Mapping[str, str], chosen: Sequence[str]) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.big_board import DEFENSES, HOSTILE, big_board, with_exclusions
-from helpers.board import make_board, make_cell
+from helpers.board import make_board, make_cell, with_references
 from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.page.html import page
 from fedarena.board.rank_rule import rank_rule
-from fedarena.board.ranking import RankingRow, rank_defenses
+from fedarena.board.ranking import RankingRow, rank_defenses, worst
 from fedarena.board.score_text import average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
@@ -129,7 +129,8 @@ for (const [parties, knows, problem, weights] of cuts) {
   const keys = [...document.querySelectorAll("#board thead th")];
   const rows = [...document.querySelectorAll("#board tbody tr")].map((row) => Object.fromEntries(
     [...row.children].map((cell, i) => [keys[i].dataset.key, {
-      text: cell.firstChild.textContent, small: cell.querySelector("small")?.textContent ?? "",
+      text: [...cell.childNodes].filter((n) => n.nodeName !== "SMALL").map((n) => n.textContent).join(""),
+      small: cell.querySelector("small")?.textContent ?? "",
       value: cell.dataset.value ?? null, hidden: cell.hidden || keys[i].hidden }])));
   found.push({ rows, rule: document.getElementById("rule").textContent,
     advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
@@ -206,11 +207,11 @@ def test_weights_of_the_reader_rank_anew(board: Board, text: str, show: Open) ->
 def test_the_table_equals_the_one_without_javascript(text: str, show: Open) -> None:
     body = text.split("<tbody>")[1].split("</tbody>")[0]
     lines = [re.findall(r"<t[dh].*?</t[dh]>", line) for line in re.findall(r"<tr.*?</tr>", body)]
-    shown = [[c for c in line if " hidden>" not in c] for line in lines]
+    shown = [[c for c in line if not re.match(r"<\w+[^>]* hidden>", c)] for line in lines]
     still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in shown]
     browser = show(text)
     assert rows(browser) == still
-    classes = [[(re.search(r'class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
+    classes = [[(re.match(r'<\w+[^>]*? class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
     script = (
         'return [...document.querySelectorAll("#board tbody tr")].map((r) => [...r.children].map((c) => c.className))'
     )
@@ -256,8 +257,148 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     assert names() == [*ranking[-2::-1], ranking[-1]]  # without a rank: last either way
 
 
+def test_further_columns_are_folded_away(text: str, show: Open) -> None:
+    browser = show(text)
+
+    def heads() -> list[str]:
+        return [h.get_attribute("data-key") for h in browser.find_elements("css selector", "th") if h.is_displayed()][
+            :20
+        ]
+
+    first = ["rank", "defense", "lowest", "utility", "integrity", "privacy", "overall"]
+    assert [head for head in heads() if head] == first
+    more = find(browser, "#more")
+    assert (more.text, more.get_attribute("aria-expanded")) == ("More columns", "false")
+    more.click()
+    assert (more.text, more.get_attribute("aria-expanded")) == ("Fewer columns", "true")
+    assert {"paper_privacy", "party:server", "bytes", "cells"} < set(heads())
+    phone(browser, 390)
+    more.click()
+    assert [head for head in heads() if head] == first[:3]
+
+
+POINTS = """return [...document.querySelectorAll("#drawing a")].map((a) => {
+  const { x, y } = a.querySelector(".dot").getBoundingClientRect();
+  return [a.getAttribute("aria-label"), a.getAttribute("href"), x, y]; });"""
+
+
+@pytest.mark.parametrize("weights", WEIGHTS[:2], ids=["lowest", "weights"])
+def test_the_picture_has_a_point_per_ranked_defense(show: Open, weights: dict[str, float] | None) -> None:
+    board = with_exclusions(big_board())
+    ranked = {r.defense: r for r in rank_defenses(board, ThreatFilter(), weights) if r.rank is not None}
+    points = {
+        name.split(", rank")[0]: place
+        for name, *place in show(page(board, None, None, [], weights)).execute_script(POINTS)
+    }
+    assert points.keys() == ranked.keys()
+    assert len(ranked) > 3
+    guarded = {name: min(r.integrity.level, r.privacy.level) for name, r in ranked.items()}
+    by_x, by_y = (sorted(points, key=lambda name: (points[name][k], name)) for k in (1, 2))
+    levels = [ranked[name].utility.level for name in by_x]
+    assert levels == pytest.approx(sorted(levels), abs=0.02)  # the square of FedAvg is wider than a circle
+    heights = [guarded[name] for name in by_y]
+    assert heights == pytest.approx(sorted(heights, reverse=True), abs=0.02)
+
+
+def test_a_point_says_what_it_is_and_leads_to_its_worst_cell(board: Board, text: str, show: Open) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    browser = show(text)
+    row = next(r for r in rank_defenses(board) if r.defense == "two-stage")
+    (point,) = [
+        a for a in browser.find_elements("css selector", "#drawing a") if "two-stage" in a.get_attribute("aria-label")
+    ]
+    assert not find(browser, "#tip").is_displayed()
+    lower = min((row.integrity, row.privacy), key=lambda s: s.level)
+    told = [
+        f"two-stage, rank {rank(row)}",
+        "; ".join(f"{axis} {score(row.score(axis))}" for axis in ("utility", "integrity", "privacy")),
+        f"worst case: {worst_case(lower, True)}",
+    ]
+    ActionChains(browser).move_to_element(point.find_element("css selector", ".dot")).perform()
+    until(browser, lambda: find(browser, "#tip").text.split("\n") == told)
+    ActionChains(browser).move_to_element(find(browser, "h1")).perform()
+    until(browser, lambda: not find(browser, "#tip").is_displayed())
+    browser.execute_script("arguments[0].focus()", point)
+    assert find(browser, "#tip").text.split("\n") == told
+    point.find_element("css selector", ".dot").click()
+    assert lower.worst is not None
+    title = f"{lower.worst.attack} against two-stage"
+    until(browser, lambda: find(browser, "#cell-title").text == title)
+    assert f"as {lower.worst.threat}, on {lower.worst.problem}" in find(browser, "#cell").text
+
+
+def test_the_pareto_front_goes_through_what_nothing_surpasses(board: Board, text: str, show: Open) -> None:
+    browser = show(text)
+    best = {
+        a.get_attribute("aria-label").split(", rank")[0]
+        for a in browser.find_elements("css selector", "#drawing a.best")
+    }
+    places = {
+        r.defense: (r.utility.level, min(r.integrity.level, r.privacy.level)) for r in rank_defenses(board) if r.rank
+    }
+    assert best == {
+        name
+        for name, (x, y) in places.items()
+        if not any((a >= x and b >= y) and (a > x or b > y) for a, b in places.values())
+    }
+    assert find(browser, "#drawing .front").get_attribute("d").count("H") == len(best)
+
+
+def test_references_are_in_the_picture_and_below_the_ranking(board: Board, show: Open) -> None:
+    browser = show(page(board))
+    assert not find(browser, "#references").is_displayed()
+    assert browser.find_elements("css selector", "#drawing .reference") == []
+    browser = show(page(with_references(board, 0.5, {"two-stage": 0.6})))
+    lines = [line.text for line in browser.find_elements("css selector", "#references tbody tr")]
+    assert [line.split()[0] for line in lines] == ["constant", "local-only", "server-only"]
+    assert "50 % (digits 50 ± 0 %, fashion 50 ± 0 %) 0 – 1" in lines[1]
+    assert "not federating" in [t.text for t in browser.find_elements("css selector", "#drawing text")]
+    assert len(browser.find_elements("css selector", "#drawing .reference")) == 1
+
+
+def test_without_threats_there_is_no_picture_and_no_overview(text: str, show: Open) -> None:
+    browser = show(text)
+    browser.execute_script(READ_ALL, [[[], [], 0, None]])
+    assert not find(browser, "#picture").is_displayed()
+    assert not find(browser, "#map").is_displayed()
+
+
+def test_the_overview_links_to_the_lowest_cell_of_each_attack(show: Open) -> None:
+    board = with_exclusions(big_board())
+    script = """return [...document.querySelectorAll("#overview tbody tr")].map((r) => [
+      r.querySelector("th").textContent, [...r.querySelectorAll("a")].map((a) => [a.getAttribute("href"), a.textContent, a.className, a.title])])"""
+    lines = show(page(board)).execute_script(script)
+    assert [name for name, _ in lines] == [r.defense for r in rank_defenses(board)]
+    seen = 0
+    for name, links in lines:
+        for address, words, look, title in links:
+            cell = board.cells[int(address.rsplit("-", 1)[1])]
+            same = [c for c in board.cells if (c.defense, c.attack) == (name, cell.attack)]
+            least = worst([c for c in same if c.counts]) if cell.counts else worst(same)
+            assert cell.defense == name
+            assert ("excluded" in look) == bool(cell.excluded)
+            if cell.excluded:
+                assert title.endswith(f"It does not count: {cell.excluded}")
+                assert words.startswith("(")
+            if least.worst is not None:
+                assert words.strip("()*") == f"{least.level:.2f}"
+                assert cell == least.worst or not cell.counts
+            seen += 1
+    assert seen == len({(c.defense, c.attack) for c in board.cells if c.counts or c.excluded})
+
+
+def test_an_excluded_cell_is_shown_with_its_reason(show: Open) -> None:
+    board = with_exclusions(big_board())
+    browser = show(page(board))
+    place = next(i for i, c in enumerate(board.cells) if c.excluded)
+    go(browser, place, board)
+    assert f"no: {board.cells[place].excluded}" in find(browser, "#cell").text
+
+
 def test_a_text_filter_keeps_ranks_and_counts_rows(text: str, show: Open) -> None:
     browser = show(text)
+    find(browser, "#settings summary").click()
     before = {line[1]: line[0] for line in rows(browser)}
     find(browser, "#search").send_keys("BAFFLE")
     assert {line[1]: line[0] for line in rows(browser)} == {"baffle †": before["baffle †"]}
@@ -272,6 +413,7 @@ def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> 
     from selenium.webdriver.common.keys import Keys
 
     browser = show(text)
+    find(browser, "#settings summary").send_keys(Keys.SPACE)
     for value in ("client", "eavesdropper", "outsider", "omniscient"):
         find(browser, f'input[value="{value}"]').send_keys(Keys.SPACE)
     assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_threat_filter("server,own"))[0]
@@ -362,9 +504,11 @@ def go(browser: Any, cell: int, board: Board) -> None:
     )
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_phone_never_scrolls_the_page_sideways(board: Board, text: str, show: Open, browser: Any, dark: bool) -> None:
-    phone(browser, 360, dark)
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (390, False)])
+def test_a_phone_never_scrolls_the_page_sideways(
+    board: Board, text: str, show: Open, browser: Any, width: int, dark: bool
+) -> None:
+    phone(browser, width, dark)
     show(text)
     for attack in (None, "sign-flip", "dlg", "joint-membership"):
         if attack is not None:
@@ -372,7 +516,7 @@ def test_a_phone_never_scrolls_the_page_sideways(board: Board, text: str, show: 
         wide = browser.execute_script(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth, innerWidth]"
         )
-        assert wide == [360, 360, 360], attack
+        assert wide == [width, width, width], attack
     colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(22, 22, 22)" if dark else "rgb(255, 255, 255)")
 
