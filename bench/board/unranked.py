@@ -23,7 +23,7 @@ def unranked(board: Board, threats: ThreatFilter, defense: str, lacking: Sequenc
     own = [c for c in board.cells if c.defense == defense and threats.admits(c)]
     if lacking:
         reasons = _reasons(c for c in own if c.axis in lacking)
-        return f"no {' and no '.join(lacking)} score{f' ({reasons})' if reasons else ''}"
+        return f"no {' and no '.join(lacking)} score{f': {reasons}' if reasons else ''}"
     # A contributed attack against one defense lowers the score of that defense; others need not meet it.
     required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
     unmet = required - {c.attempt for c in own if c.counts and _met(c)}
@@ -31,7 +31,7 @@ def unranked(board: Board, threats: ThreatFilter, defense: str, lacking: Sequenc
     parts = [f"{len(unmet - excluded)} of {len(required)} attacks and threats not met"] if unmet - excluded else []
     if excluded:
         reasons = _reasons(c for c in own if c.attempt in excluded)
-        parts.append(f"{len(excluded)} of {len(required)} attacks and threats do not count against it ({reasons})")
+        parts.append(f"{len(excluded)} of {len(required)} attacks and threats do not count against it: {reasons}")
     return " and ".join(parts)
 
 

@@ -283,6 +283,6 @@ def test_an_excluded_cell_counts_for_nothing_and_says_why() -> None:
     cells[4:] = [replace(c, counts=False, excluded=why) for c in cells[4:]]
     honest = [make_clean_run(d) for d in ("fedavg", "dbcl", "krum")]
     rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
-    assert rows["dbcl"].unranked == f"1 of 2 attacks and threats do not count against it ({why})"
-    assert rows["krum"].unranked == f"no privacy score ({why})"
+    assert rows["dbcl"].unranked == f"1 of 2 attacks and threats do not count against it: {why}"
+    assert rows["krum"].unranked == f"no privacy score: {why}"
     assert rows["fedavg"].rank == RankRange(1, 1)

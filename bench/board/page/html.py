@@ -140,7 +140,7 @@ def _weight_fields(weights: Weights | None) -> dict[str, str]:
     """The choice between the lowest score and a weighted mean, and a number for each weight."""
     inputs = "".join(
         f'<label for="weight-{axis}">{axis}</label><input id="weight-{axis}" type="number" min="0" step="any" '
-        f'value="{1.0 if weights is None else weights.get(axis, 0.0)!r}">'
+        f'value="{repr(1.0 if weights is None else weights.get(axis, 0.0)).removesuffix(".0")}">'
         for axis in AXES
     )
     return {"weights": inputs, "by_lowest": "" if weights else " checked", "by_weights": " checked" if weights else ""}

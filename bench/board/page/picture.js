@@ -18,7 +18,7 @@ function drawPicture(cut, rows) {
   // Of points that lie on one another FedAvg's, which is a square, is on top.
   const plain = points.filter((p) => p.row.defense === BASELINE);
   for (const p of [...points.filter((q) => !plain.includes(q)), ...plain]) picture.append(mark(space, points, p, front.includes(p), tip));
-  picture.append(...labels(space, points, front));
+  picture.append(...labels(space, points, front, tip));
   byId("drawing").replaceChildren(picture, tip);
 }
 
@@ -101,28 +101,40 @@ function whiskers({ x, y }, p) {
   ];
 }
 
-// A point is a link to the cell of its worst case, and says on hover and focus what it is.
+// A point is a link to the cell of its worst case.
 function mark(space, points, p, onFront, tip) {
   const [cx, cy] = [space.x(level(p.x)), space.y(level(p.y))];
-  const defense = D.defenses.indexOf(p.row.defense);
-  const cell = p.y.worst ? `-${D.cells.indexOf(p.y.worst)}` : "";
-  const link = svg("a", { href: `#defense-${defense}${cell}`, class: onFront ? "point best" : "point", "aria-label": told(p).join(". ") });
+  const link = linkTo(p, { class: onFront ? "point best" : "point", "aria-label": told(p).join(". ") });
   link.append(
     svg("circle", { class: "target", cx, cy, r: 13 }),
     p.row.defense === BASELINE ? svg("rect", { class: "dot", x: cx - 5, y: cy - 5, width: 10, height: 10 }) : svg("circle", { class: "dot", cx, cy, r: onFront ? 6.5 : 5 }),
   );
-  const near = points.filter((q) => Math.hypot(space.x(level(q.x)) - cx, space.y(level(q.y)) - cy) < 5);
+  tells(link, space, points, p, tip);
+  return link;
+}
+
+function linkTo(p, attributes) {
+  const cell = p.y.worst ? `-${D.cells.indexOf(p.y.worst)}` : "";
+  return svg("a", { href: `#defense-${D.defenses.indexOf(p.row.defense)}${cell}`, ...attributes });
+}
+
+// On hover and focus a link says what its point is.
+function tells(link, space, points, p, tip) {
+  const [cx, cy] = [space.x(level(p.x)), space.y(level(p.y))];
+  const near = points.filter((q) => q !== p && lieTogether(space, p, q)).map((q) => q.row.defense);
   const open = () => {
-    tip.replaceChildren(...near.flatMap((q) => told(q).map((text, k) => make(k ? "p" : "strong", {}, text))));
+    const [name, ...lines] = [...told(p), near.length ? `also here: ${joinAnd(near)}` : ""].filter(Boolean);
+    tip.replaceChildren(make("strong", {}, name), ...lines.map((text) => make("p", {}, text)));
     tip.hidden = false;
-    const left = Math.min(Math.max(0, cx - 20), space.W - tip.offsetWidth);
-    tip.style.left = `${left}px`;
-    tip.style.top = `${cy - tip.offsetHeight - 14 > 0 ? cy - tip.offsetHeight - 14 : cy + 16}px`;
+    tip.style.left = `${Math.min(Math.max(0, cx - 20), space.W - tip.offsetWidth)}px`;
+    const above = cy - tip.offsetHeight - 14;
+    tip.style.top = `${above > 0 ? above : cy + 16}px`;
   };
   const close = () => { tip.hidden = true; };
   for (const [event, act] of [["mouseenter", open], ["focus", open], ["mouseleave", close], ["blur", close]]) link.addEventListener(event, act);
-  return link;
 }
+
+const lieTogether = (space, p, q) => Math.hypot(space.x(level(q.x)) - space.x(level(p.x)), space.y(level(q.y)) - space.y(level(p.y))) < 7;
 
 function told(p) {
   const scores = ["utility", "integrity", "privacy"].filter((name) => p.row[name].value).map((name) => `${name} ${scoreText(p.row[name])}`);
@@ -137,8 +149,9 @@ function pictureText(points, front, yName) {
 const LINE = 15; // The height of a name.
 
 // Names beside their points, each where it hides nothing; those that must go further away have a line to their point.
-// Points that lie on one another have one list of names.
-function labels(space, points, front) {
+// Points that lie on one another have one list of names. A name is a link like its point, which a mouse reaches even
+// where another point covers its own; the keyboard needs only one of the two.
+function labels(space, points, front, tip) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "bold 13px system-ui, sans-serif";
   const taken = points.map((p) => around(space.x(level(p.x)), space.y(level(p.y)), 14, 14));
@@ -152,7 +165,10 @@ function labels(space, points, front) {
     const toTheLeft = place.box.right < px, x = toTheLeft ? place.box.right - 2 : place.box.left + 2;
     names.forEach((name, i) => {
       const look = { class: front.includes(some[i]) ? "label best" : "label", "text-anchor": toTheLeft ? "end" : "start" };
-      nodes.push(svg("text", { ...look, x, y: place.box.top + 12 + LINE * i }, name));
+      const link = linkTo(some[i], { tabindex: -1, "aria-hidden": "true" });
+      link.append(svg("text", { ...look, x, y: place.box.top + 12 + LINE * i }, name));
+      tells(link, space, points, some[i], tip);
+      nodes.push(link);
     });
   }
   return nodes;
@@ -164,7 +180,7 @@ const shortName = (name) => (name === BASELINE ? `${name} (no defense)` : name.l
 function heaps(space, points) {
   const lists = [];
   for (const p of points) {
-    const near = lists.find(([q]) => Math.hypot(space.x(level(q.x)) - space.x(level(p.x)), space.y(level(q.y)) - space.y(level(p.y))) < 7);
+    const near = lists.find(([q]) => lieTogether(space, p, q));
     if (near) near.push(p);
     else lists.push([p]);
   }

@@ -118,7 +118,7 @@ function unranked(cut, defense, lacking) {
   const reasons = (cells) => [...new Set(cells.map((c) => c.excluded).filter(Boolean))].join("; ");
   if (lacking.length) {
     const why = reasons(own.filter((c) => lacking.includes(c.axis)));
-    return `no ${lacking.join(" and no ")} score${why ? ` (${why})` : ""}`;
+    return `no ${lacking.join(" and no ")} score${why ? `: ${why}` : ""}`;
   }
   const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
   const required = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
@@ -128,7 +128,7 @@ function unranked(cut, defense, lacking) {
   const without = own.filter((c) => c.excluded && unmet.includes(name(c)));
   const excluded = new Set(without.map(name)).size, missing = unmet.length - excluded;
   const parts = missing ? [`${missing} of ${required.size} attacks and threats not met`] : [];
-  if (excluded) parts.push(`${excluded} of ${required.size} attacks and threats do not count against it (${reasons(without)})`);
+  if (excluded) parts.push(`${excluded} of ${required.size} attacks and threats do not count against it: ${reasons(without)}`);
   return parts.join(" and ");
 }
 

@@ -115,6 +115,7 @@ function wireTable() {
   const board = byId("board"), more = byId("more");
   const fold = (few) => {
     board.classList.toggle("few", few);
+    document.querySelector(".first").classList.toggle("wide", !few);
     more.textContent = few ? "More columns" : "Fewer columns";
     more.setAttribute("aria-expanded", String(!few));
   };

@@ -277,7 +277,7 @@ def test_further_columns_are_folded_away(text: str, show: Open) -> None:
     assert [head for head in heads() if head] == first[:3]
 
 
-POINTS = """return [...document.querySelectorAll("#drawing a")].map((a) => {
+POINTS = """return [...document.querySelectorAll("#drawing a.point")].map((a) => {
   const { x, y } = a.querySelector(".dot").getBoundingClientRect();
   return [a.getAttribute("aria-label"), a.getAttribute("href"), x, y]; });"""
 
@@ -306,7 +306,9 @@ def test_a_point_says_what_it_is_and_leads_to_its_worst_cell(board: Board, text:
     browser = show(text)
     row = next(r for r in rank_defenses(board) if r.defense == "two-stage")
     (point,) = [
-        a for a in browser.find_elements("css selector", "#drawing a") if "two-stage" in a.get_attribute("aria-label")
+        a
+        for a in browser.find_elements("css selector", "#drawing a.point")
+        if "two-stage" in a.get_attribute("aria-label")
     ]
     assert not find(browser, "#tip").is_displayed()
     lower = min((row.integrity, row.privacy), key=lambda s: s.level)
@@ -321,6 +323,8 @@ def test_a_point_says_what_it_is_and_leads_to_its_worst_cell(board: Board, text:
     until(browser, lambda: not find(browser, "#tip").is_displayed())
     browser.execute_script("arguments[0].focus()", point)
     assert find(browser, "#tip").text.split("\n") == told
+    (label,) = [a for a in browser.find_elements("css selector", "#drawing a[tabindex]") if a.text == "two-stage"]
+    assert label.get_attribute("href") == point.get_attribute("href")
     point.find_element("css selector", ".dot").click()
     assert lower.worst is not None
     title = f"{lower.worst.attack} against two-stage"
@@ -367,7 +371,8 @@ def test_without_threats_there_is_no_picture_and_no_overview(text: str, show: Op
 def test_the_overview_links_to_the_lowest_cell_of_each_attack(show: Open) -> None:
     board = with_exclusions(big_board())
     script = """return [...document.querySelectorAll("#overview tbody tr")].map((r) => [
-      r.querySelector("th").textContent, [...r.querySelectorAll("a")].map((a) => [a.getAttribute("href"), a.textContent, a.className, a.title])])"""
+      r.querySelector("th").textContent, [...r.querySelectorAll("a")].map(
+        (a) => [a.getAttribute("href"), a.textContent, a.className, a.title])])"""
     lines = show(page(board)).execute_script(script)
     assert [name for name, _ in lines] == [r.defense for r in rank_defenses(board)]
     seen = 0
