@@ -67,7 +67,8 @@ function heatMap(index, problem, axis, cells, current) {
     const text = c.scores.size ? fixed(c.mean, 2) + (c.status === "ok" ? "" : ` ${c.status}`) : c.status;
     const look = [c.scores.size ? heat(c.mean) : "hatched", has(cut, c) ? "" : "out",
       ["failed", "missing", "diverged", "mixed"].includes(c.status) ? "bad" : ""].filter(Boolean).join(" ");
-    const beside = has(cut, c) ? "" : c.counts ? ", not among the threats chosen" : ", beside the score";
+    const why = c.counts ? "not among the threats chosen" : c.excluded ? `does not count: ${c.excluded}` : "beside the score";
+      const beside = has(cut, c) ? "" : `, ${why}`;
     const label = `${attack} as ${threat}: ${text}${beside}`;
     const button = make("button", {
       type: "button", class: look, "aria-label": label, "aria-current": c === current ? "true" : null,
