@@ -6,6 +6,7 @@ Beside its class every image has the attribute `bold`, so that property inferenc
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,17 @@ def load(data_dir: Path | None = None) -> Dataset:
 
 @cache
 def _images() -> tuple[Array, Array]:
-    """All images and their classes, read once a process; whoever changes a selection of them changes a copy."""
+    """All images and their classes, read once a process; whoever changes a selection of them changes a copy.
+
+    The file is read as scikit-learn's `load_digits` reads it, which takes a second to import. That function is asked
+    where the file lies elsewhere.
+    """
+    package = find_spec("sklearn")  # finds the package without importing it
+    folders = (package.submodule_search_locations or ()) if package else ()
+    for path in (Path(folder) / "datasets" / "data" / "digits.csv.gz" for folder in folders):
+        if path.exists():
+            table = np.loadtxt(path, delimiter=",")  # 64 pixels, and the class
+            return table[:, :-1].astype(np.uint8).reshape(-1, 1, 8, 8), table[:, -1].astype(np.int64)
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

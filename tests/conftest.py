@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from helpers.paths import ROOT
 
 from fedarena.cli import main
 from fedarena.core import registry
+from fedarena.goals.metrics import image_classifier
 
 LONG_FILES = (
     "test_planted.py",
@@ -77,6 +79,16 @@ def install_plugin(source: Path, folder: Path) -> Path:
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forests of property inference have a fifth of their trees, and take a fifth of the time."""
     monkeypatch.setattr("fedarena.attacks.property.helpers.forest.TREES", 20)
+
+
+_lightly_trained = lru_cache(image_classifier._trained.__wrapped__)
+
+
+@pytest.fixture
+def quick_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classifier that judges pictures of classes has had a fifth of its lessons, which take five seconds."""
+    monkeypatch.setattr(image_classifier, "LESSONS", image_classifier.LESSONS // 5)
+    monkeypatch.setattr(image_classifier, "_trained", _lightly_trained)
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,7 @@ def silent(share: float, text: str = "") -> None:
 
 
 @pytest.mark.parametrize("attack", INFERENCE)
+@pytest.mark.usefixtures("quick_judge")
 def test_inference_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [f"--set={option}" for option in SHORT.get(attack, ())]
     assert_same_on_both(AGAINST.get(attack, "fedavg"), attack, options, tmp_path, capsys)

@@ -66,7 +66,9 @@ def _problem_info(name: str, clean: Sequence[PlannedTrial]) -> ProblemInfo:
             seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in references.items() if r["status"] != "diverged"
         },
         local_only={
-            seed: rounded(r["utility"]["local_only"]) for seed, r in references.items() if "local_only" in r["utility"]
+            seed: rounded(r["utility"]["references"]["local_only"])
+            for seed, r in references.items()
+            if "local_only" in r["utility"]["references"]
         },
         subset=problem["data"]["subset"],
         utility=all(t.utility for t in clean),

@@ -23,7 +23,8 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
     reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
-    alone = {seed: rounded(r["utility"]["server_only"]) for seed, r in runs.items() if "server_only" in r["utility"]}
+    references = {seed: r["utility"]["references"] for seed, r in runs.items()}
+    alone = {seed: rounded(r["server_only"]) for seed, r in references.items() if "server_only" in r}
     run = CleanRun(
         problem=trials[0].problem,
         defense=trials[0].defense,

@@ -33,12 +33,17 @@ class Reference:
 
 def facts(problem: ProblemInfo, seed: int, server_only: BySeed, accuracy: float | None = None) -> dict[str, Any]:
     """What a record's `utility` holds, from a board (`fedarena.records.schema.Utility`)."""
-    utility: dict[str, Any] = {"chance": problem.chance, "fedavg_accuracy": problem.reference_accuracy.get(seed)}
-    if seed in problem.local_only:
-        utility["local_only"] = problem.local_only[seed]
-    if seed in server_only:
-        utility["server_only"] = server_only[seed]
-    return {**utility, "clean_accuracy": accuracy}
+    alone = {
+        name: values[seed]
+        for name, values in (("local_only", problem.local_only), ("server_only", server_only))
+        if seed in values
+    }
+    return {
+        "chance": problem.chance,
+        "references": alone,
+        "fedavg_accuracy": problem.reference_accuracy.get(seed),
+        "clean_accuracy": accuracy,
+    }
 
 
 def references(board: Board, problems: Sequence[str]) -> list[Reference]:

@@ -33,6 +33,6 @@ def _add_parties_alone(utility: Utility, finished: FinishedRun) -> None:
     rng = Rng(finished.spec.seed).child("alone")
     server = server_only(finished.problem, rng.child("server"))
     if server is not None:
-        utility["server_only"] = server
-    if finished.spec.defense.name == BASELINE and not finished.spec.defense.rest and finished.spec.probe is None:
-        utility["local_only"] = local_only(finished.problem, rng.child("clients"))
+        utility["references"]["server_only"] = server
+    if finished.spec.defense.name == BASELINE and not finished.spec.defense.rest:
+        utility["references"]["local_only"] = local_only(finished.problem, rng.child("clients"))

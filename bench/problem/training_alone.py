@@ -24,6 +24,8 @@ from fedarena.problem.problem import Problem
 
 RATES = (0.001, 0.003, 0.01)
 """The learning rates that are tried."""
+USUAL_RATE = 0.003
+"""The rate of a party that cannot choose, since it has no two samples of a class. It takes all steps."""
 STOPS = (0.0625, 0.125, 0.25, 0.5, 1.0)
 """The shares of the steps after which a model is judged."""
 KEPT_BACK = 5
@@ -109,23 +111,30 @@ def _choices(alone: _Alone, stops: Sequence[int], rng: Rng) -> list[tuple[float,
     """The (rate, step) of each party that does best on samples that were kept back."""
     splits = [split for i in range(len(alone.parties)) for split in _splits(alone, i, rng.child("kept back", i))]
     marks: dict[tuple[int, float, int], list[tuple[Mark, int]]] = {}
-    for rate in RATES:
+    for rate in RATES if splits else ():
         train = [split.train for split in splits]
         for step, models in _training(alone, train, rate, stops[-1], stops, rng.child("choice")):
             for k, split in enumerate(splits):
                 judged = (_mark(alone, row(models, k), split.kept_back), len(split.kept_back))
                 marks.setdefault((split.party, rate, step), []).append(judged)
     pairs = [(rate, step) for rate in RATES for step in stops]
-    return [max(pairs, key=lambda pair: _mean(marks[i, *pair])) for i in range(len(alone.parties))]
+    judged_parties = {split.party for split in splits}
+    return [
+        max(pairs, key=lambda pair: _mean(marks[i, *pair])) if i in judged_parties else (USUAL_RATE, stops[-1])
+        for i in range(len(alone.parties))
+    ]
 
 
 def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
-    """The splits of a party's samples. A party with one sample trains on it and is judged on it."""
+    """The splits of a party's samples; none if no class has two of them, since a class must be seen to be judged."""
     own = alone.parties[party]
     own = own[torch.randperm(len(own), generator=rng.torch())]
-    if len(own) < 2:
-        return [_Split(party, own, own)]
-    folds = own.tensor_split(min(KEPT_BACK, len(own)))
+    labels = alone.y[own]
+    if len(own) < 2 or (alone.problem.task.n_classes and int(labels.bincount().max()) < 2):
+        return []
+    # Samples of a class go to different parts, so that the others show the class to the model.
+    own = own[labels.argsort(stable=True)]
+    folds = [own[k::KEPT_BACK] for k in range(min(KEPT_BACK, len(own)))]
     splits = [_Split(party, torch.cat([f for f in folds if f is not kept]), kept) for kept in folds]
     return splits if len(own) < FEW else splits[:1]
 

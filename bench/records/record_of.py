@@ -78,7 +78,11 @@ def record_of(
 
 def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:
     """The quality of the model. `clean_curve` is None for a poisoned run, whose clean run is a different run."""
-    utility: Utility = {"measure": finished.problem.task.criterion.measure, "chance": finished.problem.chance}
+    utility: Utility = {
+        "measure": finished.problem.task.criterion.measure,
+        "chance": finished.problem.chance,
+        "references": {},
+    }
     if clean_curve is not None:
         utility |= {"clean_accuracy": finished.run.accuracy, "clean_curve": clean_curve}
     return utility

@@ -121,6 +121,22 @@ class Identity(TypedDict):
     """The version of every method, by its kind."""
 
 
+class References(TypedDict, total=False):
+    """What can be had without a federation, and what the defended model keeps of FedAvg's gain over it."""
+
+    local_only: float
+    """The mean accuracy of clients that train alone (`fedarena.problem.training_alone`). It is measured with FedAvg's
+    clean run."""
+    server_only: float
+    """The accuracy of the defense's server if it trains alone. It is measured with the defense's clean run, where the
+    server holds samples."""
+    unfederated: float
+    """b, the largest of chance, local_only and server_only."""
+    gain: Annotated[float, share]
+    """(clean_accuracy − b)/(fedavg_accuracy − b), cut to [0, 1]; absent where FedAvg gains nothing
+    (`fedarena.goals.metrics.gain`)."""
+
+
 class Utility(TypedDict):
     """The quality of the defended model without an attack on its training."""
 
@@ -128,23 +144,14 @@ class Utility(TypedDict):
     """What the numbers are: `accuracy`, or `R2` where labels are numbers."""
     chance: float
     """What a guess without a model reaches."""
-    local_only: NotRequired[float]
-    """The mean accuracy of clients that train alone (`fedarena.problem.training_alone`); of FedAvg's clean run, and of
-    every record that is compared with it."""
-    server_only: NotRequired[float]
-    """The accuracy of the defense's server if it trains alone, where it holds samples; likewise of the defense's clean
-    run."""
-    unfederated: NotRequired[float]
-    """The largest of chance, local_only and server_only: what can be had without a federation."""
+    references: References
+    """What the model is compared with; empty where it was not measured."""
     clean_accuracy: NotRequired[float]
     """The accuracy of the defended model after the last round of a run that no client poisons."""
     clean_curve: NotRequired[Curve]
     """Its accuracy by round."""
     fedavg_accuracy: NotRequired[float]
     """The accuracy of FedAvg on the same problem."""
-    gain: NotRequired[Annotated[float, share]]
-    """(clean_accuracy − unfederated)/(fedavg_accuracy − unfederated), cut to [0, 1]; absent where FedAvg gains nothing
-    (`fedarena.goals.metrics.gain`)."""
 
 
 class Attacked(TypedDict, total=False):

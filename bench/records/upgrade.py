@@ -1,8 +1,8 @@
 """Records of earlier schemas, read as records of the present one.
 
 Schema 7 renamed fields of schema 6: `knows` to `attacker_knowledge`, `marks` to `warnings`, and `problem.belief` to
-`problem.assumed_corrupted`. Schema 8 dropped `utility.relative`, which compared a model with FedAvg's and not with what
-can be had without a federation. Records of both are read without being measured again.
+`problem.assumed_corrupted`. Schema 8 has `utility.references` in place of `utility.relative`, which
+compared a model with FedAvg's alone. Records of both are read without being measured again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def upgrade(content: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(record.get("problem"), Mapping):
         record["problem"] = _renamed(record["problem"], RENAMED_IN_PROBLEM)
     if isinstance(record.get("utility"), Mapping):
-        record["utility"] = {name: value for name, value in record["utility"].items() if name != "relative"}
+        kept = {name: value for name, value in record["utility"].items() if name != "relative"}
+        record["utility"] = {**kept, "references": {}}
     return {**record, "schema": SCHEMA}
 
 

@@ -34,7 +34,7 @@ from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
-from fedarena.records.schema import Record, Status
+from fedarena.records.schema import Record, Status, Utility
 
 Progress = Callable[[float, str], None]
 
@@ -235,9 +235,9 @@ def shared(groups: Sequence[GroupSpec]) -> list[list[int]]:
 def add_reference(record: Record, own: Record, plain: Record) -> None:
     """Fill in the comparisons of a run with its references (`fedarena.goals.goal.Goal.references`).
 
-    Every run is compared with FedAvg's (`utility.fedavg_accuracy`, `cost.relative_seconds`), and with what can be had
-    without a federation if that was measured (`utility.gain`, `fedarena.goals.metrics.gain`). The goal decides what it
-    takes from the clean run (`fedarena.goals.goal.Goal.add_reference`).
+    Every run is compared with FedAvg's: `utility.fedavg_accuracy` and `cost.relative_seconds`. Runs that are judged by
+    their model are also compared with what can be had without a federation (`utility.references`). The goal decides
+    what it takes from the clean run (`fedarena.goals.goal.Goal.add_reference`).
 
     Args:
         own: the same defense's clean run. plain: FedAvg's run.
@@ -245,16 +245,23 @@ def add_reference(record: Record, own: Record, plain: Record) -> None:
     utility, cost = record["utility"], record["cost"]
     accuracy, seconds = plain["utility"]["clean_accuracy"], plain["cost"]["seconds"]
     utility["fedavg_accuracy"] = accuracy
-    if "local_only" in plain["utility"]:
-        utility["local_only"] = plain["utility"]["local_only"]
-    if "server_only" in own["utility"]:
-        utility["server_only"] = own["utility"]["server_only"]
-    floor = unfederated(utility)
-    if floor is not None:
-        utility["unfederated"] = floor
-    if (goal := goals.of_record(record)) is not None:
+    goal = goals.of_record(record)
+    if goal is None or goal.axis == "integrity":
+        _add_unfederated(utility, own["utility"], plain["utility"])
+    if goal is not None:
         goal.add_reference(record, own)
-    kept = gain(utility["clean_accuracy"], accuracy, floor)
-    if floor is not None and kept is not None:
-        utility["gain"] = kept
     cost["relative_seconds"] = cost["seconds"] / seconds if seconds else None
+
+
+def _add_unfederated(utility: Utility, own: Utility, plain: Utility) -> None:
+    """Fill in what can be had without a federation, and the gain over it (`fedarena.goals.metrics.gain`)."""
+    alone = utility["references"]
+    if "local_only" in plain["references"]:
+        alone["local_only"] = plain["references"]["local_only"]
+    if "server_only" in own["references"]:
+        alone["server_only"] = own["references"]["server_only"]
+    accuracy = utility.get("clean_accuracy", own["clean_accuracy"])
+    if (floor := unfederated(utility)) is not None:
+        alone["unfederated"] = floor
+        if (kept := gain(accuracy, plain["clean_accuracy"], floor)) is not None:
+            alone["gain"] = kept

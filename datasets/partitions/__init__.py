@@ -15,6 +15,8 @@ regression's numbers (`check.check_classes`).
 """
 
 CARDS: dict[str, str] = {
+    "similarity": "fedarena.datasets.partitions.cards:SIMILARITY",
+    "sorted": "fedarena.datasets.partitions.cards:SORTED",
     "algorithm4": "fedarena.datasets.partitions.cards:ALGORITHM4",
     "copies": "fedarena.datasets.partitions.cards:COPIES",
     "dirichlet": "fedarena.datasets.partitions.cards:DIRICHLET",

@@ -21,6 +21,13 @@ class FewOptions:
     samples: int = option(50, "samples that each client gets", low=1)
 
 
+@dataclass(frozen=True)
+class SimilarityOptions:
+    """Options of `similarity`."""
+
+    share: float = option(0.33, "share γ of samples that are alike for all clients; 0: all are sorted", low=0, high=1)
+
+
 IID = Card(
     name="iid",
     kind="partition",
@@ -77,6 +84,35 @@ FEW = Card(
     options=FewOptions,
     departures=("Not from a paper: a model that is to overfit needs few samples, whatever the data set.",),
     facts=(("left out", "all but clients·samples of the N training samples belong to no client"),),
+)
+
+SIMILARITY = Card(
+    name="similarity",
+    kind="partition",
+    title="Label skew by similarity: a share alike, the rest sorted by class",
+    target="fedarena.datasets.partitions.similarity:split",
+    options=SimilarityOptions,
+    paper="SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (ICML)",
+    authors="Karimireddy, Kale, Mohri, Reddi, Stich, Suresh",
+    year=2020,
+    url="https://arxiv.org/abs/1910.06378",
+    equations="Section 7, s % similar data",
+    departures=("Sizes differ by two at most where the clients do not divide the samples.",),
+    facts=(("used by", "ByzFL's benchmark, with γ = 1, .66, .33 and 0"),),
+)
+
+SORTED = Card(
+    name="sorted",
+    kind="partition",
+    title="Sorted: each client holds a block of neighbours, by class",
+    target="fedarena.datasets.partitions.sorted:split",
+    paper="SCAFFOLD: Stochastic Controlled Averaging for Federated Learning (ICML)",
+    authors="Karimireddy, Kale, Mohri, Reddi, Stich, Suresh",
+    year=2020,
+    url="https://arxiv.org/abs/1910.06378",
+    equations="Section 7, 0 % similar data",
+    departures=("Sizes differ by one where the clients do not divide the samples.",),
+    facts=(("the same as", "similarity with share=0"),),
 )
 
 ALGORITHM4 = Card(

@@ -26,6 +26,8 @@ ORDERS = (*(1 + i / 10 for i in range(1, 100)), *range(12, 64))
 LARGE_ORDERS = (64, 76, 91, 108, 128, 152, 181, 215, 256, 362, 512, 724, 1024, 1448, 2048)
 ROUNDING = 1e-14
 """More than what a Rényi divergence of one round loses in float64."""
+CLEARLY = 1e-6
+"""By how much more than the least ε an order must give, at least, so that it is left out without being computed."""
 TOLERANCE = 1e-4
 """Relative error of σ."""
 LARGEST_NOISE = 1e6
@@ -62,12 +64,16 @@ def epsilon(sigma: float, delta: float, rate: float, rounds: int, sensitivity: f
 
 
 def _by_orders(orders: Sequence[float], sigma: float, delta: float, rate: float, rounds: int) -> tuple[float, float]:
-    """ε of Poisson batches, and the order that gives it."""
+    """ε of Poisson batches, and the order that gives it.
+
+    A whole order takes a fifth of the time of a fractional one, and its divergence is no more than that of any larger
+    order. So fractional orders that cannot give the least ε are left out.
+    """
     import dp_accounting as dp
 
     round_ = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma))
     event = dp.SelfComposedDpEvent(round_, rounds)
-    return _renyi(event, delta, dp.NeighboringRelation.ADD_OR_REMOVE_ONE, orders, rounds)
+    return _renyi(event, delta, dp.NeighboringRelation.ADD_OR_REMOVE_ONE, orders, rounds, whole_first=True)
 
 
 @lru_cache(maxsize=1024)
@@ -226,19 +232,40 @@ def searched(target: float, delta: float, rate: float, rounds: int) -> float:
     return middle
 
 
-def _renyi(event: Any, delta: float, neighbours: Any, orders: Sequence[float], rounds: int) -> tuple[float, float]:
+def _renyi(
+    event: Any, delta: float, neighbours: Any, orders: Sequence[float], rounds: int, whole_first: bool = False
+) -> tuple[float, float]:
     """ε, and the order that gives it: min over α of ρ(α) + ln(1 − 1/α) − ln(δα)/(α − 1), and at least 0.
 
     dp-accounting's own conversion says 0 where a divergence is lost to rounding. This one adds what may have been lost.
+
+    Args:
+        orders: in ascending order.
+        whole_first: leave out fractional orders that the divergences of whole ones rule out.
     """
     import numpy as np
     from dp_accounting.rdp import RdpAccountant
 
     alpha = np.asarray(orders, dtype=np.float64)
-    with _quiet():
-        divergence = np.asarray(RdpAccountant(orders, neighbours).compose(event)._rdp, dtype=np.float64)
-    divergence = np.maximum(divergence, 0.0) + ROUNDING * rounds
-    epsilons = divergence + np.log1p(-1 / alpha) - np.log(delta * alpha) / (alpha - 1)
+    shrinking, confidence = np.log1p(-1 / alpha), np.log(delta * alpha) / (alpha - 1)
+    divergence = np.full(len(alpha), np.inf)
+
+    def compute(which: Any) -> None:
+        chosen = [order for order, wanted in zip(orders, which, strict=True) if wanted]
+        with _quiet():
+            found = np.asarray(RdpAccountant(chosen, neighbours).compose(event)._rdp, dtype=np.float64)
+        divergence[which] = np.maximum(found, 0.0) + ROUNDING * rounds
+
+    whole = alpha % 1 == 0 if whole_first else np.full(len(alpha), True)
+    compute(whole)
+    if not whole.all():
+        least = (divergence + shrinking - confidence).min()
+        known = np.maximum.accumulate(np.where(whole & np.isfinite(divergence), divergence, 0.0))
+        possible = known + shrinking - confidence <= least + CLEARLY * max(1.0, least)
+        possible &= ~whole
+        if possible.any():
+            compute(possible)
+    epsilons = divergence + shrinking - confidence
     best = int(np.argmin(epsilons))
     return max(0.0, float(epsilons[best])), float(alpha[best])
 

@@ -58,11 +58,12 @@ def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **cha
     )
 
 
-def honest(some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg") -> PlannedTrial:
-    """A trial in which everybody was honest; without an accuracy it is missing."""
+def honest(
+    some: dict[str, Record], seed: int, accuracy: float | None, defense: str = "fedavg", **alone: float
+) -> PlannedTrial:
+    """A trial in which everybody was honest; without an accuracy it is missing. Clients reach 0.4 alone."""
     made = copy.deepcopy(some["none"])
-    made["utility"]["clean_accuracy"] = accuracy
-    made["utility"] = {name: v for name, v in made["utility"].items() if name not in ("local_only", "server_only")}
+    made["utility"] |= {"clean_accuracy": accuracy, "references": {"local_only": 0.4, **alone}}
     records = [] if accuracy is None else [made]
     return PlannedTrial(
         "read",
@@ -147,10 +148,18 @@ def test_utility_is_clipped_and_needs_fedavg_on_the_seed(some: dict[str, Record]
     )
     plain, other = board.clean_runs
     assert board.problems[0].reference_accuracy == {0: 0.8, 1: 0.5, 2: 0.0}
-    assert plain.utility == {0: 1.0, 1: 1.0, 2: 0.0}
-    assert other.utility == {0: 0.75, 1: 1.0, 2: 0.0}
+    assert plain.utility == {0: 1.0, 1: 1.0}  # FedAvg's 0.0 is no better than 0.4, so that there is nothing to keep
+    assert other.utility == {0: 0.5, 1: 1.0}
     assert other.accuracy == {0: 0.6, 1: 0.9, 2: 0.3, 3: 0.7}
     assert (plain.status, other.status) == ("mixed", "ok")
+
+
+def test_a_server_that_does_as_well_alone_leaves_no_utility(some: dict[str, Record]) -> None:
+    board = build("play", "Play", [honest(some, 0, 0.8), honest(some, 0, 0.7, "dbcl", server_only=0.7)])
+    plain, other = board.clean_runs
+    assert (plain.utility, plain.server_only) == ({0: 1.0}, {})
+    assert (other.utility, other.server_only) == ({0: 0.0}, {0: 0.7})
+    assert board.problems[0].local_only == {0: 0.4}
 
 
 def test_a_diverged_model_has_no_utility_and_is_no_reference(some: dict[str, Record]) -> None:

@@ -43,9 +43,11 @@ def test_a_suite_s_board_says_what_its_records_say(ran: Path) -> None:
         assert all(fmean(c.scores.values()) <= other + 1e-6 for other in c.other_readings.values())
     assert {c.attack for c in board.cells if c.scores} > {"dlg", "sign-flip", "pixel-trigger"}
     for h in board.clean_runs:
-        plain = next(a.reference_accuracy for a in board.problems if a.name == h.problem)
+        problem = next(p for p in board.problems if p.name == h.problem)
         for seed, value in h.utility.items():
-            assert value == pytest.approx(min(1, max(0, h.accuracy[seed] / plain[seed])), abs=1e-5)
+            floor = max(problem.chance, problem.local_only[seed])
+            kept = (h.accuracy[seed] - floor) / (problem.reference_accuracy[seed] - floor)
+            assert value == pytest.approx(min(1, max(0, kept)), abs=1e-5)
     assert len(rank_defenses(board)) == 2
 
 

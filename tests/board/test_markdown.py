@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from helpers.big_board import HOSTILE, big_board
-from helpers.board import make_board, make_cell
+from helpers.board import make_board, make_cell, with_references, without_references
 
 from fedarena.board.leaderboard import render
 from fedarena.board.markdown import page, ranking
@@ -22,7 +22,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def test_every_number_is_that_of_the_ranking() -> None:
-    board, threats = big_board(), read_threat_filter("server,eavesdropper,own")
+    board, threats = without_references(big_board()), read_threat_filter("server,eavesdropper,own")
     lines = rows_of(ranking(render(board, threats)))
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
@@ -41,15 +41,22 @@ def test_every_number_is_that_of_the_ranking() -> None:
 
 
 def test_all_lines_of_a_table_have_equally_many_cells() -> None:
-    lines = rows_of(ranking(render(big_board())))
+    lines = rows_of(ranking(render(without_references(big_board()))))
     widths = [len(line) for line in lines]
     half = len(lines) // 2
     assert len(set(widths[:half])) == len(set(widths[half:])) == 1
 
 
 def test_columns_without_a_threat_are_left_out() -> None:
-    assert "integrity" not in ranking(render(big_board(), read_threat_filter("server")))
-    assert "privacy" not in ranking(render(big_board(), read_threat_filter("own")))
+    board = without_references(big_board())
+    assert "integrity" not in ranking(render(board, read_threat_filter("server")))
+    assert "privacy" not in ranking(render(board, read_threat_filter("own")))
+
+
+def test_references_have_a_table_of_their_own() -> None:
+    text = ranking(render(with_references(make_board(), 0.6)))
+    assert rows_of(text)[-1] == ["local-only", "each client trains alone", "60 ± 0 %", "0", "–", "1"]
+    assert "What can be had without a federation is never ranked." in text
 
 
 def test_hostile_names_stay_text() -> None:

@@ -26,8 +26,10 @@ dataset = "digits"
 model = "mlp"
 clients = 10
 corrupted = 3
+partition = "few"
+partition_options = { samples = 24 }
 model_options = { widths = [16] }
-training = { rounds = ROUNDS, batch_size = 16, lr = 0.2 }
+training = { rounds = ROUNDS, batch_size = 16, lr = 0.4 }
 """
 BASE = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks = ["label-flip"]\nknows = ["own"]\n'
 OTHER = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg"]\nattacks = ["ATTACK"]\nknows = ["own"]\n'
@@ -161,7 +163,7 @@ def test_another_problem_does_not_join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, rounds in (("base", 2), ("longer", 3)):
+    for name, rounds in (("base", 30), ("longer", 31)):
         matrix = BASE if name == "base" else OTHER.replace("ATTACK", "sign-flip")
         words = ["suite", "run", suite(tmp_path, name, matrix, rounds), "--jobs", "1", "--quiet", "--seeds", "0"]
         assert main(words) == 0, capsys.readouterr().err

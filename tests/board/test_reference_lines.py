@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers.board import make_board, make_clean_run, make_problem, with_references
+from helpers.board import make_board, make_clean_run, make_problem, with_references, without_references
 
 from fedarena.board.rank_rule import rank_rule
 from fedarena.board.reference_lines import reference_lines
@@ -13,7 +13,7 @@ from fedarena.board.threat_filter import ThreatFilter
 
 
 def test_boards_that_were_measured_without_references_have_none() -> None:
-    assert reference_lines(make_board(), ThreatFilter()) == []
+    assert reference_lines(without_references(make_board()), ThreatFilter()) == []
 
 
 def test_a_reference_has_its_accuracy_and_scores_by_definition() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.big_board import big_board
-from helpers.board import make_board, make_cell, make_clean_run, make_problem, with_references
+from helpers.board import make_board, make_cell, make_clean_run, make_problem, without_references
 
 from fedarena.board.board import Board
 from fedarena.board.notes import notes, seeds_text, unmeasured_threats, warning_lines
@@ -34,15 +34,13 @@ def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> Non
 
 
 def note_lines(board: Board, threats: ThreatFilter) -> list[str]:
-    """All but the note on boards without references, which boards made by hand are."""
-    lines = notes(board, threats, rank_defenses(board, threats))
-    return [line for line in lines if not line.startswith("measured before there were references")]
+    return notes(board, threats, rank_defenses(board, threats))
 
 
 def test_a_board_without_references_is_noted() -> None:
-    (line,) = notes(make_board(), ThreatFilter(), [])
+    (line,) = notes(without_references(make_board()), ThreatFilter(), [])
     assert line.startswith("measured before there were references without a federation")
-    assert notes(with_references(make_board()), ThreatFilter(), []) == []
+    assert notes(make_board(), ThreatFilter(), []) == []
 
 
 def test_scores_and_worst_cases_are_written_out() -> None:

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.board import consistent, make_board, make_cell, make_clean_run, with_references
+from helpers.board import (
+    consistent,
+    make_board,
+    make_cell,
+    make_clean_run,
+    make_problem,
+    with_references,
+    without_references,
+)
 from helpers.paths import REPORTS
 from rich.console import Console
 
@@ -136,6 +144,7 @@ def test_weights_rank_in_every_form(bench: Bench, published: Path, form: str) ->
 @pytest.mark.parametrize("form", ["table", "md", "html", "csv"])
 def test_references_stand_in_every_form(bench: Bench, published: Path, form: str) -> None:
     told = "each client trains alone"
+    published.write_text(to_json(consistent(without_references(make_board()))), encoding="utf-8")
     assert told not in bench(published, "--format", form).split("</table>")[0]
     board = with_references(make_board(), 0.625, {"two-stage": 0.75})
     published.write_text(to_json(consistent(board)), encoding="utf-8")
@@ -152,7 +161,7 @@ def test_references_stand_in_every_form(bench: Bench, published: Path, form: str
 def test_json_is_the_published_form_of_the_filtered_board(bench: Bench, published: Path) -> None:
     assert from_json(bench(published, "--format", "json"), published) == consistent(make_board())
     threats = bench(published, "--format", "json", "--threats", "server")
-    assert from_json(threats, published) == within(make_board(), read_threat_filter("server"))
+    assert from_json(threats, published) == within(consistent(make_board()), read_threat_filter("server"))
     assert {c["axis"] for c in json.loads(threats)["cells"]} == {"privacy"}
 
 
@@ -255,7 +264,8 @@ def test_a_page_is_not_printed_in_a_terminal(bench: Bench, published: Path, monk
 
 
 def test_one_seed_and_failures_are_stated(bench: Bench, published: Path) -> None:
-    one = make_board([make_cell(seeds=(0,))], [make_clean_run(seeds=(0,))], seeds=(0,))
+    problem = make_problem(reference_accuracy={0: 0.9}, local_only={0: 0.5})
+    one = make_board([make_cell(seeds=(0,))], [make_clean_run(seeds=(0,))], seeds=(0,), problems=(problem,))
     published.write_text(to_json(consistent(one)), encoding="utf-8")
     out = bench(published, "--threats", "server")
     assert "one seed (0): no interval" in out

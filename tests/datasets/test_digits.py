@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 from fedarena import datasets
+from fedarena.datasets import digits
 from fedarena.datasets.cards.digits import CARD
 
 
@@ -23,6 +25,14 @@ def test_the_split_is_stratified_and_loses_nothing() -> None:
     ours_labelled = np.c_[ours, np.concatenate([data.y_train, data.y_test])]
     theirs = np.c_[original.data, original.target]
     assert sorted(map(tuple, ours_labelled.tolist())) == sorted(map(tuple, theirs.tolist()))
+
+
+def test_they_are_the_same_where_scikit_learn_keeps_the_file_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = digits._images()
+    monkeypatch.setattr(digits, "find_spec", lambda name: None)
+    for one, other in zip(usual, digits._images.__wrapped__(), strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
 
 
 def test_pixels_reach_exactly_the_scale() -> None:

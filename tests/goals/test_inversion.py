@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from helpers.tables import table, verdict
+from joblib.externals.loky import get_reusable_executor
 from torch import Tensor
 
 from fedarena import goals
@@ -19,9 +22,11 @@ from fedarena.core.files import canonical
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
+from fedarena.goals.metrics import image_classifier
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.runs import executors
 from fedarena.runs.engine import run_groups
 
 
@@ -46,6 +51,9 @@ def groups(
 
 def records(*args: Any, **changes: Any) -> list[dict[str, Any]]:
     return run_groups(groups(*args, **changes), 1)[0].records
+
+
+pytestmark = pytest.mark.usefixtures("quick_judge")
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +99,22 @@ def test_a_masked_release_gives_what_a_plain_model_of_that_loss_gives() -> None:
     assert m["ssim"] == pytest.approx(p["ssim"], abs=0.02)
 
 
-def test_twice_and_with_two_workers_the_same_records() -> None:
+def call_with_few_lessons(lessons: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """As a worker calls, with a judge that is as quick as this process's."""
+    image_classifier.LESSONS = lessons
+    return function(*args)
+
+
+def test_twice_and_with_two_workers_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_call", partial(call_with_few_lessons, image_classifier.LESSONS))
+
     def stable(jobs: int) -> list[str]:
         short = groups("dbcl", ("client", "outsider"), attack={"iterations": "10"}, rounds=20)
         made = run_groups(short, jobs)[0].records
         return [canonical({k: v for k, v in r.items() if k not in ("environment", "cost")}) for r in made]
 
     assert stable(1) == stable(2)
+    get_reusable_executor().shutdown(kill_workers=True)
 
 
 # -- the judge, on answers that are known --------------------------------------------------------------

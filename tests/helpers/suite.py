@@ -25,6 +25,7 @@ model = "mlp"
 clients = 3
 model_options = { widths = [8] }
 training = { rounds = 4, batch_size = 1, lr = 0.1 }
+utility = false
 """
 
 POISON = """
@@ -33,8 +34,9 @@ dataset = "digits"
 model = "mlp"
 clients = 5
 corrupted = 1
+partition = "sorted"
 model_options = { widths = [8] }
-training = { rounds = 6, batch_size = 8, lr = 0.5 }
+training = { rounds = 15, batch_size = 32, lr = 0.5 }
 """
 
 TINY = f"""

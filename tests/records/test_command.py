@@ -24,6 +24,7 @@ partition = "dirichlet"
 clients = 3
 partition_options = {{ alpha = 5.0 }}
 training = {{ rounds = 2, local_epochs = 2, batch_size = 16, lr = 0.05, eval_every = 1 }}
+utility = false
 {POISON}
 [problems.odd]
 dataset = "digits"
@@ -34,6 +35,7 @@ corrupted_data = "resampled"
 assumed_corrupted = 1
 model_options = {{ widths = [6, 5] }}
 training = {{ rounds = 3, batch_size = 8, lr = 0.1 }}
+utility = false
 
 [training.pbpfl]
 loss = "mse"
@@ -89,6 +91,7 @@ forms = ["adaptive"]
 problem = "odd"
 defenses = ["bucketing+krum", "fedavg"]
 attacks = ["delayed+sign-flip", "alie"]
+counts = false
 
 [[matrix]]
 problem = "poison"
@@ -97,6 +100,7 @@ attacks = ["pixel-trigger"]
 """
 
 
+@pytest.mark.usefixtures("quick_judge")
 def test_every_record_of_a_mixed_suite_is_made_by_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

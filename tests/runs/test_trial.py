@@ -79,7 +79,8 @@ def stable(records: list[dict[str, Any]]) -> str:
 
 
 def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
-    groups = [group(name, seed, SHORT) for seed in (0, 1) for name in ("dbcl", "fedavg")]
+    brief = replace(SHORT, victims=1, iterations=3)
+    groups = [group(name, seed, brief) for seed in (0, 1) for name in ("dbcl", "fedavg")]
     results = [run_groups(groups, jobs) for jobs in (1, 1, 2)]
     texts = [stable([r for result in run for r in result.records]) for run in results]
     assert texts[0] == texts[1]
@@ -163,7 +164,7 @@ def test_reference_and_scores() -> None:
     accuracy = {r["defense"]: r["utility"]["clean_accuracy"] for r in records}
     for r in records:
         assert r["utility"]["fedavg_accuracy"] == accuracy["fedavg"]
-        assert r["utility"]["relative"] == min(1.0, accuracy[r["defense"]] / accuracy["fedavg"])
+        assert r["utility"]["references"] == {}  # which are measured with runs that are judged by their model
         m = r["metrics"]
         leak = (m["identified"] - m["identified_chance"]) / (1 - m["identified_chance"])
         assert r["scores"]["privacy"] == pytest.approx(1 - max(0.0, leak))

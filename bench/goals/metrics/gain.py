@@ -19,11 +19,11 @@ LEAST_GAIN = 0.05
 
 def unfederated(utility: Mapping[str, Any]) -> float | None:
     """b of a record's or a board's `utility`; None where the parties alone were not measured."""
-    if "local_only" not in utility:
+    chance, alone = utility["chance"], utility.get("references", {})
+    if "local_only" not in alone:
         return None
-    chance: float = utility["chance"]
-    alone: list[float] = [utility[name] for name in ("local_only", "server_only") if name in utility]
-    return max(chance, *alone)
+    best: float = max(chance, alone["local_only"], alone.get("server_only", chance))
+    return best
 
 
 def gained(accuracy: float, floor: float) -> bool:

@@ -63,9 +63,9 @@ def best_prior(n: int, shares: Tensor) -> Tensor:
     A class that is named k times scores min(k, N_c) with N_c binomial, so that its k-th naming adds P(N_c ≥ k), less
     each time. The n largest of these gains are taken. For n = 1 it is the most frequent class.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtrc  # scipy.stats takes half a second to import
 
-    gains = torch.from_numpy(binom.sf(torch.arange(n)[:, None].numpy(), n, shares.cpu().numpy()[None]))
+    gains = torch.from_numpy(bdtrc(torch.arange(n)[:, None].numpy(), n, shares.cpu().numpy()[None]))
     return gains.flatten().argsort(descending=True, stable=True)[:n] % len(shares)
 
 

@@ -14,6 +14,7 @@ from fedarena.records.schema import Record
 from fedarena.records.store import Store, remove_unfinished_files
 from fedarena.records.trial_locks import TrialLocks
 from fedarena.runs.suite.forecast import Costs
+from fedarena.runs.suite.gain_check import is_reference, require_gain
 from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
 from fedarena.runs.suite.suite import Suite
 
@@ -87,7 +88,7 @@ def run_suite(
         fresh: measure everything again.
 
     Raises:
-        UserError: a folder that cannot be written.
+        UserError: a folder that cannot be written, or a problem on which a federation is of no use.
     """
     prepare_folder(folder)
     prepare_folder(folder / "records")
@@ -139,14 +140,16 @@ class _Measuring:
     def run(self, missing: list[Planned], place: Executor) -> None:
         from fedarena.runs.engine import Events, run
 
-        self.missing = missing
+        # FedAvg's runs come first: they show whether the problems measure anything.
+        self.missing = sorted(missing, key=lambda trial: not is_reference(trial))
         for trial in self.plan.trials:
             if not trial.refused and (records := self.store.trial(trial.key)):
                 self.costs.add(trial, records)
         self.report_progress(self.outcome.there, self.total, "starting", None)
         events = Events(finished=self._finished, lost=self._lost, elsewhere=self._elsewhere, claim=self._claim)
         try:
-            run([self.specs[t.name].spec for t in missing], place, events, self._known())
+            require_gain(self.plan, self.store.trial)
+            run([self.specs[t.name].spec for t in self.missing], place, events, self._known())
         finally:
             self.locks.close()
 
@@ -167,6 +170,8 @@ class _Measuring:
         if i in self.complete:  # another process had measured it, but not everything that the same training gives
             self.outcome.there -= 1
         self.locks.give_back([self.missing[i].key])
+        if is_reference(self.missing[i]):
+            require_gain(self.plan, self.store.trial)
         cost = self.costs.add(self.missing[i], records)
         if self.began is None:  # the first trial includes the loading of libraries
             self.began = time.monotonic()

@@ -10,6 +10,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +225,8 @@ def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeyp
     """The target ε stays. What gives it away is σ, the ε of the other accountants, and which of them σ comes from."""
     epsilon = accountant.epsilon
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
-    for name in ("noise", "noise_tight", "add_remove"):
-        monkeypatch.setattr(accountant, name, getattr(accountant, name).__wrapped__)
+    for name in ("noise", "noise_tight", "add_remove"):  # without what was found before
+        monkeypatch.setattr(accountant, name, cache(getattr(accountant, name).__wrapped__))
     found = gate(of("dp-sgd", "poison"))
     assert_located(found, "dp-sgd")
     promises = findings(found)["poison · dp-sgd · clean run"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.big_board import DEFENSES, HOSTILE, big_board, with_exclusions
-from helpers.board import make_board, make_cell, with_references
+from helpers.board import make_board, make_cell, with_references, without_references
 from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
@@ -350,7 +350,7 @@ def test_the_pareto_front_goes_through_what_nothing_surpasses(board: Board, text
 
 
 def test_references_are_in_the_picture_and_below_the_ranking(board: Board, show: Open) -> None:
-    browser = show(page(board))
+    browser = show(page(without_references(board)))
     assert not find(browser, "#references").is_displayed()
     assert browser.find_elements("css selector", "#drawing .reference") == []
     browser = show(page(with_references(board, 0.5, {"two-stage": 0.6})))

@@ -156,7 +156,7 @@ def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> N
     assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.85), pytest.approx(0.87))
 
 
-def test_a_model_under_attack_that_is_no_better_than_not_federating_has_no_integrity() -> None:
+def test_a_model_no_better_than_not_federating_has_no_integrity() -> None:
     assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, 0.9) == {"integrity": 0.0}
     assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, 0.9) == {"integrity": 0.0}  # the clean run gains too little
 
