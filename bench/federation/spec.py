@@ -67,6 +67,7 @@ class Training:
         under: the attack that takes part in the training, or that prescribes batches; None: neither.
         knows: what corrupted clients know; empty if no client is corrupted.
         probe: the backdoor that is tried on the finished model, for reference runs only.
+        alone: whether what its parties reach alone was measured with it, for reference runs only.
     """
 
     problem: ProblemSpec
@@ -77,6 +78,7 @@ class Training:
     under: MethodSpec | None = None
     knows: str = ""
     probe: MethodSpec | None = None
+    alone: bool = False
 
     @property
     def poisoned(self) -> bool:

@@ -72,7 +72,7 @@ class Integrity(Goal):
         return training_under(spec, spec.attack, spec.threats[0].knows or "")
 
     def references(self, spec: GroupSpec) -> tuple[Training, Training]:
-        clean = training_under(spec)
+        clean = replace(training_under(spec), alone=True)
         return replace(clean, probe=compose.trigger_of(spec.attack)), replace(clean, defense=MethodSpec(BASELINE))
 
     def play(

@@ -211,14 +211,15 @@ def given_by(spec: GroupSpec) -> list[Training]:
     run, probe = training_of(spec), compose.trigger_of(spec.probe)
     if run.poisoned:
         return []
-    return [run] if probe is None else [run, replace(run, probe=probe)]
+    given = [run] if probe is None else [run, replace(run, probe=probe)]
+    return given if spec.attack is not None else [*given, *(replace(one, alone=True) for one in given)]
 
 
 def references(spec: GroupSpec) -> tuple[Training, Training]:
     """The runs that a group is measured against: its own defense's clean run, and FedAvg's."""
     if spec.attack is not None:
         return goals.of_attack(spec.attack).references(spec)
-    run = training_under(spec)
+    run = replace(training_under(spec), alone=True)
     return run, replace(run, defense=MethodSpec(BASELINE))
 
 

@@ -18,19 +18,20 @@ from fedarena.cli import main
 from fedarena.records.schema import Record
 
 FAST = ("--quiet", "--jobs", "1")
-SMALL = ("--clients", "2", "--model", "mlp", "--set", "model.widths=8", "--set", "training.lr=0.1")
+SMALL = ("--clients", "2", "--model", "mlp", "--set", "model.widths=8", "--set", "training.lr=0.3")
 RUNS = (
     (
-        *("--defense", "dp-sgd", "--attack", "dlg", "--party", "server", *SMALL, "--batch-size", "1", "--rounds", "3"),
+        *("--defense", "dp-sgd", "--attack", "dlg", "--party", "server", *SMALL, "--batch-size", "1", "--rounds", "40"),
         *("--set", "attack.victims=1", "--set", "attack.restarts=1", "--set", "attack.iterations=5"),
     ),
     (
         *("--defense", "dp-sgd", "--attack", "joint-membership", "--party", "server", *SMALL, "--batch-size", "4"),
-        *("--rounds", "4"),
+        *("--rounds", "40"),
     ),
     (
         *("--defense", "median", "--attack", "sign-flip", "--model", "mlp", "--set", "model.widths=8"),
-        *("--clients", "5", "--corrupted", "1", "--rounds", "10", "--set", "training.lr=0.3", "--seeds", "0,1"),
+        *("--clients", "5", "--corrupted", "1", "--rounds", "40", "--set", "training.lr=0.5", "--seeds", "0,1"),
+        *("--partition", "sorted", "--batch-size", "32", "--set", "attack.tune=2"),
     ),
 )
 

@@ -25,8 +25,9 @@ RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 WINDOW = 0.1
 """The length of a window, as a share of the rounds."""
-ENOUGH = 0.5
-"""A window counts if the clean run's gain in it is at least this share of its final gain."""
+ENOUGH = 0.9
+"""A window counts if the clean run's gain in it is at least this share of its final gain: to learn more slowly is no harm
+once both have learned."""
 
 
 @dataclass(frozen=True)

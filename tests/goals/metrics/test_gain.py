@@ -10,9 +10,9 @@ from fedarena.goals.metrics.gain import gain, gained, unfederated
 
 
 def test_what_can_be_had_without_a_federation_is_the_best_of_three() -> None:
-    assert unfederated({"chance": 0.1, "local_only": 0.6}) == 0.6
-    assert unfederated({"chance": 0.1, "local_only": 0.6, "server_only": 0.7}) == 0.7
-    assert unfederated({"chance": 0.5, "local_only": 0.4, "server_only": 0.3}) == 0.5
+    assert unfederated({"chance": 0.1, "references": {"local_only": 0.6}}) == 0.6
+    assert unfederated({"chance": 0.1, "references": {"local_only": 0.6, "server_only": 0.7}}) == 0.7
+    assert unfederated({"chance": 0.5, "references": {"local_only": 0.4, "server_only": 0.3}}) == 0.5
     assert unfederated({"chance": 0.5}) is None
 
 

@@ -149,11 +149,11 @@ def test_a_strike_at_the_end_counts_in_full() -> None:
 
 
 def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> None:
-    """Before round 50 the clean run has gained 0.04 of 0.1; the window across it has gained 0.07."""
+    """Before round 50 the clean run has gained 0.04 of 0.1, and the window across it 0.07."""
     clean = [[t, 0.84 if t < 50 else 0.9, 1.0] for t in range(5, 101, 5)]
-    attacked = [[t, 0.8 if t < 50 else 0.9, 1.0] for t in range(5, 101, 5)]
+    attacked = [[t, 0.8 if t < 50 else 0.89, 1.0] for t in range(5, 101, 5)]
     found = damage(attacked, clean, 0, 0.8)
-    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.85), pytest.approx(0.87))
+    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.89), pytest.approx(0.9))
 
 
 def test_a_model_no_better_than_not_federating_has_no_integrity() -> None:

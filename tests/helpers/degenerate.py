@@ -1,0 +1,121 @@
+"""Defenses that are worth nothing, each in its own way: no board may put one of them above a sound one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.core.card import Card
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, row
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.problem.task import Auxiliary, Batch
+
+
+class Silent(FedAvg):
+    """Clients send zeros, and the server never moves."""
+
+    clients = Defense.clients
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return {name: torch.zeros_like(t) for name, t in down.items()}, memory
+
+
+class Constant(Silent):
+    """It deploys a model that always names class 0."""
+
+    def deployed(self, state: State) -> Tensors:
+        bias = self.task.output_bias
+        model = {name: torch.zeros_like(t) for name, t in state.params.items()}
+        assert bias is not None
+        model[bias][0] = 1.0
+        return model
+
+
+class ServerOnly(Silent):
+    """Clients send zeros, and the server trains on its own two samples of each class."""
+
+    @classmethod
+    def holds(cls, options: Any) -> Auxiliary:
+        return Auxiliary(2)
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        assert state.auxiliary is not None
+        return Direction(self.expected_upload(state.params, *state.auxiliary.images()))
+
+
+class Dropping(FedAvg):
+    """The server uses the upload of the first client of a round and drops all others."""
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        used = torch.zeros(len(cohort.clients))
+        used[0] = 1.0
+        return Direction(row(ups, 0), verdict={"used": used})
+
+
+class TinyNoise(FedAvg):
+    """Clients add noise that hides nothing, N(0, 0.001²), and promise nothing."""
+
+    clients = Defense.clients
+
+    def draw(self, rng: Rng) -> Tensors:
+        generator = rng.torch()
+        return {name: torch.randn(p.shape, generator=generator) for name, p in self.task.model.named_parameters()}
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = super().client(down, batch, memory, {})
+        return {name: t + 0.001 * noise[name] if noise else t for name, t in up.items()}, memory
+
+
+class RandomLabels(FedAvg):
+    """Clients train on labels that are drawn by chance."""
+
+    clients = Defense.clients
+
+    def draw(self, rng: Rng) -> Tensors:
+        labels = torch.randint(self.task.n_classes, (self.task.schedule.batch_size,), generator=rng.torch())
+        return {"labels": labels}
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        y = noise["labels"][None, : batch.y.shape[1]] if noise else batch.y
+        return super().client(down, Batch(batch.x, y), memory, {})
+
+
+class OneBit(FedAvg):
+    """Clients send the signs of their gradients, at a thousandth."""
+
+    clients = Defense.clients
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = super().client(down, batch, memory, {})
+        return {name: 0.001 * t.sign() for name, t in up.items()}, memory
+
+
+CLASSES: Mapping[str, type[Defense]] = {
+    "constant-model": Constant,
+    "ignores-clients": ServerOnly,
+    "drops-uploads": Dropping,
+    "tiny-noise": TinyNoise,
+    "random-labels": RandomLabels,
+    "one-bit": OneBit,
+}
+CARDS = {
+    name: Card(name=name, kind="defense", title=str(cls.__doc__).splitlines()[0], target=cls)
+    for name, cls in CLASSES.items()
+}
+for _name, _card in CARDS.items():
+    globals()[_name.replace("-", "_").upper()] = _card
+
+
+def install(folder: Path, names: Sequence[str] = tuple(CLASSES)) -> Path:
+    """A folder that, on the path of Python, makes these defenses known like those of an installed package."""
+    info = folder / "degenerate-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: degenerate\nVersion: 1\n")
+    lines = [f"{name} = {__name__}:{name.replace('-', '_').upper()}" for name in names]
+    (info / "entry_points.txt").write_text("[fedarena.defenses]\n" + "\n".join(lines) + "\n")
+    return folder
