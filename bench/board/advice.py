@@ -13,23 +13,30 @@ from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.board.recommendation import WITHSTOOD, choice, runner_up, weaknesses
 from fedarena.board.score_text import counts
 from fedarena.board.threat_filter import ThreatFilter, threats_on
+from fedarena.board.weights import Weights
 
 
-def advice(board: Board, threats: ThreatFilter | None = None, rows: Sequence[RankingRow] | None = None) -> list[str]:
+def advice(
+    board: Board,
+    threats: ThreatFilter | None = None,
+    rows: Sequence[RankingRow] | None = None,
+    weights: Weights | None = None,
+) -> list[str]:
     """Sentences for a reader with these threats: what to take and why, what is as good, what no defense withstands.
 
     Args:
         threats: by default `threats_on(board)`.
-        rows: `rank_defenses(board, threats)`, if the caller has computed it.
+        rows: `rank_defenses(board, threats, weights)`, if the caller has computed it.
+        weights: the reader's, where the lowest score is not to decide.
     """
     threats = threats or threats_on(board)
-    rows = rank_defenses(board, threats) if rows is None else rows
+    rows = rank_defenses(board, threats, weights) if rows is None else rows
     if not rows:
         return ["No records: nothing was measured, so nothing can be said about any defense."]
     ranked = [row for row in rows if row.rank is not None]
     if ranked:
-        sentences = [choice(board, threats, ranked), *weaknesses(threats, ranked)]
-        sentences += [runner_up(board, threats, ranked), comparison_with_best(ranked), _without_rank(rows)]
+        sentences = [choice(board, threats, ranked, weights), *weaknesses(threats, ranked)]
+        sentences += [runner_up(board, threats, ranked, weights), comparison_with_best(ranked), _without_rank(rows)]
     else:
         sentences = [_no_recommendation(board, threats, rows)]
     sentences += [_unfinished(board, threats), _unbeaten(board, threats), _nothing_known(board, threats)]

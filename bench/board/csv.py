@@ -1,4 +1,4 @@
-"""A board as CSV: one row for each clean run and each cell, with everything that the board holds about it."""
+"""A board as CSV: one row for each clean run, reference and cell, with everything that the board holds about it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
+from fedarena.board.references import Reference, references
 from fedarena.core.text.numbers import mean
 from fedarena.core.text.printable import printable
 
 PLACE = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows")
-RESULT = ("status", "reason", "reading", "found_by", "counts")
+RESULT = ("status", "reason", "reading", "found_by", "counts", "excluded")
 COSTS = ("bytes_up", "bytes_down", "relative_seconds", "peak_bytes")
 
 
 def to_csv(board: Board) -> str:
     """The table, RFC 4180.
 
-    Clean runs have axis `utility` and their relative accuracy as score. `half` is the half-width of the 95 % interval
-    over seeds, empty for fewer than two. Columns `score 0`, `status 0`, `key 0` … are by seed, columns `metric …` are
-    means over seeds. Text that a spreadsheet would take for a formula begins with an apostrophe.
+    Clean runs have axis `utility` and their utility as score. So have the references without a federation, which stand
+    under their names in place of a defense's: `reference` is their status and 0 their utility by definition. `half` is
+    the half-width of the 95 % interval over seeds, empty for fewer than two. Columns `score 0`, `status 0`, `key 0` …
+    are by seed, columns `metric …` are means over seeds. Text that a spreadsheet would take for a formula begins with
+    an apostrophe.
     """
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _columns(board), restval="", lineterminator="\r\n")
     writer.writeheader()
-    for row in (*(_clean_run(run) for run in board.clean_runs), *(_cell(c) for c in board.cells)):
+    beside = [row for r in references(board, [p.name for p in board.problems]) for row in _reference(r)]
+    for row in (*(_clean_run(run) for run in board.clean_runs), *beside, *(_cell(c) for c in board.cells)):
         writer.writerow({name: _safe(value) for name, value in row.items()})
     return buffer.getvalue()
 
@@ -35,7 +39,7 @@ def _columns(board: Board) -> list[str]:
     of_cells = [values for c in board.cells for values in (c.statuses, c.scores, c.keys)]
     seeds = {*board.seeds, *(s for run in board.clean_runs for s in run.utility), *(s for v in of_cells for s in v)}
     metrics = sorted({name for c in board.cells for name in c.metrics})
-    names = [*PLACE, *RESULT, "score", "half", "seeds"]
+    names = [*PLACE, *RESULT, "score", "half", "seeds", "accuracy"]
     names += [f"{what} {seed}" for what in ("score", "status", "key") for seed in sorted(seeds)]
     names += [f"metric {name}" for name in metrics]
     return [*names, *COSTS, "guarantees", "marks", "settings", "versions", "command"]
@@ -51,8 +55,18 @@ def _cell(c: BoardCell) -> dict[str, Any]:
 def _clean_run(run: CleanRun) -> dict[str, Any]:
     row = {name: getattr(run, name) for name in ("problem", "defense", "status", "reason", "command")}
     row |= _scores(run.utility)
+    row |= {"accuracy": mean(list(run.accuracy.values())).value} if run.accuracy else {}
     row |= {name: "" if (value := getattr(run, name)) is None else value for name in COSTS}
     return {**row, "axis": "utility", "guarantees": _pairs(run.guarantees), "marks": "; ".join(run.warnings)}
+
+
+def _reference(reference: Reference) -> list[dict[str, Any]]:
+    """A reference on each of its problems."""
+    about = {"defense": reference.name, "axis": "utility", "status": "reference", "reason": reference.title, "score": 0}
+    return [
+        {**about, "problem": problem, "accuracy": reached.value, "seeds": reached.seeds}
+        for problem, reached in reference.accuracy.items()
+    ]
 
 
 def _scores(scores: BySeed) -> dict[str, Any]:

@@ -20,9 +20,12 @@ from fedarena.board.notes import (
     threats_text,
     unranked_lines,
 )
+from fedarena.board.rank_rule import rank_rule
 from fedarena.board.ranking import RankingRow, Score, rank_defenses
-from fedarena.board.score_text import HOW, NOTHING, average, counts, defense_name, score, times, worst_case
+from fedarena.board.reference_lines import ReferenceLine, reference_lines
+from fedarena.board.score_text import HOW, average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, threats_on
+from fedarena.board.weights import Weights
 
 AXES = ("integrity", "privacy")
 """The axes that have worst cases."""
@@ -34,7 +37,7 @@ class ScoreText:
 
     Attributes:
         text: the score, cost or count.
-        worst_case: of a worst-case score the cell that it comes from; otherwise empty.
+        worst_case: of a worst-case score the cell that it comes from, of the lowest score the axis; otherwise empty.
         score: the score itself; None for costs and counts.
     """
 
@@ -48,7 +51,7 @@ class LeaderboardRow:
     """One defense.
 
     Attributes:
-        rank: "1", "2", …, or a dash for defenses without a rank.
+        rank: "1", "2–4", …, or a dash for defenses without a rank.
         defense: its name, with a dagger where it has warnings.
         unranked: why it has no rank; empty where it has one.
         cells: by the keys of `columns`.
@@ -70,7 +73,10 @@ class Leaderboard:
         problems: a line for each problem that counts.
         axes: the scores that count: utility, and the axes on which the filter has threats.
         parties: curious parties of the filter that have cells.
-        rows: the defenses in the order of their ranks.
+        rule: by what the defenses are ranked.
+        weighted: whether that is a weighted mean, which has a column then.
+        rows: the defenses in the order of their scores.
+        references: what can be had without a federation; empty where it was not measured.
         unranked: why defenses have no rank, one line for each reason.
         advice: which defense to take.
         notes: what a reader must know about the numbers.
@@ -85,7 +91,10 @@ class Leaderboard:
     problems: tuple[str, ...]
     axes: tuple[str, ...]
     parties: tuple[str, ...]
+    rule: str
+    weighted: bool
     rows: tuple[LeaderboardRow, ...]
+    references: tuple[ReferenceLine, ...]
     unranked: tuple[str, ...]
     advice: tuple[str, ...]
     notes: tuple[str, ...]
@@ -97,15 +106,21 @@ class Leaderboard:
         """The axes on which attacks count, which have worst cases."""
         return self.axes[1:]
 
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The columns by which the defenses are ranked: the lowest score, and before it the weighted mean, if any."""
+        return (*(("weighted",) if self.weighted else ()), "lowest")
 
-def render(board: Board, threats: ThreatFilter | None = None) -> Leaderboard:
+
+def render(board: Board, threats: ThreatFilter | None = None, weights: Weights | None = None) -> Leaderboard:
     """The leaderboard of a board.
 
     Args:
         threats: by default `threats_on(board)`.
+        weights: None ranks by the lowest score.
     """
     threats = threats or threats_on(board)
-    rows = rank_defenses(board, threats)
+    rows = rank_defenses(board, threats, weights)
     return Leaderboard(
         title=board.title or board.suite,
         threats=threats_text(threats),
@@ -114,9 +129,12 @@ def render(board: Board, threats: ThreatFilter | None = None) -> Leaderboard:
         problems=tuple(f"{p.name}: {p.description}" for p in problems_of(board, threats)),
         axes=threats.axes,
         parties=tuple(curious_parties(board, threats)),
+        rule=rank_rule(threats.axes, weights),
+        weighted=weights is not None,
         rows=tuple(_row(board, row) for row in rows),
+        references=tuple(reference_lines(board, threats)),
         unranked=tuple(unranked_lines(rows)),
-        advice=tuple(advice(board, threats, rows)),
+        advice=tuple(advice(board, threats, rows, weights)),
         notes=tuple(notes(board, threats, rows)),
         how=HOW,
         provenance=provenance_text(board),
@@ -126,7 +144,9 @@ def render(board: Board, threats: ThreatFilter | None = None) -> Leaderboard:
 def columns(parties: Sequence[str]) -> dict[str, str]:
     """Key → heading of every column after rank and defense, with a column for each of these curious parties."""
     return {
-        **{name: name for name in ("overall", "utility", *AXES)},
+        "weighted": "weighted mean",
+        **{name: name for name in ("lowest", "utility", *AXES)},
+        "overall": "mean",
         **{f"paper_{axis}": f"{axis}, paper form" for axis in AXES},
         **{f"average:{axis}": f"{axis}, mean over cells" for axis in AXES},
         **{f"party:{party}": f"privacy: {party}" for party in parties},
@@ -142,7 +162,9 @@ def _row(board: Board, row: RankingRow) -> LeaderboardRow:
     def worst(s: Score) -> ScoreText:
         return ScoreText(score(s), worst_case(s, several), s)
 
-    cells = {name: ScoreText(score(row.score(name)), score=row.score(name)) for name in ("overall", "utility")}
+    cells = {name: ScoreText(score(row.score(name)), score=row.score(name)) for name in ("utility", "overall")}
+    cells["weighted"] = ScoreText(score(row.weighted or Score(None)), score=row.weighted or Score(None))
+    cells["lowest"] = ScoreText(score(row.lowest), row.lowest_axis, row.lowest)
     for axis in AXES:
         cells[axis] = worst(row.score(axis))
         cells[f"paper_{axis}"] = worst(row.paper_score(axis))
@@ -151,7 +173,7 @@ def _row(board: Board, row: RankingRow) -> LeaderboardRow:
         cells[f"party:{party}"] = worst(row.by_party.get(party, Score(None)))
     cells |= {"bytes": ScoreText(times(row.bytes)), "time": ScoreText(times(row.seconds))}
     return LeaderboardRow(
-        rank=NOTHING if row.rank is None else str(row.rank),
+        rank=rank(row),
         defense=defense_name(row),
         unranked=f"no rank: {row.unranked}" if row.unranked else "",
         cells={**cells, "cells": ScoreText(counts(row.counts))},

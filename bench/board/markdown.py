@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow, columns
+from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.core.text.markdown import escape, items, table
 
 
@@ -35,27 +36,31 @@ def page(leaderboard: Leaderboard, commands: Sequence[str] = ()) -> str:
 
 
 def ranking(leaderboard: Leaderboard) -> str:
-    """Two tables, the ranks with their scores and further columns; then why some defenses have no rank."""
+    """Two tables, the ranks with their scores and further columns; then who has no rank, and the references."""
     if not leaderboard.rows:
         return "No records, so there is nothing to rank.\n"
     unranked = _items([escape(line) for line in leaderboard.unranked])
-    return "\n".join([_scores(leaderboard), "", _further_columns(leaderboard), "", *unranked])
+    tables = [_scores(leaderboard), "", _further_columns(leaderboard), "", *unranked, *_references(leaderboard)]
+    return "\n".join([leaderboard.rule, "", *tables])
 
 
 def _scores(leaderboard: Leaderboard) -> str:
-    """Overall score, the score of each axis with its worst case, and costs."""
+    """The deciding score, the score of each axis with its worst case, their mean, and costs."""
     titles = columns(leaderboard.parties)
-    heads = ["overall", "utility"]
+    first = [*leaderboard.deciding, "utility"]
+    heads = [titles[key] for key in first]
     for axis in leaderboard.attacked_axes:
         heads += [axis, f"worst case of {axis}"]
 
+    last = ("overall", "bytes", "time")
+
     def cells(row: LeaderboardRow) -> list[str]:
-        texts = [row.cells["overall"].text, row.cells["utility"].text]
+        texts = [row.cells[key].text for key in first]
         for axis in leaderboard.attacked_axes:
             texts += [row.cells[axis].text, row.cells[axis].worst_case]
-        return [*texts, row.cells["bytes"].text, row.cells["time"].text]
+        return [*texts, *(row.cells[key].text for key in last)]
 
-    heads += [titles["bytes"], titles["time"]]
+    heads += [titles[key] for key in last]
     return _table(leaderboard, heads, [cells(row) for row in leaderboard.rows])
 
 
@@ -67,6 +72,14 @@ def _further_columns(leaderboard: Leaderboard) -> str:
     keys += [*(f"party:{party}" for party in leaderboard.parties), "cells"]
     cells = [[row.cells[key].text for key in keys] for row in leaderboard.rows]
     return _table(leaderboard, [titles[key] for key in keys], cells)
+
+
+def _references(leaderboard: Leaderboard) -> list[str]:
+    """What can be had without a federation; nothing where it was not measured."""
+    if not leaderboard.references:
+        return []
+    lines = [[escape(text) for text in line.cells] for line in leaderboard.references]
+    return [INTRODUCTION, "", table(HEADS, lines), ""]
 
 
 def _table(leaderboard: Leaderboard, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

@@ -50,7 +50,7 @@ def provenance_text(board: Board) -> str:
 
 
 def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> list[str]:
-    """The board's own notes, several versions, warnings, seeds that an overall score lacks, attacks by others.
+    """The board's own notes, several versions, warnings, seeds that a mean lacks, attacks by others.
 
     Args:
         rows: `rank_defenses(board, threats)`.
@@ -106,7 +106,7 @@ def _no_better_than_alone(board: Board, threats: ThreatFilter) -> list[str]:
 
 
 def _fewer_seeds(rows: Sequence[RankingRow], threats: ThreatFilter) -> list[str]:
-    """Defenses whose overall score has fewer seeds than its parts, so that it is not the mean of the parts shown."""
+    """Defenses whose mean has fewer seeds than its parts, so that it is not the mean of the parts shown."""
     lines = []
     for row in rows:
         by_axis = {axis: row.score(axis).by_seed for axis in threats.axes}
@@ -115,7 +115,7 @@ def _fewer_seeds(rows: Sequence[RankingRow], threats: ThreatFilter) -> list[str]
         if row.overall.by_seed and lacking:
             axes = [axis for axis, scores in by_axis.items() if lacking - set(scores)]
             over = f"{len(seeds) - len(lacking)} of {len(seeds)} seeds"
-            lines.append(f"{row.defense}: overall is over {over}, since on others it has no {' or '.join(axes)}")
+            lines.append(f"{row.defense}: its mean is over {over}, since on others it has no {' or '.join(axes)}")
     return lines
 
 

@@ -5,35 +5,42 @@ All scores are in [0, 1], higher is better for the defender:
     utility    mean over problems of the gain over not federating that is kept, over problems that count as utility
     integrity  worst case over poisoning attacks of the share of that gain that the attack leaves
     privacy    worst case over inference attacks on clients' data of 1 − leak
-    overall    mean of the three
+    lowest     the lowest of the three, by which defenses are ranked
+    overall    mean of the three, which breaks ties
+    weighted   a mean by a reader's weights, by which defenses are ranked where there are weights
+
+So a defense that is good on two axes cannot lead with nothing on the third. An axis on which the filter has no threat
+does not count in lowest, overall and weighted.
 
 The worst case is the cell with the lowest mean over seeds, and its score is that mean. Its interval is that of the
 lowest true mean of all cells, which allows for the choice among many (`fedarena.board.lowest_mean`). The interval of
-the overall score does not: it is Student's, over seeds, with the worst cells taken as given.
+`lowest` is made in the same way, of the cells of both axes and of utility. Those of overall and weighted do not allow
+for the choice: they are Student's, over seeds that all their parts have, with the worst cells taken as given.
 
 An adaptive attacker may still do what the paper tried: `paper` columns use cells in paper form alone, all other columns
 and the ranks use cells of either form. FedAvg has no paper that an attacker could adapt to, so it meets an attack in
-one form, which counts in both. The overall score is computed seed by seed, over seeds that all three scores have. Ties
-are broken by cost. Scores are no tie because their intervals overlap.
+one form, which counts in both. Where every attack is n/a the worst case is 1 and belongs to no cell.
 
-A defense is ranked only if it has all three scores and has met every attack and threat that the filter admits: a worst
-case over fewer attacks is no worst case. n/a counts as met (the attack had nothing to start from); failed and missing
-do not. If the seeds of a cell disagree, one failed seed is enough to count as not met; otherwise failures would be
-averaged away. Where every attack is n/a the worst case is 1 and belongs to no cell.
+A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Rows are in the order
+of the point values to three digits; among equals the higher overall score comes first, then fewer bytes, then less
+time.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from fedarena.board.board import Board, BoardCell, BySeed
 from fedarena.board.lowest_mean import lowest_mean_interval
+from fedarena.board.rank_range import DIGITS, RankRange, rank_ranges
 from fedarena.board.references import measures_utility
 from fedarena.board.threat_filter import ThreatFilter, threats_on
+from fedarena.board.unranked import unranked
+from fedarena.board.weights import Weights, used_weights
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import Mean, mean
 
@@ -72,20 +79,24 @@ class RankingRow:
     """One defense's row of the ranking.
 
     Attributes:
-        rank: from 1; None where the defense is not ranked.
+        rank: None where the defense is not ranked.
         unranked: why it is not ranked; empty where it is.
-        overall, utility, integrity, privacy: scores against attackers of either form.
+        lowest, overall, utility, integrity, privacy: scores against attackers of either form.
+        lowest_axis: the axis that `lowest` comes from; empty where it has no value.
         paper_integrity, paper_privacy: scores against attacks in paper form alone.
         by_party: privacy against each curious party of the filter.
         bytes: bytes up and down per client and round, over FedAvg's; mean over problems.
         seconds: training time over FedAvg's.
         counts: number of cells by status, of those that count under the filter.
         warnings: warnings of clean runs and of cells that count under the filter.
+        weighted: the mean by the reader's weights; None where there are none.
     """
 
     defense: str
-    rank: int | None
+    rank: RankRange | None
     unranked: str
+    lowest: Score
+    lowest_axis: str
     overall: Score
     utility: Score
     integrity: Score
@@ -97,10 +108,16 @@ class RankingRow:
     seconds: float | None
     counts: dict[str, int]
     warnings: tuple[str, ...] = ()
+    weighted: Score | None = None
+
+    @property
+    def deciding(self) -> Score:
+        """The score by which it is ranked."""
+        return self.lowest if self.weighted is None else self.weighted
 
     def score(self, axis: str) -> Score:
-        """The score of this name: overall, utility, integrity or privacy."""
-        scores = {"overall": self.overall, "utility": self.utility}
+        """The score of this name: lowest, overall, utility, integrity or privacy."""
+        scores = {"lowest": self.lowest, "overall": self.overall, "utility": self.utility}
         return {**scores, "integrity": self.integrity, "privacy": self.privacy}[axis]
 
     def paper_score(self, axis: str) -> Score:
@@ -108,23 +125,29 @@ class RankingRow:
         return self.paper_integrity if axis == "integrity" else self.paper_privacy
 
 
-def rank_defenses(board: Board, threats: ThreatFilter | None = None) -> list[RankingRow]:
+def rank_defenses(
+    board: Board, threats: ThreatFilter | None = None, weights: Weights | None = None
+) -> list[RankingRow]:
     """Every defense's row, ranked ones first.
 
     Args:
         threats: by default `threats_on(board)`.
+        weights: None ranks by the lowest score.
     """
     threats = threats or threats_on(board)
     tried = {c.attempt for c in board.cells if c.form == "paper"}
-    rows = [_row(board, defense, threats, tried) for defense in board.defenses]
-
-    def order(row: RankingRow) -> tuple[bool, float, float, float]:
-        # Scores that agree to three digits are a tie, since a reader sees no more digits.
-        return (bool(row.unranked), -round(row.overall.level, 3), row.bytes or math.inf, row.seconds or math.inf)
-
-    ordered = sorted(rows, key=order)
+    rows = [_row(board, defense, threats, weights, tried) for defense in board.defenses]
+    ordered = sorted(rows, key=_order)
     ranked = [row for row in ordered if not row.unranked]
-    return [replace(row, rank=i) for i, row in enumerate(ranked, 1)] + ordered[len(ranked) :]
+    ranges = rank_ranges([row.deciding.value for row in ranked if row.deciding.value is not None])
+    numbered = [replace(row, rank=rank) for row, rank in zip(ranked, ranges, strict=True)]
+    return numbered + ordered[len(ranked) :]
+
+
+def _order(row: RankingRow) -> tuple[bool, float, float, float, float]:
+    """The place among the rows, least first."""
+    scores = (-round(row.deciding.level, DIGITS), -round(row.overall.level, DIGITS))
+    return (bool(row.unranked), *scores, row.bytes or math.inf, row.seconds or math.inf)
 
 
 def warnings_of(board: Board, threats: ThreatFilter, defense: str) -> list[tuple[str, str]]:
@@ -169,7 +192,9 @@ def utility_problems(board: Board) -> list[str]:
     return [name for name in names if name in counting] or names
 
 
-def _row(board: Board, defense: str, threats: ThreatFilter, tried: Set[tuple[str, ...]]) -> RankingRow:
+def _row(
+    board: Board, defense: str, threats: ThreatFilter, weights: Weights | None, tried: Set[tuple[str, ...]]
+) -> RankingRow:
     """A defense's row without its rank.
 
     Args:
@@ -179,12 +204,15 @@ def _row(board: Board, defense: str, threats: ThreatFilter, tried: Set[tuple[str
     integrity, privacy = ([c for c in cells if c.axis == axis] for axis in ("integrity", "privacy"))
     scores = {"utility": _utility(board, defense, threats), "integrity": worst(integrity), "privacy": worst(privacy)}
     counting = {name: scores[name] for name in threats.axes}
-    overall = _overall(list(counting.values()))
+    axis, lowest = _lowest(counting, [c for c in cells if c.axis in counting])
+    weighted = None if weights is None else _weighted(counting, weights)
     return RankingRow(
         defense=defense,
         rank=None,
-        unranked=_unranked(board, threats, cells, counting, overall),
-        overall=overall,
+        unranked=_why_unranked(board, defense, threats, counting, weighted),
+        lowest=lowest,
+        lowest_axis=axis,
+        overall=_mean_of([score.by_seed for score in counting.values()]),
         utility=scores["utility"],
         integrity=scores["integrity"],
         privacy=scores["privacy"],
@@ -195,7 +223,18 @@ def _row(board: Board, defense: str, threats: ThreatFilter, tried: Set[tuple[str
         seconds=_relative_seconds(board, defense, threats),
         counts=dict(Counter(c.status for c in cells)),
         warnings=tuple(dict.fromkeys(warning for _, warning in warnings_of(board, threats, defense))),
+        weighted=weighted,
     )
+
+
+def _why_unranked(
+    board: Board, defense: str, threats: ThreatFilter, counting: Mapping[str, Score], weighted: Score | None
+) -> str:
+    """Why a defense has no rank; empty where it has one."""
+    reason = unranked(board, threats, defense, [name for name, score in counting.items() if score.value is None])
+    if not reason and weighted is not None and weighted.value is None:
+        return "no seed that has all scores with a weight"
+    return reason
 
 
 def _in_paper_form(cells: Sequence[BoardCell], tried: Set[tuple[str, ...]]) -> list[BoardCell]:
@@ -216,10 +255,35 @@ def _utility(board: Board, defense: str, threats: ThreatFilter) -> Score:
     )
 
 
-def _overall(scores: Sequence[Score]) -> Score:
-    if not scores or any(s.value is None for s in scores):
+def _lowest(counting: Mapping[str, Score], cells: Sequence[BoardCell]) -> tuple[str, Score]:
+    """The axis with the lowest score, and that score with the interval of the lowest true mean of all its parts.
+
+    Args:
+        counting: the scores that count; among equals the first one is taken.
+        cells: the cells of these axes.
+    """
+    if any(score.value is None for score in counting.values()):
+        return "", Score(None)
+    axis = min(counting, key=lambda name: counting[name].level)
+    score = counting[axis]
+    parts = [counting["utility"].by_seed, *(c.scores for c in cells if c.scores)]
+    if score.value is not None and score.value.interval is not None and len(parts) > 1:
+        ends = lowest_mean_interval([part[seed] for seed in sorted(part)] for part in parts)
+        score = replace(score, value=replace(score.value, half=None, ends=ends))
+    return axis, replace(score, average=None, cells=len(parts))
+
+
+def _weighted(counting: Mapping[str, Score], weights: Weights) -> Score:
+    """The weighted mean seed by seed, over seeds that all scores with a weight have."""
+    used = used_weights(counting, weights)
+    if not used:
         return Score(None)
-    return _mean_of([s.by_seed for s in scores])
+    seeds = sorted(set.intersection(*(set(counting[axis].by_seed) for axis in used)))
+    by_seed = {
+        s: math.fsum(weight * counting[axis].by_seed[s] for axis, weight in used.items()) / math.fsum(used.values())
+        for s in seeds
+    }
+    return Score(mean(list(by_seed.values())), by_seed, cells=len(used)) if by_seed else Score(None)
 
 
 def _mean_of(parts: Sequence[BySeed]) -> Score:
@@ -248,25 +312,3 @@ def _relative_seconds(board: Board, defense: str, threats: ThreatFilter) -> floa
     runs = [r for r in board.clean_runs if r.defense == defense and threats.has_problem(r.problem)]
     seconds = [r.relative_seconds for r in runs if r.relative_seconds is not None]
     return fmean(seconds) if seconds else None
-
-
-def _unranked(
-    board: Board, threats: ThreatFilter, cells: Sequence[BoardCell], scores: dict[str, Score], overall: Score
-) -> str:
-    """Why a defense has no rank; empty where it has one."""
-    lacking = [name for name, score in scores.items() if score.value is None]
-    if lacking:
-        return f"no {' and no '.join(lacking)} score"
-    if overall.value is None:
-        return f"no seed that has {', '.join(scores)} all together"
-    # A contributed attack against one defense lowers the score of that defense; others need not meet it.
-    required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
-    unmet = required - {c.attempt for c in cells if _met(c)}
-    return f"{len(unmet)} of {len(required)} attacks and threats not met" if unmet else ""
-
-
-def _met(cell: BoardCell) -> bool:
-    """Whether a cell shows what an attack does to a defense; missing seeds only widen its interval."""
-    return cell.status in ("ok", "n/a", "diverged") or (
-        cell.status == "mixed" and "failed" not in cell.statuses.values()
-    )

@@ -8,9 +8,12 @@ from fedarena.board.board import Board
 from fedarena.board.differences import difference
 from fedarena.board.notes import has_several_problems, threats_text
 from fedarena.board.phrases import attack_text, difference_text, join_and
+from fedarena.board.rank_range import DIGITS
+from fedarena.board.rank_rule import deciding_name
 from fedarena.board.ranking import RankingRow
 from fedarena.board.score_text import score, times
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.board.weights import Weights
 from fedarena.contracts.baseline import BASELINE
 
 WITHSTOOD = 0.5
@@ -20,12 +23,13 @@ CLOSE = 0.0005
 """Scores that differ by no more look the same to a reader."""
 
 
-def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow], weights: Weights | None = None) -> str:
     """The defense to take, with its scores, its worst cases, its cost and its warnings."""
     best = ranked[0]
-    parts = [f"{axis} {score(best.score(axis))}" for axis in threats.axes]
-    overall = f"overall {score(best.overall)}, the mean of {join_and(parts)}" if len(parts) > 1 else parts[0]
-    sentences = [f"For {threats_text(threats)}: {_take(threats, ranked)} ({overall})."]
+    scores = join_and([f"{axis} {score(best.score(axis))}" for axis in threats.axes])
+    if len(threats.axes) > 1:
+        scores = f"{deciding_name(weights)} {score(best.deciding)}; {scores}; mean {score(best.overall)}"
+    sentences = [f"For {threats_text(threats)}: {_take(threats, ranked, weights)} ({scores})."]
     for axis in threats.axes:
         worst = best.score(axis).worst
         if worst is not None:
@@ -42,14 +46,15 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) ->
     return " ".join(sentences)
 
 
-def _take(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+def _take(threats: ThreatFilter, ranked: Sequence[RankingRow], weights: Weights | None) -> str:
     """The first words of a recommendation. They say so if even the best defense is not good."""
     best = ranked[0].defense
     if best == BASELINE:
         instead = f"take {BASELINE}, or a defense that is not on this board"
         return f"no defense ranks above plain {BASELINE}: {instead}"
     if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
-        return f"no defense here keeps {WITHSTOOD} of each; {best} has the highest overall score"
+        leads = "comes nearest" if weights is None else f"has the highest {deciding_name(weights)}"
+        return f"no defense here keeps {WITHSTOOD} of each; {best} {leads}"
     return f"take {best}"
 
 
@@ -59,7 +64,7 @@ def _withstands(row: RankingRow, threats: ThreatFilter) -> bool:
 
 
 def weaknesses(threats: ThreatFilter, ranked: Sequence[RankingRow]) -> list[str]:
-    """A warning for each low score of the best defense, which the overall mean hides."""
+    """A warning for each low score of the best defense."""
     return [_weakness(axis, ranked) for axis in threats.axes if ranked[0].score(axis).level < WITHSTOOD]
 
 
@@ -72,21 +77,21 @@ def _weakness(axis: str, ranked: Sequence[RankingRow]) -> str:
         return f"Warning: its {axis} is {score(own)}, and no ranked defense has more."
     return (
         f"Warning: its {axis} is {score(own)}. Of the ranked defenses {best.defense} has the most, {score(most)}, "
-        f"with overall {score(best.overall)}."
+        f"and its lowest score is {score(best.lowest)}."
     )
 
 
-def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow]) -> str:
+def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow], weights: Weights | None = None) -> str:
     """The second defense, where it is worse and better than the first, and its cost."""
     if len(ranked) < 2:
         return "It is the only defense with a rank, so there is nothing to compare it with."
     best, other = ranked[:2]
-    lower = difference(best.overall, other.overall)
-    text = f"The next, {other.defense}, has overall {score(other.overall)}"
+    lower = difference(best.deciding, other.deciding)
+    text = f"The next, {other.defense}, has {deciding_name(weights)} {score(other.deciding)}"
     if lower is not None and lower.value > CLOSE:
         text += f", {difference_text(lower)} lower"
-    if round(best.overall.level, 3) == round(other.overall.level, 3):  # which is a tie in ranks
-        text += ", the same to three digits: cost decides"
+    if round(best.deciding.level, DIGITS) == round(other.deciding.level, DIGITS):
+        text += f", the same to three digits: {_tie_breaker(best, other)}"
     losses = {axis: best.score(axis).level - other.score(axis).level for axis in threats.axes}
     largest = max(losses, key=lambda axis: losses[axis])
     if losses[largest] > CLOSE:
@@ -96,6 +101,13 @@ def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow])
     gains = [f"{axis} {score(other.score(axis))}" for axis in threats.axes if losses[axis] < -CLOSE]
     text += f", and is the better one in {join_and(gains)}" if gains else ""
     return f"{text}. {_cost(other, 'It would cost')}"
+
+
+def _tie_breaker(best: RankingRow, other: RankingRow) -> str:
+    """What decides between two defenses whose deciding scores are a tie."""
+    if round(best.overall.level, DIGITS) == round(other.overall.level, DIGITS):
+        return "cost decides"
+    return f"the mean decides, {score(best.overall)} against {score(other.overall)}"
 
 
 def _cost(row: RankingRow, begin: str) -> str:

@@ -22,22 +22,28 @@ HOW = (
     "of the defense's server if it holds samples and trains on them alone. Utility is (accuracy − b)/(FedAvg's "
     "accuracy − b), and 0 for a model that diverged. Integrity is the worst case over poisoning attacks of (accuracy "
     f"under attack − b)/(clean accuracy − b) in the worst window of {WINDOW:.0%} of the rounds. Privacy is the worst "
-    "case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. Overall is the mean "
-    "of the scores that count, over seeds that have all of them. On a seed on which the defense gains nothing without "
-    f"poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg gains something, and there is none "
-    "if FedAvg does not. "
+    "case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. On a seed on which "
+    f"the defense gains nothing without poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg "
+    "gains something, and there is none if FedAvg does not. "
     "A cell does not count if the model that is attacked is no better than a constant answer, or if its attack could "
     "have been tuned and was not.",
+    "A defense is ranked by the lowest of the scores that count, so that it cannot lead by two while it gives away the "
+    "third. Scores that are equal to three digits are a tie, which a higher mean of the scores decides, then fewer "
+    "bytes, then less time. The mean is over seeds that have all scores. With --weights a weighted mean decides "
+    "instead.",
+    "A rank such as 1–3 is a range: the intervals leave open which of these ranks the defense has. It begins below all "
+    "defenses whose intervals lie wholly above its own, and ends above all whose intervals lie wholly below. Lines "
+    "stand in the order of the scores themselves. Without intervals, on one seed, only equal scores share a range.",
     "The worst case is the cell with the lowest mean over seeds, in paper or adaptive form. Intervals are 95 %, over "
     "seeds (Student's t; an interval that leaves [0, 1] is cut and given by its ends). That of a worst case "
     "allows for the choice of the cell, and is the interval of the lowest true mean. Its lower end is the least of the "
     "cells' lower ends. Its upper end is the least of their upper ends, which hold for all cells at once (Bonferroni). "
-    "The interval of overall takes the worst cells as given. Columns in paper form use attacks only as "
+    "The interval of the lowest score is made in the same way, of all cells that count and of utility. "
+    "Those of means take the worst cells as given. Columns in paper form use attacks only as "
     "their papers tried them. Plain FedAvg has no paper that an attack could adapt to: it meets each attack in "
     "one form, which counts in both.",
     "n/a is an attack that could not start, which counts as withstood. A defense has no rank if it failed at an "
-    "attack, or did not meet one that another defense met. Scores that are equal to three digits are a tie, which "
-    "fewer bytes decide, then less time.",
+    "attack, or did not meet one that another defense met.",
 )
 """How the scores are computed."""
 
@@ -50,6 +56,11 @@ def interval(m: Mean | None) -> str:
 def score(s: Score) -> str:
     """A score with its interval; n/a where no attack could start."""
     return "n/a" if s.untouched else interval(s.value)
+
+
+def rank(row: RankingRow) -> str:
+    """A rank or a range of ranks; a dash where there is none."""
+    return NOTHING if row.rank is None else row.rank.text
 
 
 def average(s: Score) -> str:

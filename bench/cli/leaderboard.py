@@ -13,6 +13,7 @@ from fedarena.core.text.numbers import plural
 if TYPE_CHECKING:
     from fedarena.board.board import Board
     from fedarena.board.threat_filter import ThreatFilter
+    from fedarena.board.weights import Weights
 
 FORMATS = ("table", "md", "json", "csv", "html")
 
@@ -45,6 +46,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "(own, omniscient); parties alone mean that no client is corrupted, knowledge alone that no party is curious "
         "(default: all, without an axis that no attack is on)",
     )
+    parser.add_argument(
+        "--weights",
+        metavar="AXIS=NUMBER,...",
+        help="rank by this weighted mean of utility, integrity and privacy, such as utility=1,integrity=2,privacy=1 "
+        "(default: by the lowest of them)",
+    )
     parser.add_argument("--problem", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     parser.add_argument(
         "--with",
@@ -60,20 +67,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
+    from fedarena.board.weights import require_weight_on
+
     out = Path(args.out) if args.out else None
     form = args.format or _format_of(out)
     if form == "html" and out is None and sys.stdout.isatty():
         raise UserError("option 'out' is not given, and a web page cannot be shown in a terminal: add --out board.html")
+    weights = _weights(args, form)
     board, threats, where = _read(args)
+    if weights is not None:
+        require_weight_on(threats.axes, weights)
     if form == "table" and out is None:
         from fedarena.board.leaderboard import render
         from fedarena.cli.output.leaderboard import show
         from fedarena.cli.output.terminal import Terminal
 
         console = Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
-        show(render(board, threats), commands(args), console)
+        show(render(board, threats, weights), commands(args), console)
         return 0
-    text = _text(board, threats, form, where, commands(args))
+    text = _text(board, (threats, weights), form, where, commands(args))
     if out is None:
         print(text, end="")
         return 0
@@ -104,11 +116,23 @@ def _read(args: argparse.Namespace) -> tuple[Board, ThreatFilter, Path]:
     return board, read_threat_filter(args.threats, args.problem), where
 
 
+def _weights(args: argparse.Namespace, form: str) -> Weights | None:
+    """The weights of the reader, if any. Raises UserError."""
+    from fedarena.board.weights import read_weights
+
+    if args.weights is None:
+        return None
+    if form in ("json", "csv"):
+        raise UserError(f"option 'weights' does nothing with the format {form}, which has no ranks: leave it out")
+    return read_weights(args.weights)
+
+
 def commands(args: argparse.Namespace) -> list[str]:
     """The command that makes this leaderboard, and the one that makes its web page."""
     import shlex
 
     words = ["bench", "leaderboard", args.board, *(["--threats", args.threats] if args.threats else [])]
+    words += ["--weights", args.weights] if args.weights else []
     words += [word for name in args.problem for word in ("--problem", name)]
     line = shlex.join([*words, *(word for name in args.others for word in ("--with", name))])
     return [line, f"{line} --format html --out board.html"]
@@ -125,8 +149,15 @@ def _format_of(out: Path | None) -> str:
     return ending
 
 
-def _text(board: Board, threats: ThreatFilter, form: str, where: Path, commands: list[str]) -> str:
-    """The leaderboard in a format."""
+def _text(
+    board: Board, chosen: tuple[ThreatFilter, Weights | None], form: str, where: Path, commands: list[str]
+) -> str:
+    """The leaderboard in a format.
+
+    Args:
+        chosen: the threats that count, and the weights.
+    """
+    threats, weights = chosen
     if form == "json":
         from fedarena.board.published import to_json
         from fedarena.board.threat_filter import within
@@ -140,13 +171,13 @@ def _text(board: Board, threats: ThreatFilter, form: str, where: Path, commands:
     if form == "html":
         from fedarena.board.page.html import page as web_page
 
-        return web_page(board, threats, where if where.is_dir() else where.parent, commands)
+        return web_page(board, threats, where if where.is_dir() else where.parent, commands, weights)
     from fedarena.board.leaderboard import render
 
     if form == "md":
         from fedarena.board.markdown import page
 
-        return page(render(board, threats), commands)
+        return page(render(board, threats, weights), commands)
     from fedarena.cli.output.leaderboard import plain
 
-    return plain(render(board, threats), commands)
+    return plain(render(board, threats, weights), commands)

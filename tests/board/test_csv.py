@@ -7,7 +7,7 @@ import io
 
 import pytest
 from helpers.big_board import big_board
-from helpers.board import make_board, make_cell
+from helpers.board import make_board, make_cell, with_references, without_references
 
 from fedarena.board.board import Board
 from fedarena.board.csv import to_csv
@@ -15,6 +15,11 @@ from fedarena.core.text.numbers import mean
 
 
 def read(board: Board) -> list[dict[str, str]]:
+    """The rows; those of references have a test of their own."""
+    return read_all(without_references(board))
+
+
+def read_all(board: Board) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(to_csv(board), newline="")))
 
 
@@ -36,6 +41,15 @@ def test_each_cell_and_each_clean_run_has_a_row_with_exact_numbers() -> None:
     honest = rows[0]
     assert (honest["axis"], honest["defense"], honest["bytes_up"]) == ("utility", "fedavg", "4000.0")
     assert float(honest["score 3"]) == board.clean_runs[0].utility[3]
+
+
+def test_references_and_reasons_for_exclusion_have_their_place() -> None:
+    cell = make_cell(counts=False, excluded="untuned: z")
+    rows = read_all(with_references(make_board([cell]), 0.75))
+    found = [(r["defense"], r["problem"], r["accuracy"], r["score"]) for r in rows if r["status"] == "reference"]
+    assert found == [("constant", "digits", "0.1", "0"), ("local-only", "digits", "0.75", "0")]
+    assert (rows[-1]["counts"], rows[-1]["excluded"]) == ("False", "untuned: z")
+    assert float(rows[0]["accuracy"]) == pytest.approx(0.91)
 
 
 def test_one_seed_has_no_half_width() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from helpers.big_board import HOSTILE, big_board
-from helpers.board import make_board, make_cell
+from helpers.board import make_board, make_cell, with_references, without_references
 
 from fedarena.board.leaderboard import render
 from fedarena.board.markdown import page, ranking
 from fedarena.board.ranking import rank_defenses
-from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.score_text import HOW, defense_name, rank, score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 from fedarena.core.text.markdown import escape
 
@@ -22,34 +22,41 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def test_every_number_is_that_of_the_ranking() -> None:
-    board, threats = big_board(), read_threat_filter("server,eavesdropper,own")
+    board, threats = without_references(big_board()), read_threat_filter("server,eavesdropper,own")
     lines = rows_of(ranking(render(board, threats)))
     half = len(lines) // 2
     first, second = lines[:half], lines[half:]
     assert first[0] == [
-        *("rank", "defense", "overall", "utility", "integrity", "worst case of integrity", "privacy"),
-        *("worst case of privacy", "bytes / FedAvg's", "time / FedAvg's"),
+        *("rank", "defense", "lowest", "utility", "integrity", "worst case of integrity", "privacy"),
+        *("worst case of privacy", "mean", "bytes / FedAvg's", "time / FedAvg's"),
     ]
     for row, line, beside in zip(rank_defenses(board, threats), first[2:], second[2:], strict=True):
-        assert line[0] == beside[0] == ("–" if row.rank is None else str(row.rank))
+        assert line[0] == beside[0] == rank(row)
         assert line[1] == beside[1] == escape(defense_name(row))
-        assert [line[i] for i in (2, 3, 4, 6)] == [
-            score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)
+        assert [line[i] for i in (2, 3, 4, 6, 8)] == [
+            score(s) for s in (row.lowest, row.utility, row.integrity, row.privacy, row.overall)
         ]
         assert beside[2:4] == [score(row.paper_integrity), score(row.paper_privacy)]
         assert beside[6:8] == [score(row.by_party[p]) for p in ("server", "eavesdropper")]
 
 
 def test_all_lines_of_a_table_have_equally_many_cells() -> None:
-    lines = rows_of(ranking(render(big_board())))
+    lines = rows_of(ranking(render(without_references(big_board()))))
     widths = [len(line) for line in lines]
     half = len(lines) // 2
     assert len(set(widths[:half])) == len(set(widths[half:])) == 1
 
 
 def test_columns_without_a_threat_are_left_out() -> None:
-    assert "integrity" not in ranking(render(big_board(), read_threat_filter("server")))
-    assert "privacy" not in ranking(render(big_board(), read_threat_filter("own")))
+    board = without_references(big_board())
+    assert "integrity" not in ranking(render(board, read_threat_filter("server")))
+    assert "privacy" not in ranking(render(board, read_threat_filter("own")))
+
+
+def test_references_have_a_table_of_their_own() -> None:
+    text = ranking(render(with_references(make_board(), 0.6)))
+    assert rows_of(text)[-1] == ["local-only", "each client trains alone", "60 ± 0 %", "0", "–", "1"]
+    assert "What can be had without a federation is never ranked." in text
 
 
 def test_hostile_names_stay_text() -> None:

@@ -11,10 +11,13 @@ from helpers.board import make_board, make_cell, make_clean_run, make_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedarena.board.lowest_mean import lowest_mean_interval
+from fedarena.board.rank_range import RankRange, rank_ranges, wholly_above
 from fedarena.board.ranking import rank_defenses, worst
+from fedarena.board.score_text import rank
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on, within
 from fedarena.core.errors import UserError
-from fedarena.core.text.numbers import mean
+from fedarena.core.text.numbers import Mean, mean
 
 
 def test_the_worst_case_has_the_interval_of_the_lowest_true_mean() -> None:
@@ -48,7 +51,7 @@ def test_a_party_that_sees_nothing_of_a_defense_does_not_cost_it_its_rank() -> N
         make_cell("two-stage", score=0.8, party="client"),
     ]
     rows = rank_defenses(make_board(cells), read_threat_filter("client"))
-    assert [(r.defense, r.rank) for r in rows] == [("dbcl", 1), ("two-stage", 2), ("fedavg", 3)]
+    assert [(r.defense, rank(r)) for r in rows] == [("dbcl", "1"), ("two-stage", "2"), ("fedavg", "3")]
 
 
 def test_a_defense_without_every_attack_has_no_rank() -> None:
@@ -56,7 +59,7 @@ def test_a_defense_without_every_attack_has_no_rank() -> None:
     cells[3] = make_cell("dbcl", "ig", status="failed")
     honest = [make_clean_run("fedavg"), make_clean_run("dbcl"), make_clean_run("two-stage")]
     rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
-    assert rows["fedavg"].rank == 1
+    assert rows["fedavg"].rank == RankRange(1, 1)
     assert (rows["dbcl"].rank, rows["dbcl"].unranked) == (None, "1 of 2 attacks and threats not met")
     assert (rows["two-stage"].rank, rows["two-stage"].unranked) == (None, "no privacy score")
 
@@ -111,7 +114,7 @@ def test_a_ranking_equals_one_computed_by_hand() -> None:
     assert row.overall.value.value == pytest.approx(3.7 / 6)
     # t of one degree of freedom at 97.5 % is 12.7062; the standard error of two values is half their distance.
     assert row.overall.value.half == pytest.approx(12.7062 * 0.05, rel=1e-4)
-    assert (row.bytes, row.rank, row.privacy.average) == (1.0, 1, pytest.approx((0.3 + 0.25) / 2))
+    assert (row.bytes, row.rank, row.privacy.average) == (1.0, RankRange(1, 1), pytest.approx((0.3 + 0.25) / 2))
     assert {p: s.value.value for p, s in row.by_party.items() if s.value} == {
         "server": pytest.approx(0.3),
         "client": 0.25,
@@ -120,11 +123,11 @@ def test_a_ranking_equals_one_computed_by_hand() -> None:
 
 def test_failed_seeds_are_not_averaged_away_and_missing_ones_are() -> None:
     """Both leave a cell mixed."""
-    for status, rank in (("failed", None), ("missing", 1), ("n/a", 1)):
+    for status, ranked in (("failed", False), ("missing", True), ("n/a", True)):
         cell = make_cell(score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
         (row,) = rank_defenses(make_board([cell], [make_clean_run("fedavg")]), read_threat_filter("server"))
-        assert row.rank == rank
-        assert row.unranked == ("" if rank else "1 of 1 attacks and threats not met")
+        assert row.rank == (RankRange(1, 1) if ranked else None)
+        assert row.unranked == ("" if ranked else "1 of 1 attacks and threats not met")
 
 
 CELLS = st.builds(
@@ -194,8 +197,7 @@ def test_an_omniscient_attacker_can_do_what_one_with_own_data_can() -> None:
     assert row.counts == {"ok": 1}
 
 
-def test_scores_that_share_no_seed_give_no_rank() -> None:
-    """Each is there, and there is no seed of which an overall score could be the mean."""
+def test_scores_that_share_no_seed_have_a_lowest_and_no_mean() -> None:
     cells = [make_cell(d, score=0.5, seeds=(0, 1)) for d in ("fedavg", "dbcl")]
     rows = {
         r.defense: r
@@ -204,9 +206,8 @@ def test_scores_that_share_no_seed_give_no_rank() -> None:
             read_threat_filter("server"),
         )
     }
-    assert rows["fedavg"].rank == 1
-    assert (rows["dbcl"].rank, rows["dbcl"].overall.value) == (None, None)
-    assert rows["dbcl"].unranked == "no seed that has utility, privacy all together"
+    assert rows["dbcl"].rank == RankRange(1, 2)
+    assert rows["dbcl"].overall.value is None
 
 
 def test_an_attempt_in_adaptive_form_alone_counts_in_paper_form_too() -> None:
@@ -224,3 +225,64 @@ def test_an_attempt_in_adaptive_form_alone_counts_in_paper_form_too() -> None:
         assert rows[name].worst is not None
         assert rows[name].worst.attack == attack
         assert rows[name].value.value == pytest.approx(value, abs=0.02)
+
+
+def test_the_lowest_axis_decides_and_the_mean_breaks_ties() -> None:
+    cells = [
+        *(make_cell(d, score=score) for d, score in (("fedavg", 0.0), ("dbcl", 0.4), ("krum", 0.0))),
+        *(make_cell(d, "ipm", v, axis="integrity") for d, v in (("fedavg", 0.3), ("dbcl", 0.4), ("krum", 1.0))),
+    ]
+    honest = [make_clean_run("fedavg"), make_clean_run("dbcl", level=0.5), make_clean_run("krum")]
+    rows = rank_defenses(make_board(cells, honest))
+    assert [(r.defense, r.lowest_axis) for r in rows] == [
+        ("dbcl", "integrity"),
+        ("krum", "privacy"),
+        ("fedavg", "privacy"),
+    ]
+    assert [rank(r) for r in rows] == ["1", "2–3", "2–3"]
+    best = rows[0].lowest.value
+    assert best is not None
+    assert best.interval == lowest_mean_interval([[0.39, 0.4, 0.41], [0.5, 0.5, 0.5]])
+
+
+def test_equal_scores_of_one_seed_share_their_ranks() -> None:
+    cells = [make_cell(d, score=v, seeds=(0,)) for d, v in (("fedavg", 0.1), ("dbcl", 0.5), ("krum", 0.5))]
+    honest = [make_clean_run(d, (0,)) for d in ("fedavg", "dbcl", "krum")]
+    rows = rank_defenses(make_board(cells, honest, seeds=(0,)))
+    assert [rank(r) for r in rows] == ["1–2", "1–2", "3"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.5)), min_size=1, max_size=8))
+def test_a_range_holds_the_place_of_its_score(values: list[tuple[float, float]]) -> None:
+    scores = [Mean(value, half, 3) for value, half in values]
+    ordered = sorted(range(len(scores)), key=lambda i: -scores[i].value)
+    ranges = rank_ranges(scores)
+    for place, i in enumerate(ordered, 1):
+        assert 1 <= ranges[i].first <= place <= ranges[i].last <= len(scores)
+    assert [r.first == r.last == 1 for r in ranges] == [
+        all(i == k or wholly_above(scores[i], scores[k]) for k in range(len(scores))) for i in range(len(scores))
+    ]
+
+
+def test_weights_rank_by_a_weighted_mean() -> None:
+    board, threats = make_board(), read_threat_filter("server,own")
+    rows = rank_defenses(board, threats, {"utility": 3.0, "privacy": 1.0})
+    by_name = {r.defense: r for r in rows}
+    assert [r.defense for r in rows] == ["two-stage", "dbcl", "fedavg"]
+    assert by_name["dbcl"].weighted is not None
+    assert by_name["dbcl"].weighted.by_seed == {s: pytest.approx((3 * 0.98 + 0.39 + 0.01 * s) / 4) for s in (0, 1, 2)}
+    assert by_name["dbcl"].weighted.value == mean(list(by_name["dbcl"].weighted.by_seed.values()))
+    assert [r.defense for r in rank_defenses(board, threats, {"utility": 1.0})] == ["fedavg", "dbcl", "two-stage"]
+    assert all(r.rank is None for r in rank_defenses(board, read_threat_filter("server"), {"integrity": 1.0}))
+
+
+def test_an_excluded_cell_counts_for_nothing_and_says_why() -> None:
+    why = "uninformative: the model that is attacked reaches .12, and a constant answer .10"
+    cells = [make_cell(d, a, 0.5) for d in ("fedavg", "dbcl", "krum") for a in ("dlg", "ig")]
+    cells[3] = replace(cells[3], counts=False, excluded=why)
+    cells[4:] = [replace(c, counts=False, excluded=why) for c in cells[4:]]
+    honest = [make_clean_run(d) for d in ("fedavg", "dbcl", "krum")]
+    rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
+    assert rows["dbcl"].unranked == f"1 of 2 attacks and threats do not count against it: {why}"
+    assert rows["krum"].unranked == f"no privacy score: {why}"
+    assert rows["fedavg"].rank == RankRange(1, 1)

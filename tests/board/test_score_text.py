@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.big_board import big_board
-from helpers.board import make_board, make_cell, make_clean_run, make_problem
+from helpers.board import make_board, make_cell, make_clean_run, make_problem, without_references
 
 from fedarena.board.board import Board
 from fedarena.board.notes import notes, seeds_text, unmeasured_threats, warning_lines
@@ -35,6 +35,12 @@ def test_an_interval_never_leaves_the_scale(mean: Mean | None, text: str) -> Non
 
 def note_lines(board: Board, threats: ThreatFilter) -> list[str]:
     return notes(board, threats, rank_defenses(board, threats))
+
+
+def test_a_board_without_references_is_noted() -> None:
+    (line,) = notes(without_references(make_board()), ThreatFilter(), [])
+    assert line.startswith("measured before there were references without a federation")
+    assert notes(make_board(), ThreatFilter(), []) == []
 
 
 def test_scores_and_worst_cases_are_written_out() -> None:
@@ -101,12 +107,12 @@ def test_a_defense_with_a_warning_has_a_dagger_and_the_notes_name_its_runs() -> 
     assert warning_lines(board, threats) == ["† baffle: simulated"]
 
 
-def test_an_overall_score_over_fewer_seeds_than_its_parts_is_noted() -> None:
+def test_a_mean_over_fewer_seeds_than_its_parts_is_noted() -> None:
     """A reader who takes the mean of what stands beside it gets another number."""
     left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")
     cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
     found = note_lines(make_board(cells), read_threat_filter("server,own"))
-    assert found == ["dbcl: overall is over 1 of 3 seeds, since on others it has no integrity"]
+    assert found == ["dbcl: its mean is over 1 of 3 seeds, since on others it has no integrity"]
 
 
 def test_problems_that_count_in_no_score_are_noted() -> None:

@@ -6,11 +6,20 @@ import argparse
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.board import consistent, make_board, make_cell, make_clean_run
+from helpers.board import (
+    consistent,
+    make_board,
+    make_cell,
+    make_clean_run,
+    make_problem,
+    with_references,
+    without_references,
+)
 from helpers.paths import REPORTS
 from rich.console import Console
 
@@ -104,8 +113,8 @@ def test_every_column_is_shown_and_names_stay_whole_in_wide_terminals(width: int
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.lstrip().startswith("#"))
-    assert {"overall", "bytes", "time"} <= set(head.split())
-    first = [words[1] for words in map(str.split, lines) if len(words) > 1 and (words[0].isdigit() or words[0] == "–")]
+    assert {"lowest", "mean", "bytes", "time"} <= set(head.split())
+    first = [words[1] for words in map(str.split, lines) if len(words) > 1 and re.fullmatch(r"\d+(–\d+)?|–", words[0])]
     names = {d for d in board.defenses if len(d) <= leaderboard_output.NAME}
     assert "two-stage-hardened" in names
     assert names <= set(first) or width < leaderboard_output.WIDE
@@ -118,6 +127,35 @@ def test_markdown_and_page_come_with_their_commands(bench: Bench, published: Pat
     page = bench(published, "--format", "html")
     assert page.startswith("<!doctype html>")
     assert f"<code>bench leaderboard {published}</code>" in page
+
+
+@pytest.mark.parametrize("form", ["table", "md", "html"])
+def test_weights_rank_in_every_form(bench: Bench, published: Path, form: str) -> None:
+    """Utility alone puts FedAvg first, which the lowest score puts last."""
+    out = bench(published, "--format", form, "--weights", "utility=2,integrity=0")
+    assert "Ranked by the weighted mean of utility (weight 2). The mean of all breaks ties." in " ".join(out.split())
+    assert "no defense ranks above plain fedavg" in " ".join(out.split())
+    assert "--weights utility=2,integrity=0" in out
+    assert re.search(r'<td class="rank">1</td><th scope="row">fedavg<|\| 1 \| fedavg \||\n +1 +fedavg +1.00', out)
+    plain = bench(published, "--format", form)
+    assert "Ranked by the lowest of utility, integrity and privacy. Their mean breaks ties." in " ".join(plain.split())
+
+
+@pytest.mark.parametrize("form", ["table", "md", "html", "csv"])
+def test_references_stand_in_every_form(bench: Bench, published: Path, form: str) -> None:
+    told = "each client trains alone"
+    published.write_text(to_json(consistent(without_references(make_board()))), encoding="utf-8")
+    assert told not in bench(published, "--format", form).split("</table>")[0]
+    board = with_references(make_board(), 0.625, {"two-stage": 0.75})
+    published.write_text(to_json(consistent(board)), encoding="utf-8")
+    out = bench(published, "--format", form)
+    for title, accuracy in (
+        ("always the most frequent class", "10 %" if form != "csv" else ",0.1,"),
+        (told, "62 ± 0 %" if form != "csv" else ",0.625,"),
+        ("a server trains on its own samples alone", "75 ± 0 %" if form != "csv" else ",0.75,"),
+    ):
+        (line,) = [line for line in re.split(r"\n|</tr>", out) if title in line and "{" not in line]
+        assert accuracy in line
 
 
 def test_json_is_the_published_form_of_the_filtered_board(bench: Bench, published: Path) -> None:
@@ -181,6 +219,15 @@ def test_bad_input_is_one_line_and_exit_code_two(
     (tmp_path / "threats.json").write_text(published.read_text(encoding="utf-8")[:500], encoding="utf-8")
     for words, told in (
         ([str(published), "--threats", "sever"], "option 'threats' is 'sever', allowed: server, client"),
+        ([str(published), "--weights", "speed=1"], "option 'weights' is 'speed=1', allowed: AXIS=NUMBER,..."),
+        ([str(published), "--weights", "utility=-1"], "where utility is '-1', allowed: a number from 0 on"),
+        ([str(published), "--weights", "utility=nan"], "where utility is 'nan', allowed: a number from 0 on"),
+        ([str(published), "--weights", "utility=much"], "where utility is 'much', allowed: a number from 0 on"),
+        ([str(published), "--weights", "utility=0,privacy=0"], "allowed: at least one weight above 0"),
+        ([str(published), "--weights", "utility=1,utility=1"], "which gives utility twice"),
+        ([str(published), "--weights", ""], "option 'weights' is '', allowed: AXIS=NUMBER,..."),
+        ([str(published), "--weights", "privacy=1", "--threats", "own"], "a weight on utility, integrity"),
+        ([str(published), "--weights", "utility=1", "--format", "csv"], "does nothing with the format csv"),
         ([str(published), "--format", "xml"], "invalid choice: 'xml'"),
         (["nowhere"], "there are no results in runs/nowhere"),
         (["odd.json"], "odd.json is not a board"),
@@ -217,7 +264,8 @@ def test_a_page_is_not_printed_in_a_terminal(bench: Bench, published: Path, monk
 
 
 def test_one_seed_and_failures_are_stated(bench: Bench, published: Path) -> None:
-    one = make_board([make_cell(seeds=(0,))], [make_clean_run(seeds=(0,))], seeds=(0,))
+    problem = make_problem(reference_accuracy={0: 0.9}, local_only={0: 0.5})
+    one = make_board([make_cell(seeds=(0,))], [make_clean_run(seeds=(0,))], seeds=(0,), problems=(problem,))
     published.write_text(to_json(consistent(one)), encoding="utf-8")
     out = bench(published, "--threats", "server")
     assert "one seed (0): no interval" in out

@@ -68,6 +68,21 @@ def big_board(
     return make_board(cells, honest, seeds=seeds, problems=tuple(arenas), notes=(note,), suite="play")
 
 
+def with_exclusions(board: Board) -> Board:
+    """With cells that do not count: all inference on one defense, and one attack on another."""
+    why = "uninformative: the model that is attacked reaches .12, and a constant answer .10"
+    untuned = "untuned: the attack took its z as given (tune=N lets it choose)"
+
+    def excluded(c: BoardCell) -> BoardCell:
+        if c.counts and c.defense == "krum" and c.axis == "privacy":
+            return replace(c, counts=False, excluded=why)
+        if c.counts and (c.defense, c.attack) == ("baffle", "alie"):
+            return replace(c, counts=False, excluded=untuned)
+        return c
+
+    return replace(board, cells=tuple(map(excluded, board.cells)))
+
+
 def _poison(
     draw: np.random.Generator, problem: str, defense: str, attack: str, knows: str, seeds: tuple[int, ...], d: int
 ) -> BoardCell:

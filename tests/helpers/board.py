@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
-from fedarena.goals.metrics.gain import gain
+from fedarena.board.references import facts
+from fedarena.goals.metrics.gain import gain, unfederated
 
 SEEDS = (0, 1, 2)
 
@@ -126,30 +127,55 @@ def consistent(board: Board) -> Board:
     plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
     arenas = tuple(replace(a, reference_accuracy=a.reference_accuracy | plain.get(a.name, {})) for a in board.problems)
     by_name = {a.name: a for a in arenas}
-    clean = {(h.problem, h.defense): h.accuracy for h in board.clean_runs}
-
-    def floor(problem: str, seed: int) -> float:
-        return max(by_name[problem].chance, by_name[problem].local_only.get(seed, 0.0))
+    runs = {h.place: h for h in board.clean_runs}
 
     def left(c: BoardCell) -> dict[int, float]:
-        learned = clean.get((c.problem, c.defense), {})
-        floors = {s: floor(c.problem, s) for s in c.scores}
+        run, problem = runs.get((c.problem, c.defense)), by_name[c.problem]
+        learned, server = (run.accuracy, run.server_only) if run is not None else ({}, {})
+        floors = {s: unfederated(facts(problem, s, server)) or problem.chance for s in c.scores}
         return {s: floors[s] + v * (learned.get(s, 1.0) - floors[s]) for s, v in c.scores.items()}
 
     def metrics(c: BoardCell) -> dict[str, dict[int, float]]:
         return {"accuracy": left(c)} if c.knows else {"recovered": {s: 1 - v for s, v in c.scores.items()}}
 
-    def utility(h: CleanRun) -> dict[int, float]:
-        plain = by_name[h.problem].reference_accuracy
-        kept = {s: gain(a, plain[s], floor(h.problem, s)) for s, a in h.accuracy.items() if s in plain}
-        return {s: v for s, v in kept.items() if v is not None}
-
     return replace(
         board,
         problems=arenas,
-        clean_runs=tuple(replace(h, utility=utility(h)) for h in board.clean_runs),
+        clean_runs=tuple(replace(h, utility=_utility(h, by_name[h.problem])) for h in board.clean_runs),
         cells=tuple(replace(c, metrics=metrics(c)) for c in board.cells),
     )
+
+
+def _utility(run: CleanRun, problem: ProblemInfo) -> dict[int, float]:
+    """What its accuracies keep of FedAvg's gain."""
+    plain = problem.reference_accuracy
+    floors = {s: unfederated(facts(problem, s, run.server_only)) for s in run.accuracy}
+    kept = {s: gain(a, plain[s], floors[s]) for s, a in run.accuracy.items() if s in plain}
+    return {s: v for s, v in kept.items() if v is not None}
+
+
+def without_references(board: Board) -> Board:
+    """As boards were measured before there were references."""
+    return replace(board, problems=tuple(replace(p, local_only={}) for p in board.problems))
+
+
+def with_references(board: Board, local_only: float = 0.5, servers: Mapping[str, float] | None = None) -> Board:
+    """With the accuracy of clients that train alone and of the servers of some defenses; utilities follow from them."""
+    plain = {h.problem: h.accuracy for h in board.clean_runs if h.defense == "fedavg"}
+    references = {p.name: plain.get(p.name, p.reference_accuracy) for p in board.problems}
+    problems = {
+        p.name: replace(
+            p, reference_accuracy=references[p.name], local_only=dict.fromkeys(references[p.name], local_only)
+        )
+        for p in board.problems
+    }
+
+    def compared(run: CleanRun) -> CleanRun:
+        alone = (servers or {}).get(run.defense)
+        run = replace(run, server_only={} if alone is None else dict.fromkeys(run.accuracy, alone))
+        return replace(run, utility=_utility(run, problems[run.problem]))
+
+    return replace(board, problems=tuple(problems.values()), clean_runs=tuple(map(compared, board.clean_runs)))
 
 
 def _one(score: float | Sequence[float]) -> bool:

@@ -1,4 +1,4 @@
-"""The board as JSON for page.js."""
+"""The board as JSON for the page's script."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from fedarena.board.board import STATUSES, Board, BoardCell, BySeed, CleanRun
 from fedarena.board.page.outcome import outcome
 from fedarena.board.page.pictures import Pictures
 from fedarena.board.ranking import utility_problems
+from fedarena.board.reference_lines import reference_lines
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.board.weights import Weights
 from fedarena.core.text.numbers import t_quantile
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 
-def board_data(board: Board, pictures: Pictures) -> dict[str, Any]:
-    """Everything that page.js reads."""
-    sentences, advice_by_threats = _advice_by_threats(board)
+def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dict[str, Any]:
+    """Everything that the page's script reads.
+
+    Args:
+        weights: those with which the page begins, and for which its advice is.
+    """
+    sentences, advice_by_threats = _advice_by_threats(board, weights)
     most = max([2, *(len(c.scores) for c in board.cells), *(len(run.accuracy) for run in board.clean_runs)])
     return {
         "everyone": EVERYONE,
@@ -34,6 +40,11 @@ def board_data(board: Board, pictures: Pictures) -> dict[str, Any]:
         "pictures": pictures.uris,
         "sentences": sentences,
         "cuts": advice_by_threats,
+        "weights": weights,
+        "references": [
+            [line.cells for line in reference_lines(board, ThreatFilter(problems=(name,) if name else ()))]
+            for name in problem_choices(board)
+        ],
         # Student's quantiles by degrees of freedom, from 1; the first entry is unused.
         "t": [0.0, *(t_quantile(n) for n in range(1, most))],
         # The same for so many intervals that hold together.
@@ -44,8 +55,8 @@ def board_data(board: Board, pictures: Pictures) -> dict[str, Any]:
 
 
 def _most_cells(board: Board) -> int:
-    """How many cells a worst case is taken over at most."""
-    return max(Counter((c.defense, c.axis) for c in board.cells).values(), default=0)
+    """How many lists of scores a lowest mean is taken over at most: all cells of a defense, and its utility."""
+    return 1 + max(Counter(c.defense for c in board.cells).values(), default=0)
 
 
 def problem_choices(board: Board) -> list[str]:
@@ -70,7 +81,7 @@ def _clean_run(run: CleanRun) -> dict[str, Any]:
 
 def _cell(board: Board, c: BoardCell, picture: tuple[int, int] | None) -> dict[str, Any]:
     names = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows", "threat", "status", "reason")
-    more = ("reading", "found_by", "settings", "command", "counts")
+    more = ("reading", "found_by", "settings", "command", "counts", "excluded")
     return {
         **{name: getattr(c, name) for name in (*names, *more)},
         "marks": c.warnings,
@@ -103,7 +114,7 @@ def _rounded(x: float) -> float:
     return float(f"{x:.4g}")
 
 
-def _advice_by_threats(board: Board) -> tuple[list[str], dict[str, list[int]]]:
+def _advice_by_threats(board: Board, weights: Weights | None) -> tuple[list[str], dict[str, list[int]]]:
     """Every sentence of advice once, and the numbers of the sentences for every choice that the page offers."""
     numbers: dict[str, int] = {}
     by_threats: dict[str, list[int]] = {}
@@ -114,7 +125,7 @@ def _advice_by_threats(board: Board) -> tuple[list[str], dict[str, list[int]]]:
         for levels in _subsets(KNOWLEDGE):
             for i, problem in enumerate(names[:1] if single else names):
                 threats = ThreatFilter(parties, levels, (problem,) if problem else ())
-                sentences = [numbers.setdefault(text, len(numbers)) for text in advice(board, threats)]
+                sentences = [numbers.setdefault(text, len(numbers)) for text in advice(board, threats, None, weights)]
                 for k in (0, 1) if single else (i,):
                     by_threats[f"{','.join(parties)}|{','.join(levels)}|{k}"] = sentences
     return list(numbers), by_threats

@@ -1,9 +1,9 @@
 """Prints a leaderboard as a web page.
 
-The page holds the board as JSON and computes scores and ranks itself (page.js), so that a reader can choose threats; a
-test compares them with `fedarena.board.ranking`. Without JavaScript it shows the advice and the ranking for the threats
-that were chosen first. Foreign text (the name of a plug-in, the message of an exception) cannot run: it is escaped
-here, page.js makes text nodes of it, and the page's policy admits no script but its own.
+The page holds the board as JSON and computes scores and ranks itself (ranking.js), so that a reader can choose threats.
+A test compares them with `fedarena.board.ranking`. Without JavaScript it shows the ranking and the advice for the
+threats that were chosen first. Foreign text (the name of a plug-in, the message of an exception) cannot run: it is
+escaped here, the script makes text nodes of it, and the page's policy admits no script but its own.
 """
 
 from __future__ import annotations
@@ -24,16 +24,28 @@ from fedarena.board.page.board_data import board_data, problem_choices
 from fedarena.board.page.heat_colours import heat_css
 from fedarena.board.page.pictures import Pictures, load_pictures
 from fedarena.board.page.ranking_table import heads, rows
+from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.board.threat_filter import ThreatFilter, threats_on, within
+from fedarena.board.weights import AXES, Weights
 from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE
+
+SCRIPTS = (
+    *("data.js", "numbers.js", "ranking.js", "elements.js", "settings.js", "table.js", "picture.js", "heat_map.js"),
+    *("chart.js", "defense.js", "cell.js", "start.js"),
+)
+"""The files of the page's script, each with one purpose; later ones use what earlier ones define."""
 
 KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upload (omniscient)"}
 """What corrupted clients know, in the words of the page."""
 
 
 def page(
-    board: Board, threats: ThreatFilter | None = None, folder: Path | None = None, commands: Sequence[str] = ()
+    board: Board,
+    threats: ThreatFilter | None = None,
+    folder: Path | None = None,
+    commands: Sequence[str] = (),
+    weights: Weights | None = None,
 ) -> str:
     """The page.
 
@@ -41,24 +53,29 @@ def page(
         threats: what is chosen at first; of several problems the page can choose all or one.
         folder: the folder of the records, in which their pictures are.
         commands: the commands that make the page.
+        weights: those of the ranking at first; None ranks by the lowest score.
     """
     threats = threats or threats_on(board)
     if len(threats.problems) > 1:
         board = within(board, ThreatFilter(problems=threats.problems))
         threats = ThreatFilter(threats.parties, threats.knows)
     pictures = load_pictures(board, folder)
-    leaderboard = render(board, threats)
+    leaderboard = render(board, threats, weights)
     parts = {
         **_own_assets(),
         **_text(board, leaderboard, pictures),
         "parties": _boxes("party", {p: p for p in EVERYONE}, threats.parties),
         "knows": _boxes("knows", KNOWLEDGE_TEXT, threats.knows),
         "problems": _problem_options(board, threats),
-        "heads": heads(board, threats),
+        **_weight_fields(weights),
+        "heads": heads(board, threats, leaderboard.weighted),
         "rows": rows(board, threats, leaderboard),
+        "rule": escape(leaderboard.rule),
+        "unranked": "".join(f'<p class="soft">{escape(line)}</p>' for line in leaderboard.unranked),
+        **_references(leaderboard),
         "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)
         + "<p>Each cell has its own, below its table of seeds.</p>",
-        "data": inert(board_data(board, pictures)),
+        "data": inert(board_data(board, pictures, weights)),
     }
     # One pass, so that the contents of one part are never searched for the next one.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
@@ -72,8 +89,13 @@ def inert(data: Any) -> str:
 
 def _own_assets() -> dict[str, str]:
     """Style and script of the page, and the policy that admits them alone."""
-    style, script = _asset("page.css") + heat_css(), _asset("page.js")
+    style, script = _asset("page.css") + heat_css(), _script()
     return {"policy": escape(_policy(style, script)), "style": style, "script": script}
+
+
+def _script() -> str:
+    """All scripts as one, which shares nothing with other scripts of the browser."""
+    return "\n".join(['"use strict";', "(() => {", *(_asset(name) for name in SCRIPTS), "})();"])
 
 
 def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[str, str]:
@@ -86,6 +108,7 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
     about = f"{leaderboard.summary}. Seeds: {leaderboard.seeds}."
     return {
         "title": escape(leaderboard.title or "Leaderboard"),
+        "lead": escape(_lead(board)),
         # All problems of the page, since the reader may choose another one.
         "about": f"<p>{escape(about)}</p>{_list([f'{p.name}: {p.description}' for p in board.problems])}",
         "advice": _paragraphs(leaderboard.advice),
@@ -95,12 +118,46 @@ def _text(board: Board, leaderboard: Leaderboard, pictures: Pictures) -> dict[st
     }
 
 
+def _lead(board: Board) -> str:
+    """What the page is, in one line."""
+    attacks = len({c.attack for c in board.cells})
+    return (
+        f"{plural(len(board.defenses), 'defense')} of federated learning against {plural(attacks, 'attack')}. Utility "
+        "is what a defense keeps of the gain of training together, integrity what poisoning leaves of it, and privacy "
+        "what stays hidden of the clients' data."
+    )
+
+
 def _boxes(name: str, options: Mapping[str, str], chosen: Sequence[str]) -> str:
     return "".join(
         f'<label><input type="checkbox" name="{name}" value="{value}"{" checked" if value in chosen else ""}>'
         f"{escape(text)}</label>"
         for value, text in options.items()
     )
+
+
+def _weight_fields(weights: Weights | None) -> dict[str, str]:
+    """The choice between the lowest score and a weighted mean, and a number for each weight."""
+    inputs = "".join(
+        f'<label for="weight-{axis}">{axis}</label><input id="weight-{axis}" type="number" min="0" step="any" '
+        f'value="{repr(1.0 if weights is None else weights.get(axis, 0.0)).removesuffix(".0")}">'
+        for axis in AXES
+    )
+    return {"weights": inputs, "by_lowest": "" if weights else " checked", "by_weights": " checked" if weights else ""}
+
+
+def _references(leaderboard: Leaderboard) -> dict[str, str]:
+    """The table of what can be had without a federation; hidden where that was not measured."""
+    lines = []
+    for line in leaderboard.references:
+        cells = "".join(f"<td>{escape(text)}</td>" for text in line.cells[1:])
+        lines.append(f'<tr><th scope="row">{escape(line.name)}</th>{cells}</tr>')
+    return {
+        "no_references": "" if lines else " hidden",
+        "references_told": escape(INTRODUCTION),
+        "reference_heads": "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS),
+        "references": "".join(lines),
+    }
 
 
 def _problem_options(board: Board, threats: ThreatFilter) -> str:

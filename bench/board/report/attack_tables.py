@@ -112,7 +112,7 @@ def _row(c: BoardCell, warned: bool) -> list[str]:
 def _status(c: BoardCell) -> str:
     """Status and reason, and the readings of cells with a score."""
     parts = [c.status + (f": {c.reason}" if c.reason else "")]
-    parts += [] if c.counts else ["does not count in scores"]
+    parts += [] if c.counts else [f"does not count in scores{f' ({c.excluded})' if c.excluded else ''}"]
     parts += [f"reading: {c.reading}"] if c.reading else []
     others = [f"{name or 'unnamed'} {value:.2f}" for name, value in sorted(c.other_readings.items())]
     parts += [f"other readings: {', '.join(others)}"] if others else []

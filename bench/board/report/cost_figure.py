@@ -1,4 +1,4 @@
-"""What each defense costs beside its overall score."""
+"""What each defense costs beside its lowest score."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ COSTS = ("bytes per client and round / FedAvg's", "training time / FedAvg's")
 
 
 def cost_and_score(board: Board) -> list[ReportFigure]:
-    """Overall score beside bytes and time, a row for each defense; nothing where no defense has a score and a cost."""
+    """Lowest score beside bytes and time, a row for each defense; nothing where no defense has a score and a cost."""
     rows = rank_defenses(board)
-    scores = {row.defense: row.overall.value for row in rows if row.overall.value is not None}
+    scores = {row.defense: row.lowest.value for row in rows if row.lowest.value is not None}
     costs = {title: _costs([row for row in rows if row.defense in scores], title) for title in COSTS}
     best_first = sorted(scores, key=lambda defense: -scores[defense].value)
     names = [defense for defense in best_first if any(defense in values for values in costs.values())]
     if not names:
         return []
-    panels = [Panel("overall score", {d: scores[d] for d in names})]
+    panels = [Panel("lowest score", {d: scores[d] for d in names})]
     panels += [Panel(title, without_interval(values), log=True, guide=1.0) for title, values in costs.items()]
-    alt = " ".join(["Overall score against cost.", *(_text(t, v, scores, names) for t, v in costs.items())])
+    alt = " ".join(["The lowest score against cost.", *(_text(t, v, scores, names) for t, v in costs.items())])
     caption = (
-        "Overall score beside cost, the best score on top; further left is cheaper, and the grey lines are FedAvg's "
+        "The lowest score beside cost, the best score on top; further left is cheaper, and the grey lines are FedAvg's "
         "cost. What has a row above it whose costs lie no further right is no bargain. Bars: 95 % over seeds."
     )
     return [ReportFigure("cost", alt, caption + _left_out(rows, scores), as_png(in_rows(names, panels)))]
@@ -36,7 +36,7 @@ def cost_and_score(board: Board) -> list[ReportFigure]:
 def _left_out(rows: list[RankingRow], scores: Collection[str]) -> str:
     """A sentence on the defenses that are not drawn; empty where all are."""
     names = [row.defense for row in rows if row.defense not in scores]
-    return f" Not drawn, because they have no overall score: {', '.join(names)}." if names else ""
+    return f" Not drawn, because they have no lowest score: {', '.join(names)}." if names else ""
 
 
 def _costs(rows: list[RankingRow], title: str) -> dict[str, float]:

@@ -42,7 +42,7 @@ FIGURES = {
     "epsilon": ("Privacy against ε", "No protocol here promises an ε and has a privacy score, so none is drawn."),
     "cost": (
         "Cost against score",
-        "No defense has both a cost beside FedAvg's and an overall score, so none is drawn.",
+        "No defense has both a cost beside FedAvg's and a lowest score, so none is drawn.",
     ),
 }
 """Figures in order: heading, and the sentence where there is nothing to draw."""

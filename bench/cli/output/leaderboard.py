@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow
+from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.cli.output.terminal import Terminal
 
 WIDE = 140
-"""The width of a terminal from which on four tables become two."""
+"""The width of a terminal from which on four tables become three."""
 NAME = 20
 """Characters of a defense's name that stay on one line in a wide terminal."""
 
@@ -32,7 +33,9 @@ def show(leaderboard: Leaderboard, commands: Sequence[str], console: Console) ->
     say(f"Threats: {leaderboard.threats}. {leaderboard.summary}. Seeds: {leaderboard.seeds}.")
     for line in leaderboard.problems:
         say(line)
+    say(leaderboard.rule)
     _show_tables(leaderboard, console)
+    _show_references(leaderboard, console)
     for line in leaderboard.unranked:
         say(line)
     _list(console, "Which defense to take", leaderboard.advice)
@@ -53,7 +56,7 @@ def plain(leaderboard: Leaderboard, commands: Sequence[str]) -> str:
 def _show_tables(leaderboard: Leaderboard, console: Console) -> None:
     wide = console.width >= WIDE
     narrow: list[list[Part]] = [[_scores], [_worst_cases], [_paper_and_means], [_parties]]
-    for parts in [narrow[0] + narrow[1], narrow[2] + narrow[3]] if wide else narrow:
+    for parts in [narrow[0], narrow[1], narrow[2] + narrow[3]] if wide else narrow:
         lines = [
             {heading: text for part in parts for heading, text in part(leaderboard, row).items()}
             for row in leaderboard.rows
@@ -62,10 +65,29 @@ def _show_tables(leaderboard: Leaderboard, console: Console) -> None:
             console.print(_table(leaderboard.rows, lines, wide))
 
 
+def _show_references(leaderboard: Leaderboard, console: Console) -> None:
+    """What can be had without a federation; nothing where it was not measured."""
+    if not leaderboard.references:
+        return
+    console.print(Text(INTRODUCTION))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
+    for heading in HEADS:
+        table.add_column(heading, overflow="fold")
+    for line in leaderboard.references:
+        table.add_row(*(Text(text) for text in line.cells), style="dim")
+    console.print(table)
+
+
 def _scores(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
     axes = {axis: Text(row.cells[axis].text) for axis in leaderboard.axes}
-    costs = {name: Text(row.cells[name].text) for name in ("bytes", "time")}
-    return {"overall": Text(row.cells["overall"].text, "bold"), **axes, **costs}
+    deciding, *beside = leaderboard.deciding
+    first = {_heading(deciding): Text(row.cells[deciding].text, "bold")}
+    last = {_heading(key): Text(row.cells[key].text) for key in ("overall", "bytes", "time")}
+    return {**first, **{key: Text(row.cells[key].text) for key in beside}, **axes, **last}
+
+
+def _heading(key: str) -> str:
+    return {"overall": "mean", "weighted": "weighted\nmean"}.get(key, key)
 
 
 def _worst_cases(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:

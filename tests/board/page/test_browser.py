@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.big_board import DEFENSES, HOSTILE, big_board
-from helpers.board import make_board, make_cell
+from helpers.big_board import DEFENSES, HOSTILE, big_board, with_exclusions
+from helpers.board import make_board, make_cell, with_references, without_references
 from helpers.pictures import save_pictures
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.page.html import page
-from fedarena.board.ranking import RankingRow, rank_defenses
-from fedarena.board.score_text import average, counts, defense_name, score, times, worst_case
+from fedarena.board.rank_rule import rank_rule
+from fedarena.board.ranking import RankingRow, rank_defenses, worst
+from fedarena.board.score_text import average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
@@ -115,9 +116,12 @@ def rows(browser: Any) -> list[list[str]]:
 
 
 READ_ALL = """
-const [cuts, problems] = arguments, found = [];
+const [cuts] = arguments, found = [];
 const select = document.getElementById("problem"), form = document.getElementById("cut");
-for (const [parties, knows, problem] of cuts) {
+for (const [parties, knows, problem, weights] of cuts) {
+  document.getElementById(weights ? "weighted" : "by-lowest").checked = true;
+  for (const axis of ["utility", "integrity", "privacy"])
+    document.getElementById(`weight-${axis}`).value = weights?.[axis] ?? 0;
   for (const box of form.querySelectorAll("[type=checkbox]"))
     box.checked = (box.name === "party" ? parties : knows).includes(box.value);
   select.selectedIndex = problem;
@@ -125,9 +129,11 @@ for (const [parties, knows, problem] of cuts) {
   const keys = [...document.querySelectorAll("#board thead th")];
   const rows = [...document.querySelectorAll("#board tbody tr")].map((row) => Object.fromEntries(
     [...row.children].map((cell, i) => [keys[i].dataset.key, {
-      text: cell.firstChild.textContent, small: cell.querySelector("small")?.textContent ?? "",
+      text: [...cell.childNodes].filter((n) => n.nodeName !== "SMALL").map((n) => n.textContent).join(""),
+      small: cell.querySelector("small")?.textContent ?? "",
       value: cell.dataset.value ?? null, hidden: cell.hidden || keys[i].hidden }])));
-  found.push({ rows, advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
+  found.push({ rows, rule: document.getElementById("rule").textContent,
+    advice: [...document.querySelectorAll("#advice p")].map((p) => p.textContent) });
 }
 return found;
 """
@@ -136,7 +142,7 @@ return found;
 def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     """What a cell must say, in large and small print, and its exact number."""
     if key == "rank":
-        return ("–" if row.rank is None else str(row.rank)), "", None
+        return rank(row), "", None
     if key == "defense":
         return defense_name(row), f"no rank: {row.unranked}" if row.unranked else "", None
     if key in ("bytes", "time"):
@@ -146,46 +152,66 @@ def expected(row: RankingRow, key: str) -> tuple[str, str, float | None]:
     if key.startswith("average:"):
         return average(getattr(row, key.removeprefix("average:"))), "", None
     found = row.by_party[key.removeprefix("party:")] if key.startswith("party:") else getattr(row, key)
-    small = worst_case(found, True) if key in ("integrity", "privacy") else ""
+    small = {"lowest": row.lowest_axis}.get(key, worst_case(found, True) if key in ("integrity", "privacy") else "")
     return score(found), small, found.value.value if found.value is not None else None
 
 
-def test_scores_and_ranks_are_those_of_the_ranking_for_every_filter(show: Open) -> None:
-    board = big_board(odd=True)
-    text = page(board, ThreatFilter(), None, ["bench leaderboard play"])
+WEIGHTS = (None, {"utility": 1.0, "integrity": 2.0, "privacy": 1.0}, {"utility": 0.3, "integrity": 0.0, "privacy": 0.1})
 
-    def subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
 
+def _subsets(names: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return list(chain.from_iterable(combinations(names, n) for n in range(len(names) + 1)))
+
+
+def _assert_the_same(line: dict[str, Any], row: RankingRow, threats: ThreatFilter) -> None:
+    """Compares a row of the page with the row of the ranking."""
+    for key, cell in line.items():
+        nobody = (key.endswith("integrity") and not threats.knows) or (key.endswith("privacy") and not threats.parties)
+        gone = key.startswith("party:") and key.removeprefix("party:") not in threats.parties
+        assert cell["hidden"] == (nobody or gone or (key == "weighted" and row.weighted is None)), (threats, key)
+        if not cell["hidden"]:
+            large, small, value = expected(row, key)
+            assert (cell["text"], cell["small"]) == (large, small), (threats, row.defense, key)
+            assert (None if cell["value"] is None else float(cell["value"])) == value, (threats, row.defense, key)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["lowest", "integrity twice", "without integrity"])
+def test_scores_and_ranks_are_python_s_for_every_filter(show: Open, weights: dict[str, float] | None) -> None:
+    board = with_exclusions(big_board(odd=True))
+    text = page(board, ThreatFilter(), None, ["bench leaderboard play"], weights)
     names = ["", "digits", "fashion"]
-    cuts = [(p, k, i) for p in subsets(EVERYONE) for k in subsets(KNOWLEDGE) for i in range(3)]
-    found = show(text).execute_script(READ_ALL, cuts, names)
+    cuts = [(p, k, i, weights) for p in _subsets(EVERYONE) for k in _subsets(KNOWLEDGE) for i in range(3)]
+    found = show(text).execute_script(READ_ALL, cuts)
     assert len(found) == 192
-    for (parties, knows, i), seen in zip(cuts, found, strict=True):
+    for (parties, knows, i, _), seen in zip(cuts, found, strict=True):
         threats = ThreatFilter(parties, knows, (names[i],) if i else ())
-        assert seen["advice"] == advice(board, threats), threats
-        for row, line in zip(rank_defenses(board, threats), seen["rows"], strict=True):
-            for key, cell in line.items():
-                nobody = (key.endswith("integrity") and not knows) or (key.endswith("privacy") and not parties)
-                gone = key.startswith("party:") and key.removeprefix("party:") not in parties
-                assert cell["hidden"] == (nobody or gone), (threats, key)
-                if not cell["hidden"]:
-                    large, small, value = expected(row, key)
-                    assert (cell["text"], cell["small"]) == (large, small), (threats, row.defense, key)
-                    assert (None if cell["value"] is None else float(cell["value"])) == value, (
-                        threats,
-                        row.defense,
-                        key,
-                    )
+        ranking = rank_defenses(board, threats, weights)
+        assert seen["advice"] == advice(board, threats, ranking, weights), threats
+        assert seen["rule"] == rank_rule(threats.axes, weights)
+        for row, line in zip(ranking, seen["rows"], strict=True):
+            _assert_the_same(line, row, threats)
+
+
+def test_weights_of_the_reader_rank_anew(board: Board, text: str, show: Open) -> None:
+    weights = {"utility": 1.0, "integrity": 0.5, "privacy": 2.0}
+    (seen,) = show(text).execute_script(READ_ALL, [[EVERYONE, KNOWLEDGE, 0, weights]])
+    ranking = rank_defenses(board, ThreatFilter(), weights)
+    for row, line in zip(ranking, seen["rows"], strict=True):
+        _assert_the_same(line, row, ThreatFilter())
+    assert seen["advice"][0].startswith(
+        f"{ranking[0].defense} has the highest weighted mean, {score(ranking[0].deciding)}."
+    )
+    assert seen["advice"][1] == "The command below says why, with --weights utility=1,integrity=0.5,privacy=2."
 
 
 def test_the_table_equals_the_one_without_javascript(text: str, show: Open) -> None:
     body = text.split("<tbody>")[1].split("</tbody>")[0]
     lines = [re.findall(r"<t[dh].*?</t[dh]>", line) for line in re.findall(r"<tr.*?</tr>", body)]
-    still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in lines]
+    shown = [[c for c in line if not re.match(r"<\w+[^>]* hidden>", c)] for line in lines]
+    still = [[html.unescape(re.sub(r"<[^>]*>", "", c)) for c in line] for line in shown]
     browser = show(text)
     assert rows(browser) == still
-    classes = [[(re.search(r'class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
+    classes = [[(re.match(r'<\w+[^>]*? class="([^"]*)"', c) or ["", ""])[1] for c in line] for line in lines]
     script = (
         'return [...document.querySelectorAll("#board tbody tr")].map((r) => [...r.children].map((c) => c.className))'
     )
@@ -210,9 +236,13 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     head = find(browser, 'th[data-key="utility"]')
     by_name = {defense_name(row): row.utility.value.value for row in rank_defenses(board) if row.utility.value}
 
-    def order() -> list[float]:
+    def names() -> list[str]:
         script = 'return [...document.querySelectorAll("#board tbody th button")].map((b) => b.textContent)'
-        return [by_name[name] for name in browser.execute_script(script)]
+        found: list[str] = browser.execute_script(script)
+        return found
+
+    def order() -> list[float]:
+        return [by_name[name] for name in names()]
 
     assert find(browser, 'th[data-key="rank"]').get_attribute("aria-sort") == "ascending"
     find(browser, 'th[data-key="utility"] button').click()
@@ -221,22 +251,159 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     assert (head.get_attribute("aria-sort"), order()) == ("ascending", sorted(by_name.values()))
     assert len(browser.find_elements("css selector", "th[aria-sort]")) == 1
     find(browser, 'th[data-key="rank"] button').send_keys(Keys.SPACE)
-    assert [line[0] for line in rows(browser)] == ["1", "2", "3", "4", "5", "6", "7", "–"]
+    ranking = [defense_name(row) for row in rank_defenses(board)]
+    assert names() == ranking
     find(browser, 'th[data-key="rank"] button').click()
-    assert [line[0] for line in rows(browser)] == [
-        "7",
-        "6",
-        "5",
-        "4",
-        "3",
-        "2",
-        "1",
-        "–",
-    ]  # without a rank: last either way
+    assert names() == [*ranking[-2::-1], ranking[-1]]  # without a rank: last either way
+
+
+def test_further_columns_are_folded_away(text: str, show: Open) -> None:
+    browser = show(text)
+
+    def heads() -> list[str]:
+        return [h.get_attribute("data-key") for h in browser.find_elements("css selector", "th") if h.is_displayed()][
+            :20
+        ]
+
+    first = ["rank", "defense", "lowest", "utility", "integrity", "privacy", "overall"]
+    assert [head for head in heads() if head] == first
+    more = find(browser, "#more")
+    assert (more.text, more.get_attribute("aria-expanded")) == ("More columns", "false")
+    more.click()
+    assert (more.text, more.get_attribute("aria-expanded")) == ("Fewer columns", "true")
+    assert {"paper_privacy", "party:server", "bytes", "cells"} < set(heads())
+    phone(browser, 390)
+    more.click()
+    assert [head for head in heads() if head] == first[:3]
+
+
+POINTS = """return [...document.querySelectorAll("#drawing a.point")].map((a) => {
+  const { x, y } = a.querySelector(".dot").getBoundingClientRect();
+  return [a.getAttribute("aria-label"), a.getAttribute("href"), x, y]; });"""
+
+
+@pytest.mark.parametrize("weights", WEIGHTS[:2], ids=["lowest", "weights"])
+def test_the_picture_has_a_point_per_ranked_defense(show: Open, weights: dict[str, float] | None) -> None:
+    board = with_exclusions(big_board())
+    ranked = {r.defense: r for r in rank_defenses(board, ThreatFilter(), weights) if r.rank is not None}
+    points = {
+        name.split(", rank")[0]: place
+        for name, *place in show(page(board, None, None, [], weights)).execute_script(POINTS)
+    }
+    assert points.keys() == ranked.keys()
+    assert len(ranked) > 3
+    guarded = {name: min(r.integrity.level, r.privacy.level) for name, r in ranked.items()}
+    by_x, by_y = (sorted(points, key=lambda name: (points[name][k], name)) for k in (1, 2))
+    levels = [ranked[name].utility.level for name in by_x]
+    assert levels == pytest.approx(sorted(levels), abs=0.02)  # the square of FedAvg is wider than a circle
+    heights = [guarded[name] for name in by_y]
+    assert heights == pytest.approx(sorted(heights, reverse=True), abs=0.02)
+
+
+def test_a_point_says_what_it_is_and_leads_to_its_worst_cell(board: Board, text: str, show: Open) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    browser = show(text)
+    row = next(r for r in rank_defenses(board) if r.defense == "two-stage")
+    (point,) = [
+        a
+        for a in browser.find_elements("css selector", "#drawing a.point")
+        if "two-stage" in a.get_attribute("aria-label")
+    ]
+    assert not find(browser, "#tip").is_displayed()
+    lower = min((row.integrity, row.privacy), key=lambda s: s.level)
+    told = [
+        f"two-stage, rank {rank(row)}",
+        "; ".join(f"{axis} {score(row.score(axis))}" for axis in ("utility", "integrity", "privacy")),
+        f"worst case: {worst_case(lower, True)}",
+    ]
+    ActionChains(browser).move_to_element(point.find_element("css selector", ".dot")).perform()
+    until(browser, lambda: find(browser, "#tip").text.split("\n") == told)
+    ActionChains(browser).move_to_element(find(browser, "h1")).perform()
+    until(browser, lambda: not find(browser, "#tip").is_displayed())
+    browser.execute_script("arguments[0].focus()", point)
+    assert find(browser, "#tip").text.split("\n") == told
+    (label,) = [a for a in browser.find_elements("css selector", "#drawing a[tabindex]") if a.text == "two-stage"]
+    assert label.get_attribute("href") == point.get_attribute("href")
+    point.find_element("css selector", ".dot").click()
+    assert lower.worst is not None
+    title = f"{lower.worst.attack} against two-stage"
+    until(browser, lambda: find(browser, "#cell-title").text == title)
+    assert f"as {lower.worst.threat}, on {lower.worst.problem}" in find(browser, "#cell").text
+
+
+def test_the_pareto_front_goes_through_what_nothing_surpasses(board: Board, text: str, show: Open) -> None:
+    browser = show(text)
+    best = {
+        a.get_attribute("aria-label").split(", rank")[0]
+        for a in browser.find_elements("css selector", "#drawing a.best")
+    }
+    places = {
+        r.defense: (r.utility.level, min(r.integrity.level, r.privacy.level)) for r in rank_defenses(board) if r.rank
+    }
+    assert best == {
+        name
+        for name, (x, y) in places.items()
+        if not any((a >= x and b >= y) and (a > x or b > y) for a, b in places.values())
+    }
+    assert find(browser, "#drawing .front").get_attribute("d").count("H") == len(best)
+
+
+def test_references_are_in_the_picture_and_below_the_ranking(board: Board, show: Open) -> None:
+    browser = show(page(without_references(board)))
+    assert not find(browser, "#references").is_displayed()
+    assert browser.find_elements("css selector", "#drawing .reference") == []
+    browser = show(page(with_references(board, 0.5, {"two-stage": 0.6})))
+    lines = [line.text for line in browser.find_elements("css selector", "#references tbody tr")]
+    assert [line.split()[0] for line in lines] == ["constant", "local-only", "server-only"]
+    assert "50 % (digits 50 ± 0 %, fashion 50 ± 0 %) 0 – 1" in lines[1]
+    assert "not federating" in [t.text for t in browser.find_elements("css selector", "#drawing text")]
+    assert len(browser.find_elements("css selector", "#drawing .reference")) == 1
+
+
+def test_without_threats_there_is_no_picture_and_no_overview(text: str, show: Open) -> None:
+    browser = show(text)
+    browser.execute_script(READ_ALL, [[[], [], 0, None]])
+    assert not find(browser, "#picture").is_displayed()
+    assert not find(browser, "#map").is_displayed()
+
+
+def test_the_overview_links_to_the_lowest_cell_of_each_attack(show: Open) -> None:
+    board = with_exclusions(big_board())
+    script = """return [...document.querySelectorAll("#overview tbody tr")].map((r) => [
+      r.querySelector("th").textContent, [...r.querySelectorAll("a")].map(
+        (a) => [a.getAttribute("href"), a.textContent, a.className, a.title])])"""
+    lines = show(page(board)).execute_script(script)
+    assert [name for name, _ in lines] == [r.defense for r in rank_defenses(board)]
+    seen = 0
+    for name, links in lines:
+        for address, words, look, title in links:
+            cell = board.cells[int(address.rsplit("-", 1)[1])]
+            same = [c for c in board.cells if (c.defense, c.attack) == (name, cell.attack)]
+            least = worst([c for c in same if c.counts]) if cell.counts else worst(same)
+            assert cell.defense == name
+            assert ("excluded" in look) == bool(cell.excluded)
+            if cell.excluded:
+                assert title.endswith(f"It does not count: {cell.excluded}")
+                assert words.startswith("(")
+            if least.worst is not None:
+                assert words.strip("()*") == f"{least.level:.2f}"
+                assert cell == least.worst or not cell.counts
+            seen += 1
+    assert seen == len({(c.defense, c.attack) for c in board.cells if c.counts or c.excluded})
+
+
+def test_an_excluded_cell_is_shown_with_its_reason(show: Open) -> None:
+    board = with_exclusions(big_board())
+    browser = show(page(board))
+    place = next(i for i, c in enumerate(board.cells) if c.excluded)
+    go(browser, place, board)
+    assert f"no: {board.cells[place].excluded}" in find(browser, "#cell").text
 
 
 def test_a_text_filter_keeps_ranks_and_counts_rows(text: str, show: Open) -> None:
     browser = show(text)
+    find(browser, "#settings summary").click()
     before = {line[1]: line[0] for line in rows(browser)}
     find(browser, "#search").send_keys("BAFFLE")
     assert {line[1]: line[0] for line in rows(browser)} == {"baffle †": before["baffle †"]}
@@ -251,12 +418,12 @@ def test_threats_are_chosen_by_keyboard(board: Board, text: str, show: Open) -> 
     from selenium.webdriver.common.keys import Keys
 
     browser = show(text)
+    find(browser, "#settings summary").send_keys(Keys.SPACE)
     for value in ("client", "eavesdropper", "outsider", "omniscient"):
         find(browser, f'input[value="{value}"]').send_keys(Keys.SPACE)
     assert find(browser, "#advice").text.split("\n")[0] == advice(board, read_threat_filter("server,own"))[0]
-    assert [line[2] for line in rows(browser)] == [
-        score(r.overall) for r in rank_defenses(board, read_threat_filter("server,own"))
-    ]
+    ranking = rank_defenses(board, read_threat_filter("server,own"))
+    assert [line[2] for line in rows(browser)] == [score(r.lowest) + r.lowest_axis for r in ranking]
 
 
 def test_a_reader_goes_from_a_defense_to_a_cell_and_back(board: Board, text: str, show: Open) -> None:
@@ -342,9 +509,11 @@ def go(browser: Any, cell: int, board: Board) -> None:
     )
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_phone_never_scrolls_the_page_sideways(board: Board, text: str, show: Open, browser: Any, dark: bool) -> None:
-    phone(browser, 360, dark)
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (390, False)])
+def test_a_phone_never_scrolls_the_page_sideways(
+    board: Board, text: str, show: Open, browser: Any, width: int, dark: bool
+) -> None:
+    phone(browser, width, dark)
     show(text)
     for attack in (None, "sign-flip", "dlg", "joint-membership"):
         if attack is not None:
@@ -352,7 +521,7 @@ def test_a_phone_never_scrolls_the_page_sideways(board: Board, text: str, show: 
         wide = browser.execute_script(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth, innerWidth]"
         )
-        assert wide == [360, 360, 360], attack
+        assert wide == [width, width, width], attack
     colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(22, 22, 22)" if dark else "rgb(255, 255, 255)")
 

@@ -23,7 +23,7 @@ from fedarena.board.page.heat_colours import contrast, heat_css
 from fedarena.board.page.html import inert, page
 from fedarena.board.page.outcome import outcome
 from fedarena.board.ranking import rank_defenses
-from fedarena.board.score_text import HOW, defense_name, score
+from fedarena.board.score_text import HOW, defense_name, rank, score
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
 
 
@@ -77,13 +77,13 @@ def test_the_page_has_ranking_and_advice_without_javascript() -> None:
     lines = re.findall(r"<tr.*?</tr>", body)
     for row, line in zip(rank_defenses(board, threats), lines, strict=True):
         cells = [
-            html.unescape(re.sub(r"<small>.*?</small>|<[^>]*>", "", c)) for c in re.findall(r"<t[dh].*?</t[dh]>", line)
+            html.unescape(re.sub(r"<small.*?</small>|<[^>]*>", "", c)) for c in re.findall(r"<t[dh].*?</t[dh]>", line)
         ]
-        assert cells[:2] == ["–" if row.rank is None else str(row.rank), defense_name(row)]
-        assert cells[2:6] == [score(s) for s in (row.overall, row.utility, row.integrity, row.privacy)]
+        assert cells[:2] == [rank(row), defense_name(row)]
+        assert cells[3:8] == [score(s) for s in (row.lowest, row.utility, row.integrity, row.privacy, row.overall)]
     for sentence in (*advice(board, threats), *HOW):
         assert f"<p>{html.escape(sentence)}</p>" in text
-    assert '<form id="cut" hidden>' in text
+    assert '<details id="settings" hidden>' in text
     assert "<noscript>" in text
 
 
@@ -91,10 +91,10 @@ def test_the_filter_is_chosen_first() -> None:
     text = page(big_board(), read_threat_filter("server,own", ["fashion"]))
     assert re.findall(r'value="(\w+)" checked', text) == ["server", "own"]
     assert "<option selected>fashion</option>" in text
-    assert '<th scope="col" data-key="party:client" hidden>' in text
+    assert '<th scope="col" class="more" data-key="party:client" hidden>' in text
     nobody = page(big_board(), read_threat_filter("server"))
-    assert '<th scope="col" data-key="integrity" hidden>' in nobody
-    assert '<th scope="col" data-key="average:integrity" hidden>' in nobody
+    assert '<th scope="col" class="beside" data-key="integrity" hidden>' in nobody
+    assert '<th scope="col" class="more" data-key="average:integrity" hidden>' in nobody
 
 
 def test_the_page_keeps_the_problems_of_the_filter() -> None:

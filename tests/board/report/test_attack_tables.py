@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from helpers.board import make_cell
+from helpers.board import make_board, make_cell
 
-from fedarena.board.report.attack_tables import metrics
+from fedarena.board.report.attack_tables import attack_tables, metrics
 
 
 def test_a_certain_auc_has_the_judge_s_interval_or_none() -> None:
@@ -16,3 +16,9 @@ def test_a_certain_auc_has_the_judge_s_interval_or_none() -> None:
 
 def test_a_share_without_the_judge_s_interval_has_that_over_seeds() -> None:
     assert metrics(make_cell(metrics={"recovered": {0: 0.4, 1: 0.5, 2: 0.6}})) == "recovered 0.50 ± 0.25"
+
+
+def test_an_excluded_cell_says_why_it_does_not_count() -> None:
+    cell = make_cell(counts=False, excluded="uninformative: it reaches 12 %")
+    assert "ok; does not count in scores (uninformative: it reaches 12 %)" in attack_tables(make_board([cell]))
+    assert "ok; does not count in scores |" in attack_tables(make_board([make_cell(counts=False)]))

@@ -129,7 +129,7 @@ def test_the_cost_figure_has_both_numbers_and_names_defenses_left_out() -> None:
     (drawn,) = cost_and_score(board)
     assert "dp-sgd+krum 3.50 × for" in drawn.alt.split("Training time")[1]
     assert "fedavg 1.00 × for" in drawn.alt
-    assert "no overall score: baffle" in drawn.caption
+    assert "no lowest score: baffle" in drawn.caption
     assert "baffle" not in drawn.alt
     assert not cost_and_score(make_board([], []))
 

@@ -153,7 +153,10 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     cells = [make_cell("fedavg", "dlg", 0.2, seeds=(4,)), make_cell("dbcl", "dlg", 0.5, seeds=(4,))]
     honest = [make_clean_run("fedavg", seeds=(4,)), make_clean_run("dbcl", seeds=(4,))]
     page = page_of(
-        make_board(cells, honest, seeds=(4,), problems=(make_problem(reference_accuracy={4: 0.9}),)), tmp_path
+        make_board(
+            cells, honest, seeds=(4,), problems=(make_problem(reference_accuracy={4: 0.9}, local_only={4: 0.5}),)
+        ),
+        tmp_path,
     )
     assert "One seed: no interval" in part(page, "Limits of this report")
     assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
