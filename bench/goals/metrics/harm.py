@@ -26,8 +26,8 @@ RECOVERED = 0.95
 WINDOW = 0.1
 """The length of a window, as a share of the rounds."""
 ENOUGH = 0.9
-"""A window counts if the clean run's gain in it is at least this share of its final gain: to learn more slowly is no harm
-once both have learned."""
+"""A window counts if the clean run's gain in it is at least this share of its final gain: to learn more slowly is no
+harm once both have learned."""
 
 
 @dataclass(frozen=True)
