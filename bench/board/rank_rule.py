@@ -18,7 +18,7 @@ def rank_rule(axes: Sequence[str], weights: Weights | None) -> str:
     if len(axes) == 1:
         return f"Ranked by {axes[0]}."
     if weights is None:
-        return f"Ranked by the lowest of {join_and(axes)}. Their mean breaks ties."
+        return f"Ranked by the lowest of {join_and(axes)}. Among equals the next lowest decides."
     used = used_weights(axes, weights)
     named = join_and([f"{axis} (weight {weight:g})" for axis, weight in used.items()]) if used else "nothing"
     return f"Ranked by the weighted mean of {named}. The mean of all breaks ties."

@@ -6,7 +6,7 @@ All scores are in [0, 1], higher is better for the defender:
     integrity  worst case over poisoning attacks of the share of that gain that the attack leaves
     privacy    worst case over inference attacks on clients' data of 1 − leak
     lowest     the lowest of the three, by which defenses are ranked
-    overall    mean of the three, which breaks ties
+    overall    mean of the three, which stands beside it
     weighted   a mean by a reader's weights, by which defenses are ranked where there are weights
 
 So a defense that is good on two axes cannot lead with nothing on the third. An axis on which the filter has no threat
@@ -22,8 +22,9 @@ and the ranks use cells of either form. FedAvg has no paper that an attacker cou
 one form, which counts in both. Where every attack is n/a the worst case is 1 and belongs to no cell.
 
 A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Rows are in the order
-of the point values to three digits; among equals the higher overall score comes first, then fewer bytes, then less
-time.
+of the point values to three digits. Among equals the second lowest score decides, and then the third: a defense that is
+good for one thing alone stands below one that is worth a little on two. With a reader's weights the overall score does.
+Then fewer bytes come first, then less time.
 """
 
 from __future__ import annotations
@@ -137,16 +138,20 @@ def rank_defenses(
     threats = threats or threats_on(board)
     tried = {c.attempt for c in board.cells if c.form == "paper"}
     rows = [_row(board, defense, threats, weights, tried) for defense in board.defenses]
-    ordered = sorted(rows, key=_order)
+    ordered = sorted(rows, key=lambda row: _order(row, threats.axes))
     ranked = [row for row in ordered if not row.unranked]
     ranges = rank_ranges([row.deciding.value for row in ranked if row.deciding.value is not None])
     numbered = [replace(row, rank=rank) for row, rank in zip(ranked, ranges, strict=True)]
     return numbered + ordered[len(ranked) :]
 
 
-def _order(row: RankingRow) -> tuple[bool, float, float, float, float]:
+def _order(row: RankingRow, axes: Sequence[str]) -> tuple[float, ...]:
     """The place among the rows, least first."""
-    scores = (-round(row.deciding.level, DIGITS), -round(row.overall.level, DIGITS))
+    if row.weighted is None:
+        levels = sorted(row.score(axis).level for axis in axes)
+    else:
+        levels = [row.weighted.level, row.overall.level]
+    scores = (-round(level, DIGITS) for level in levels)
     return (bool(row.unranked), *scores, row.bytes or math.inf, row.seconds or math.inf)
 
 

@@ -28,8 +28,8 @@ HOW = (
     "A cell does not count if the model that is attacked is no better than a constant answer, or if its attack could "
     "have been tuned and was not.",
     "A defense is ranked by the lowest of the scores that count, so that it cannot lead by two while it gives away the "
-    "third. Scores that are equal to three digits are a tie, which a higher mean of the scores decides, then fewer "
-    "bytes, then less time. The mean is over seeds that have all scores. With --weights a weighted mean decides "
+    "third. Among scores that are equal to three digits the next lowest decides, then fewer bytes, then less "
+    "time. The mean is over seeds that have all scores. With --weights a weighted mean decides "
     "instead.",
     "A rank such as 1–3 is a range: the intervals leave open which of these ranks the defense has. It begins below all "
     "defenses whose intervals lie wholly above its own, and ends above all whose intervals lie wholly below. Lines "

@@ -41,7 +41,11 @@ def test_of_several_problems_it_has_the_mean_and_each() -> None:
     ("axes", "weights", "text"),
     [
         (("utility",), None, "Ranked by utility."),
-        (("utility", "privacy"), None, "Ranked by the lowest of utility and privacy. Their mean breaks ties."),
+        (
+            ("utility", "privacy"),
+            None,
+            "Ranked by the lowest of utility and privacy. Among equals the next lowest decides.",
+        ),
         (
             ("utility", "integrity", "privacy"),
             {"privacy": 0.5, "utility": 2.0, "integrity": 0.0},

@@ -138,7 +138,9 @@ def test_weights_rank_in_every_form(bench: Bench, published: Path, form: str) ->
     assert "--weights utility=2,integrity=0" in out
     assert re.search(r'<td class="rank">1</td><th scope="row">fedavg<|\| 1 \| fedavg \||\n +1 +fedavg +1.00', out)
     plain = bench(published, "--format", form)
-    assert "Ranked by the lowest of utility, integrity and privacy. Their mean breaks ties." in " ".join(plain.split())
+    assert "Ranked by the lowest of utility, integrity and privacy. Among equals the next lowest decides." in " ".join(
+        plain.split()
+    )
 
 
 @pytest.mark.parametrize("form", ["table", "md", "html", "csv"])

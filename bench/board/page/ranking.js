@@ -147,7 +147,9 @@ const rankText = (rank) => (rank === null ? NOTHING : rank.first === rank.last ?
 
 function rankingRows(cut) {
   const rows = D.defenses.map((defense) => row(cut, defense));
-  const order = (r) => [r.unranked ? 1 : 0, -three(level(r.deciding)), -three(level(r.overall)), r.bytes || Infinity, r.time || Infinity];
+  const axes = axesOf(cut);
+  const levels = (r) => (cut.weights ? [r.deciding, r.overall].map(level) : axes.map((name) => level(r[name])).sort((a, b) => a - b));
+  const order = (r) => [r.unranked ? 1 : 0, ...levels(r).map((value) => -three(value)), r.bytes || Infinity, r.time || Infinity];
   rows.sort((a, b) => compare(order(a), order(b)));
   rows.forEach((r, i) => { r.place = r.unranked ? null : i; });
   const ranked = rows.filter((r) => !r.unranked);

@@ -24,7 +24,7 @@ function hidden(key, cut) {
 function rankRule(cut) {
   const axes = axesOf(cut);
   if (axes.length === 1) return `Ranked by ${axes[0]}.`;
-  if (!cut.weights) return `Ranked by the lowest of ${joinAnd(axes)}. Their mean breaks ties.`;
+  if (!cut.weights) return `Ranked by the lowest of ${joinAnd(axes)}. Among equals the next lowest decides.`;
   const used = axes.filter((name) => cut.weights[name] > 0).map((name) => `${name} (weight ${weightText(cut.weights[name])})`);
   return `Ranked by the weighted mean of ${joinAnd(used) || "nothing"}. The mean of all breaks ties.`;
 }

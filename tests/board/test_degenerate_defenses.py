@@ -1,0 +1,86 @@
+"""The law of boards: a defense that is worth nothing never stands above a sound one."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from helpers.degenerate import CLASSES, install
+from helpers.suite import measure
+
+from fedarena.board.load import load_board
+from fedarena.board.ranking import RankingRow, rank_defenses
+from fedarena.core import registry
+
+SOUND = ("two-stage", "dp-sgd", "median", "nnm+krum")
+
+SUITE = f"""
+seeds = [0, 1]
+
+[problems.upload]
+dataset = "digits"
+model = "mlp"
+clients = 4
+model_options = {{ widths = [32] }}
+training = {{ rounds = 150, batch_size = 1, lr = 0.1 }}
+utility = false
+
+[problems.poison]
+dataset = "digits"
+model = "mlp"
+clients = 20
+corrupted = 4
+partition = "similarity"
+partition_options = {{ share = 0.4 }}
+model_options = {{ widths = [32] }}
+training = {{ rounds = 60, batch_size = 16, lr = 0.5, eval_every = 5 }}
+
+[methods.two-stage]
+epsilon = 8
+
+[methods.dp-sgd]
+epsilon = 8
+
+[methods.sign-flip]
+tune = 2
+
+[methods.analytic]
+victims = 6
+
+[[matrix]]
+problem = "upload"
+defenses = {["fedavg", *SOUND, *CLASSES]}
+attacks = ["analytic", "last-layer-label"]
+parties = ["server"]
+
+[[matrix]]
+problem = "poison"
+defenses = {["fedavg", *SOUND, *CLASSES]}
+attacks = ["sign-flip"]
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RankingRow]:
+    """The ranking, in its order."""
+    where = tmp_path_factory.mktemp("degenerate")
+    sys.path.insert(0, str(install(where / "package")))
+    registry.registries.cache_clear()
+    try:
+        assert measure(SUITE, where).lost == {}
+        return {row.defense: row for row in rank_defenses(load_board(where / "out"))}
+    finally:
+        sys.path.remove(str(where / "package"))
+        registry.registries.cache_clear()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_it_stands_below_every_sound_defense(rows: dict[str, RankingRow], name: str) -> None:
+    order = list(rows)
+    assert all(rows[sound].rank for sound in SOUND)
+    assert order.index(name) > max(order.index(sound) for sound in SOUND), order
+
+
+@pytest.mark.parametrize("name", ["constant-model", "ignores-clients", "drops-uploads", "random-labels"])
+def test_it_has_no_utility_whatever_its_accuracy(rows: dict[str, RankingRow], name: str) -> None:
+    assert rows[name].utility.level == 0.0
