@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedarena.board.board import BySeed
-from fedarena.core.text.numbers import mean, share
-from fedarena.goals.metrics.gain import gained
+from fedarena.core.text.numbers import Mean, mean, share
+from fedarena.goals.metrics.gain import learned_nothing
 from fedarena.records.schema import Record
 
 
@@ -22,14 +22,14 @@ def uninformative(accuracy: BySeed, chance: float) -> str:
         accuracy: the clean run's, by seed.
         chance: what a constant answer reaches.
     """
-    if not accuracy:
+    seeds = learned_nothing(list(accuracy.values()), chance)
+    if not seeds:
         return ""
-    reached = mean(list(accuracy.values()))
-    if gained(reached.value, chance) and reached.value - (reached.half or 0.0) > chance:
-        return ""
+    where = "" if seeds == len(accuracy) else f" on {seeds} of {len(accuracy)} seeds"
+    reached = share(mean(list(accuracy.values())))
     return (
-        f"uninformative: the model that is attacked reaches {share(reached)}, "
-        f"and a constant answer {chance:.2f}".replace(" 0.", " .")
+        f"uninformative: the model that is attacked is no better than a constant answer{where} (it reaches {reached}, "
+        f"the answer {share(Mean(chance, None, 1))})"
     )
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
 from fedarena.core.threat import EVERYONE, Form
-from fedarena.goals.metrics.gain import gained
+from fedarena.goals.metrics.gain import learned_nothing
 from fedarena.goals.pairing_table import Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
 from fedarena.records.schema import Record
@@ -146,13 +146,12 @@ def verdict(
 def _uninformative(records: Sequence[Record], defense: str) -> str:
     """A sentence, if the defended model is no better than a constant guess; else empty.
 
-    So it is if its mean accuracy is not beyond chance by `gain.LEAST_GAIN`, or if chance lies in its interval
-    over seeds.
+    So it is on half of the seeds or more (`fedarena.goals.metrics.gain.learned_nothing`).
     """
     of_seed = {r["seed"]: r["utility"] for r in records if r["defense"] == defense}
     reached = mean([u["clean_accuracy"] for u in of_seed.values()])
     chance = fmean(u["chance"] for u in of_seed.values())
-    if gained(reached.value, chance) and reached.value - (reached.half or 0.0) > chance:
+    if not learned_nothing([u["clean_accuracy"] for u in of_seed.values()], chance):
         return ""
     measure = records[0]["utility"]["measure"]
     guess = level(Mean(chance, None, 1), measure)

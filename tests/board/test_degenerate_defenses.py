@@ -12,7 +12,7 @@ from fedarena.board.load import load_board
 from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.core import registry
 
-SOUND = ("two-stage", "dp-sgd", "median", "nnm+krum")
+SOUND = ("two-stage", "dp-sgd", "nnm+krum")
 
 SUITE = f"""
 seeds = [0, 1]

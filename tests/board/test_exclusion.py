@@ -14,7 +14,10 @@ from fedarena.board.exclusion import uninformative, untuned
     [
         ({0: 0.9, 1: 0.88, 2: 0.91}, False),
         ({0: 0.1, 1: 0.11, 2: 0.1}, True),
-        ({0: 0.9, 1: 0.1, 2: 0.12}, True),  # the interval over seeds holds chance
+        ({0: 0.9, 1: 0.1, 2: 0.12}, True),
+        ({0: 0.9, 1: 0.1}, True),
+        ({0: 0.9, 1: 0.1, 2: 0.88}, False),
+        ({0: 0.2, 1: 0.6}, False),  # though Student's interval over two seeds holds chance
         ({0: 0.12}, True),
         ({0: 0.2}, False),
         ({}, False),  # nothing is known of it

@@ -100,10 +100,10 @@ def ranked(reading: str, value: float, seed: int = 0, **changes: Any) -> dict[st
 
 
 @pytest.mark.parametrize(
-    ("accuracies", "uninformative"), [((0.1,), True), ((0.14,), True), ((0.3,), False), ((0.9, 0.2, 0.3), True)]
+    ("accuracies", "uninformative"), [((0.1,), True), ((0.14,), True), ((0.3,), False), ((0.9, 0.1, 0.12), True)]
 )
 def test_the_verdict_says_where_the_model_learned_nothing(accuracies: tuple[float, ...], uninformative: bool) -> None:
-    """At chance, near it, or with chance in the interval over seeds."""
+    """At chance, near it, or so on half of the seeds or more."""
     records = [record(seed) for seed in range(len(accuracies))]
     for r, accuracy in zip(records, accuracies, strict=True):
         r["utility"] = {**r["utility"], "clean_accuracy": accuracy}

@@ -10,7 +10,7 @@ whatever its server knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LEAST_GAIN = 0.05
@@ -29,6 +29,19 @@ def unfederated(utility: Mapping[str, Any]) -> float | None:
 def gained(accuracy: float, floor: float) -> bool:
     """Whether a model is better than what it has to beat: b, or chance where b is not known."""
     return accuracy - floor >= LEAST_GAIN
+
+
+def learned_nothing(accuracies: Sequence[float], chance: float) -> int:
+    """On how many seeds a model is no better than a constant answer, if these are half of the seeds or more; else 0.
+
+    An interval over two or three seeds is so wide that it holds chance whatever the model reaches. Each accuracy is of
+    hundreds of held-out samples, so that `LEAST_GAIN` is several standard errors.
+
+    Args:
+        accuracies: one a seed.
+    """
+    nothing = sum(not gained(accuracy, chance) for accuracy in accuracies)
+    return nothing if 2 * nothing >= len(accuracies) else 0
 
 
 def gain(accuracy: float, reference: float, floor: float | None) -> float | None:
