@@ -53,6 +53,7 @@ class CleanRun:
         reason: why the status is not ok.
         accuracy: clean accuracy by seed.
         utility: what it keeps of FedAvg's gain over not federating, by seed (`fedarena.goals.metrics.gain`).
+        local_only: the mean accuracy of clients that train alone, by seed, on the problem as the defense trains it.
         server_only: the accuracy of the defense's server if it trains alone, by seed; empty if it holds no samples.
         bytes_up, bytes_down: bytes per client and round, means over seeds.
         relative_seconds: training time / FedAvg's, mean over seeds.
@@ -79,6 +80,7 @@ class CleanRun:
     curve: tuple[tuple[float, float], ...]
     keys: tuple[str, ...]
     command: str
+    local_only: BySeed = field(default_factory=dict)
     server_only: BySeed = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from fedarena.board.board import BySeed, CleanRun, ProblemInfo
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.board.references import facts
-from fedarena.goals.metrics.gain import gain, unfederated
+from fedarena.goals.metrics.gain import gain
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
 
@@ -23,15 +23,14 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
     reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
-    references = {seed: r["utility"]["references"] for seed, r in runs.items()}
-    alone = {seed: rounded(r["server_only"]) for seed, r in references.items() if "server_only" in r}
+    local_only, server_only = _alone(runs)
     run = CleanRun(
         problem=trials[0].problem,
         defense=trials[0].defense,
         status=status,
         reason=reason,
         accuracy=accuracy,
-        utility=_utility(accuracy, statuses, problem, alone),
+        utility=_utility(accuracy, statuses, problem, local_only, server_only),
         bytes_up=_mean([r["cost"]["bytes_up"] for r in records]) or 0.0,
         bytes_down=_mean([r["cost"]["bytes_down"] for r in records]) or 0.0,
         relative_seconds=_mean([r["cost"]["relative_seconds"] for r in records]),
@@ -41,7 +40,8 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
         curve=(),
         keys=tuple(r["key"] for r in records),
         command="",
-        server_only=alone,
+        local_only=local_only,
+        server_only=server_only,
     )
     return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
 
@@ -56,7 +56,20 @@ def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
     )
 
 
-def _utility(accuracy: BySeed, statuses: Mapping[int, str], problem: ProblemInfo, server_only: BySeed) -> BySeed:
+def _alone(runs: Mapping[int, Record]) -> tuple[BySeed, BySeed]:
+    """(local-only, server-only) by seed, as the records have them."""
+    references = {seed: r["utility"]["references"] for seed, r in runs.items()}
+    local_only = {seed: rounded(r["local_only"]) for seed, r in references.items() if "local_only" in r}
+    return local_only, {seed: rounded(r["server_only"]) for seed, r in references.items() if "server_only" in r}
+
+
+def _utility(
+    accuracy: BySeed,
+    statuses: Mapping[int, str],
+    problem: ProblemInfo,
+    local_only: BySeed,
+    server_only: BySeed,
+) -> BySeed:
     """What the run keeps of FedAvg's gain, by seed (`fedarena.goals.metrics.gain`); 0 where the model diverged.
 
     The answers of a diverged model are worthless, even if some are right by chance.
@@ -65,7 +78,7 @@ def _utility(accuracy: BySeed, statuses: Mapping[int, str], problem: ProblemInfo
     for seed, reached in accuracy.items():
         if seed not in problem.reference_accuracy:
             continue
-        kept = gain(reached, problem.reference_accuracy[seed], unfederated(facts(problem, seed, server_only)))
+        kept = gain(facts(problem, seed, local_only, server_only, reached))
         if kept is not None:
             utility[seed] = 0.0 if statuses[seed] == "diverged" else rounded(kept)
     return utility

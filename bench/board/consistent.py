@@ -12,7 +12,7 @@ from fedarena import goals
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.references import facts
 from fedarena.contracts.baseline import BASELINE
-from fedarena.goals.metrics.gain import gain, unfederated
+from fedarena.goals.metrics.gain import gain
 
 CLOSE = 1e-4
 """The tolerance of the check. Boards keep six decimals, and a score divides rounded numbers by at least 0.05."""
@@ -37,7 +37,7 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
         # A diverged model has utility 0, however often it is right.
         if seed not in run.utility or (run.status in ("diverged", "mixed") and run.utility[seed] == 0):
             continue
-        expected = gain(run.accuracy[seed], reference, unfederated(facts(problem, seed, run.server_only)))
+        expected = gain(facts(problem, seed, run.local_only, run.server_only, run.accuracy[seed]))
         if expected is None or abs(run.utility[seed] - expected) > CLOSE:
             gives = "none" if expected is None else f"{expected:g}"
             return f"utility of seed {seed} is {run.utility[seed]:g}, and its accuracy gives {gives}"
@@ -63,6 +63,8 @@ def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str
 def _expected_scores(c: BoardCell, seed: int, problem: ProblemInfo, run: CleanRun | None) -> dict[str, float]:
     """The scores that a seed's metrics give. Raises KeyError for a metric that is missing."""
     metrics = {name: values[seed] for name, values in c.metrics.items() if seed in values}
-    accuracy = run.accuracy.get(seed) if run is not None else None
-    utility = facts(problem, seed, run.server_only if run is not None else {}, accuracy)
+    if run is None:
+        utility = facts(problem, seed)
+    else:
+        utility = facts(problem, seed, run.local_only, run.server_only, run.accuracy.get(seed))
     return goals.recorded(c.goal).scores(metrics, utility)

@@ -77,8 +77,9 @@ def _older_scores(board: Board) -> list[str]:
 def _no_gain(board: Board, threats: ThreatFilter) -> list[str]:
     """Problems that count as utility on which FedAvg gains nothing over not federating."""
     lines = []
+    counting = {c.problem for c in board.cells if c.counts}
     for p in problems_of(board, threats):
-        known = gain_of_fedavg(p)
+        known = gain_of_fedavg(p) if p.name in counting else None
         if p.utility and known is not None and not measures_utility(p):
             lines.append(
                 f"{p.name}: FedAvg reaches {known[0]:.3f}, and clients that train alone or a constant answer "

@@ -105,7 +105,7 @@ def _problem(row: dict[str, Any]) -> ProblemInfo:
 
 def _clean_run(row: dict[str, Any]) -> CleanRun:
     tuples = {"marks": tuple(row["marks"]), "curve": _curve(row["curve"]), "keys": tuple(row["keys"])}
-    by_seed = {name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "server_only")}
+    by_seed = {name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "local_only", "server_only")}
     return CleanRun(**from_file_names("honest", {**row, **by_seed, **tuples}))
 
 

@@ -73,7 +73,7 @@ _CLEAN_RUN = fields(
         "curve": each(pair),
         "keys": each(text),
     },
-    {"server_only": by_seed(number)},
+    {"local_only": by_seed(number), "server_only": by_seed(number)},
     closed=True,
 )
 _CELL = fields(

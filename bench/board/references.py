@@ -31,16 +31,23 @@ class Reference:
     accuracy: dict[str, Mean]
 
 
-def facts(problem: ProblemInfo, seed: int, server_only: BySeed, accuracy: float | None = None) -> dict[str, Any]:
-    """What a record's `utility` holds, from a board (`fedarena.records.schema.Utility`)."""
-    alone = {
-        name: values[seed]
-        for name, values in (("local_only", problem.local_only), ("server_only", server_only))
-        if seed in values
-    }
+def facts(
+    problem: ProblemInfo,
+    seed: int,
+    local_only: BySeed | None = None,
+    server_only: BySeed | None = None,
+    accuracy: float | None = None,
+) -> dict[str, Any]:
+    """What a record's `utility` holds, from a board (`fedarena.records.schema.Utility`).
+
+    Args:
+        local_only, server_only, accuracy: the clean run's. A protocol that trains the problem with another loss has
+            clients of its own that train alone.
+    """
+    own = {"local_only": {**problem.local_only, **(local_only or {})}, "server_only": server_only or {}}
     return {
         "chance": problem.chance,
-        "references": alone,
+        "references": {name: values[seed] for name, values in own.items() if seed in values},
         "fedavg_accuracy": problem.reference_accuracy.get(seed),
         "clean_accuracy": accuracy,
     }
@@ -75,7 +82,7 @@ def gain_of_fedavg(problem: ProblemInfo) -> tuple[float, float] | None:
     seeds = sorted(set(problem.reference_accuracy) & set(problem.local_only))
     if not seeds:
         return None
-    floors = [unfederated(facts(problem, seed, {})) or 0.0 for seed in seeds]
+    floors = [unfederated(facts(problem, seed)) or 0.0 for seed in seeds]
     return fmean(problem.reference_accuracy[seed] for seed in seeds), fmean(floors)
 
 

@@ -15,7 +15,7 @@ from fedarena.federation.adversary import knowledge_of, require_corrupted, why_n
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
-from fedarena.goals.metrics.gain import unfederated
+from fedarena.goals.metrics.gain import unfederated, worthwhile
 from fedarena.goals.metrics.harm import damage, score
 from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.goals.prepared import CompleteRecord
@@ -84,8 +84,7 @@ class Integrity(Goal):
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
         """The score integrity (`fedarena.goals.metrics.harm.score`)."""
         base = metrics.get("clean_success_rate", 0.0)
-        plain = utility.get("fedavg_accuracy")
-        return score(metrics, utility["clean_accuracy"], _floor(utility), base, plain)
+        return score(metrics, utility["clean_accuracy"], _floor(utility), base, worthwhile(utility))
 
     def add_reference(self, record: Record, own: Record) -> None:
         """Fill in the clean run's accuracy, the damage done to it, and the score."""

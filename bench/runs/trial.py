@@ -261,8 +261,7 @@ def _add_unfederated(utility: Utility, own: Utility, plain: Utility) -> None:
         alone["local_only"] = plain["references"]["local_only"]
     if "server_only" in own["references"]:
         alone["server_only"] = own["references"]["server_only"]
-    accuracy = utility.get("clean_accuracy", own["clean_accuracy"])
     if (floor := unfederated(utility)) is not None:
         alone["unfederated"] = floor
-        if (kept := gain(accuracy, plain["clean_accuracy"], floor)) is not None:
+        if (kept := gain({**utility, "clean_accuracy": own["clean_accuracy"]})) is not None:
             alone["gain"] = kept

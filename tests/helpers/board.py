@@ -132,7 +132,7 @@ def consistent(board: Board) -> Board:
     def left(c: BoardCell) -> dict[int, float]:
         run, problem = runs.get((c.problem, c.defense)), by_name[c.problem]
         learned, server = (run.accuracy, run.server_only) if run is not None else ({}, {})
-        floors = {s: unfederated(facts(problem, s, server)) or problem.chance for s in c.scores}
+        floors = {s: unfederated(facts(problem, s, None, server)) or problem.chance for s in c.scores}
         return {s: floors[s] + v * (learned.get(s, 1.0) - floors[s]) for s, v in c.scores.items()}
 
     def metrics(c: BoardCell) -> dict[str, dict[int, float]]:
@@ -149,8 +149,8 @@ def consistent(board: Board) -> Board:
 def _utility(run: CleanRun, problem: ProblemInfo) -> dict[int, float]:
     """What its accuracies keep of FedAvg's gain."""
     plain = problem.reference_accuracy
-    floors = {s: unfederated(facts(problem, s, run.server_only)) for s in run.accuracy}
-    kept = {s: gain(a, plain[s], floors[s]) for s, a in run.accuracy.items() if s in plain}
+    accuracies = {s: a for s, a in run.accuracy.items() if s in plain}
+    kept = {s: gain(facts(problem, s, None, run.server_only, a)) for s, a in accuracies.items()}
     return {s: v for s, v in kept.items() if v is not None}
 
 

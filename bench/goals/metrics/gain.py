@@ -44,15 +44,28 @@ def learned_nothing(accuracies: Sequence[float], chance: float) -> int:
     return nothing if 2 * nothing >= len(accuracies) else 0
 
 
-def gain(accuracy: float, reference: float, floor: float | None) -> float | None:
-    """The utility in [0, 1]; None where FedAvg gains nothing, so that there is nothing to keep.
+def worthwhile(utility: Mapping[str, Any]) -> bool:
+    """Whether FedAvg gains something over clients that train alone and a constant answer; False if it is not known.
 
-    Args:
-        reference: FedAvg's accuracy.
-        floor: b. None: accuracy/FedAvg's, as boards had it before parties alone were measured.
+    Where it does, a defense whose server reaches as much alone has no use for a federation.
     """
+    reference = utility.get("fedavg_accuracy")
+    alone = {name: value for name, value in utility.get("references", {}).items() if name != "server_only"}
+    floor = unfederated({**utility, "references": alone})
+    return reference is not None and gained(reference, utility["chance"] if floor is None else floor)
+
+
+def gain(utility: Mapping[str, Any]) -> float | None:
+    """The utility in [0, 1] of a model with `clean_accuracy`, `fedavg_accuracy` and `references`.
+
+    It is None where a federation is of no use (`worthwhile`), and 0 where it is of no use to the defense, whose server
+    reaches as much alone. Where the parties alone were not measured it is accuracy/FedAvg's, as boards had it.
+    """
+    accuracy: float = utility["clean_accuracy"]
+    reference: float = utility["fedavg_accuracy"]
+    floor = unfederated(utility)
     if floor is None:
         return min(1.0, max(0.0, accuracy / reference)) if reference > 0 else 0.0
     if not gained(reference, floor):
-        return None
+        return 0.0 if worthwhile(utility) else None
     return min(1.0, max(0.0, (accuracy - floor) / (reference - floor)))

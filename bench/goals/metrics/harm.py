@@ -128,7 +128,7 @@ def _together(attacked: Curve, clean: Curve) -> list[_Look]:
 
 
 def score(
-    metrics: Mapping[str, float], clean: float, floor: float, base_success: float, plain: float | None
+    metrics: Mapping[str, float], clean: float, floor: float, base_success: float, worth: bool
 ) -> dict[str, float]:
     """integrity in [0, 1]: the share that is left of what the clean run gains over b; for backdoors see below.
 
@@ -137,17 +137,17 @@ def score(
         integrity     = the smaller of the two
 
     A model under attack that is no better than what can be had without a federation has lost all that the federation
-    was for. If the clean run gains nothing and FedAvg's does, integrity is 0: a defense must not look better on seeds
-    on which it fails to learn. If FedAvg's gains nothing either, or is not known, the result is empty.
+    was for. If the clean run gains nothing where FedAvg's does, integrity is 0: a defense must not look better on seeds
+    on which it fails to learn. If a federation is of no use there, the result is empty.
 
     Args:
         metrics: those of `damage`. Records of earlier versions have no window, and the last accuracy stands for it.
         clean: the clean run's accuracy after the last round.
         floor: b (`fedarena.goals.metrics.gain.unfederated`), or chance where it is not known.
-        plain: FedAvg's accuracy without corrupted clients.
+        worth: whether a federation is of use (`fedarena.goals.metrics.gain.worthwhile`).
     """
     if not gained(clean, floor):
-        return {"integrity": 0.0} if plain is not None and gained(plain, floor) else {}
+        return {"integrity": 0.0} if worth else {}
     attacked = metrics.get("window_accuracy", metrics["accuracy"])
     parts = [_left(attacked, metrics.get("window_clean_accuracy", clean), floor)]
     if "attack_success_rate" in metrics and base_success < 1:

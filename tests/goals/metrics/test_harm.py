@@ -104,23 +104,22 @@ def test_what_never_fell_recovers_at_once() -> None:
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.8, 1.0), (0.1, 0.0), (0.45, 0.5), (0.05, 0.0), (0.9, 1.0)])
 def test_integrity_is_what_is_left_of_the_gain(accuracy: float, expected: float) -> None:
-    assert score({"accuracy": accuracy}, 0.8, 0.1, 0.0, 0.9)["integrity"] == pytest.approx(expected)
+    assert score({"accuracy": accuracy}, 0.8, 0.1, 0.0, True)["integrity"] == pytest.approx(expected)
 
 
 def test_a_backdoor_counts_by_its_trigger() -> None:
-    found = score({"accuracy": 0.8, "attack_success_rate": 0.55}, 0.8, 0.1, 0.1, 0.9)
+    found = score({"accuracy": 0.8, "attack_success_rate": 0.55}, 0.8, 0.1, 0.1, True)
     assert found["integrity"] == pytest.approx(0.5)
 
 
 def test_nothing_learned_nothing_to_lose() -> None:
-    for plain in (0.13, None):
-        assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0, plain) == {}
+    assert score({"accuracy": 0.1}, 0.13, 0.1, 0.0, False) == {}
     assert not gained(0.13, 0.1)
     assert gained(0.16, 0.1)
 
 
 def test_where_fedavg_learned_a_defense_that_did_not_has_kept_nothing() -> None:
-    assert score({"accuracy": 0.13}, 0.13, 0.1, 0.0, 0.9) == {"integrity": 0.0}
+    assert score({"accuracy": 0.13}, 0.13, 0.1, 0.0, True) == {"integrity": 0.0}
 
 
 LONG = [[t, 0.9, 1.0] for t in range(5, 101, 5)]
@@ -135,7 +134,7 @@ def under(**accuracies: float) -> list[list[float]]:
 def test_the_score_takes_the_worst_window_and_not_the_last_look() -> None:
     found = damage(under(r50=0.2, r55=0.3), LONG, 0, 0.5)
     assert (found["window_accuracy"], found["window_clean_accuracy"]) == (0.25, 0.9)
-    assert score({"accuracy": 0.9, **found}, 0.9, 0.5, 0.0, 0.9) == {"integrity": 0.0}
+    assert score({"accuracy": 0.9, **found}, 0.9, 0.5, 0.0, True) == {"integrity": 0.0}
 
 
 def test_a_single_unlucky_look_is_not_the_score() -> None:
@@ -157,8 +156,8 @@ def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> N
 
 
 def test_a_model_no_better_than_not_federating_has_no_integrity() -> None:
-    assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, 0.9) == {"integrity": 0.0}
-    assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, 0.9) == {"integrity": 0.0}  # the clean run gains too little
+    assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, True) == {"integrity": 0.0}
+    assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, True) == {"integrity": 0.0}  # the clean run gains too little
 
 
 @given(
@@ -173,5 +172,5 @@ def test_the_window_lies_between_the_lowest_and_the_highest_look(bad, good, begi
     found = damage(attacked, clean, min(begins, n - 1), floor)
     assert found["lowest"] <= found["window_accuracy"] + 1e-12
     assert found["window_accuracy"] <= max(bad[:n]) + 1e-12
-    scores = score({"accuracy": bad[n - 1], **found}, good[n - 1], floor, 0.0, good[n - 1])
+    scores = score({"accuracy": bad[n - 1], **found}, good[n - 1], floor, 0.0, True)
     assert all(0 <= value <= 1 for value in scores.values())
