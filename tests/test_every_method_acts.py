@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from helpers.poisoning import left
 
 from fedarena.contracts.aggregator import Wrapper
 from fedarena.contracts.inference import GoalName
@@ -112,7 +113,7 @@ def test_a_rule_withstands_what_ruins_the_mean_and_keeps_the_accuracy(name: str)
     withstood = poisoned(rule_of(name), flip, "own", 4)
     assert withstood["utility"]["clean_accuracy"] > withstood["utility"]["fedavg_accuracy"] - 0.1
     assert integrity("fedavg", flip, "own", 4) < 0.2
-    assert withstood["scores"]["integrity"] > 0.8
+    assert left(withstood) > 0.8
 
 
 def test_the_mean_rule_ignores_the_numbers_of_samples_and_defends_nothing() -> None:
@@ -145,8 +146,11 @@ def poisoned(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int,
 
 
 def integrity(defense: str, attack: MethodSpec, knows: Knowledge, corrupted: int, partition: str = "iid") -> float:
-    """What is left of the accuracy, or of what a trigger missed."""
-    return float(poisoned(defense, attack, knows, corrupted, partition)["scores"]["integrity"])
+    """What is left in the end of the accuracy above chance, or of what a trigger missed.
+
+    The score begins at what can be had without a federation, which is most of it with clients that hold so much.
+    """
+    return left(poisoned(defense, attack, knows, corrupted, partition))
 
 
 VICTIMS: dict[str, tuple[str, str, int, str]] = {

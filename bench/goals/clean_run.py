@@ -29,7 +29,7 @@ def clean_record(finished: FinishedRun) -> Record:
 
 
 def _add_parties_alone(utility: Utility, finished: FinishedRun) -> None:
-    """What the server reaches alone; and with FedAvg, once a problem and seed, what its clients do."""
+    """What the server reaches alone; and with FedAvg, what its clients do."""
     rng = Rng(finished.spec.seed).child("alone")
     server = server_only(finished.problem, rng.child("server"))
     if server is not None:

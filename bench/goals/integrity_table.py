@@ -13,7 +13,7 @@ from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, qua
 from fedarena.federation.compose import defense_cards
 from fedarena.goals.metrics.gain import gained, unfederated
 from fedarena.goals.metrics.harm import WINDOW
-from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, over_seeds
+from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import rate
 from fedarena.records.schema import Record, Utility
 
@@ -54,7 +54,7 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
         columns=tuple(f"{NO_DEFENSE} ({BASELINE})" if name == BASELINE else name for name in names),
         rows=tuple(_row_text(row, records, notes, measure) for row in cells),
         notes=tuple(notes.notes),
-        sentences=(*unweighed_defenses, *(_tuned(r) for r in records if r["tuned"])),
+        sentences=(*_unfederated(records, measure), *unweighed_defenses, *(_tuned(r) for r in records if r["tuned"])),
         verdict=verdict(records, defense, attack),
     )
 
@@ -159,6 +159,20 @@ def _recovery(c: Cell) -> str:
 
 
 # -- sentences -----------------------------------------------------------------------------------------
+
+
+def _unfederated(records: Sequence[Record], measure: str) -> list[str]:
+    """What can be had without a federation, of which a model under attack must leave something; [] if not measured."""
+    clean = [r for r in records if not r["attacker_knowledge"]]
+    chance = Mean(fmean(r["utility"]["chance"] for r in clean), None, 1)
+    parts = [f"a constant answer has {level(chance, measure)}"]
+    for name, who in (("local_only", "clients alone"), ("server_only", "the server alone")):
+        by_seed = {r["seed"]: r["utility"]["references"] for r in clean if name in r["utility"]["references"]}
+        alone = [value for references in by_seed.values() if isinstance(value := references.get(name), float)]
+        parts += [f"{who} {level(mean(alone), measure)}"] if alone else []
+    if len(parts) == 1:
+        return []
+    return [f"Without a federation {and_list(parts)} {MEASURES[measure]}; integrity counts from the best of these"]
 
 
 def _tuned(record: Record) -> str:

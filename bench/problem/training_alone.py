@@ -129,7 +129,7 @@ def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
     """The splits of a party's samples; none if no class has two of them, since a class must be seen to be judged."""
     own = alone.parties[party]
     own = own[torch.randperm(len(own), generator=rng.torch())]
-    labels = alone.y[own]
+    labels = alone.y[own].cpu()
     if len(own) < 2 or (alone.problem.task.n_classes and int(labels.bincount().max()) < 2):
         return []
     # Samples of a class go to different parts, so that the others show the class to the model.

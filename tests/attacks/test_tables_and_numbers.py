@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.poisoning import make
+from helpers.poisoning import left, make
 from torch import Tensor
 
 from fedarena.cli import main
@@ -30,6 +30,7 @@ from fedarena.problem.loss import WORST, Criterion
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
 from fedarena.runs.engine import run_groups
 
 TABLE = ("diabetes", "regression")
@@ -184,7 +185,7 @@ def test_what_needs_no_classes_is_allowed() -> None:
     make("steer", knowledge(), target="ascent")
 
 
-def harmed(attack: MethodSpec, **schedule: Any) -> dict[str, Any]:
+def harmed(attack: MethodSpec, **schedule: Any) -> Record:
     problem = spec(corrupted=1, **{"rounds": 60, "lr": 0.05, "batch_size": 8, "eval_every": 10, **schedule})
     groups = [GroupSpec(problem, defense=MethodSpec("fedavg"), attack=None, threats=(), seed=0, probe=attack)]
     groups.append(
@@ -207,7 +208,7 @@ def test_poisoning_is_judged_by_r_squared() -> None:
     assert weak["utility"]["measure"] == "R2"
     assert weak["utility"]["chance"] == 0.0
     assert weak["utility"]["clean_accuracy"] > weak["metrics"]["accuracy"] > strong["metrics"]["accuracy"]
-    assert 1 > weak["scores"]["integrity"] > strong["scores"]["integrity"] >= 0
+    assert 1 > left(weak) > left(strong) >= 0
     for made in (weak, strong):
         clean, under = made["utility"]["clean_accuracy"], made["metrics"]["accuracy"]
         assert made["metrics"]["accuracy_drop"] == pytest.approx(clean - under)
@@ -217,7 +218,7 @@ def test_a_model_driven_out_of_the_numbers_is_a_result() -> None:
     made = harmed(compose.parse_attack("sign-flip", {"scale": "1e6"}))
     assert "not finite" in made["reason"]
     assert made["metrics"]["accuracy"] == WORST
-    assert made["scores"]["integrity"] == 0.0
+    assert left(made) == 0.0
 
 
 def test_an_honest_run_that_is_worse_than_guessing_is_judged_too() -> None:

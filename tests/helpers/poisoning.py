@@ -20,6 +20,7 @@ from fedarena.federation.adversary import knowledge_of
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
 
 SHAPES = {"w": (2, 3), "b": (2,)}
 """An upload of eight numbers."""
@@ -86,3 +87,12 @@ def round_view(own: Any, honest: Any = None, round: int = 0, clients: tuple[int,
 def sent(attack: Poisoning, s: RoundView, seed: int = 0, memory: Tensors | None = None) -> Tensor:
     """What the colluders send, as rows [f, 8]."""
     return rows(attack.craft(s, memory or {}, Rng(seed))[0])
+
+
+def left(record: Record) -> float:
+    """What poisoning leaves in the end of the clean run's accuracy above chance, or of what a trigger missed."""
+    utility, metrics = record["utility"], record["metrics"]
+    chance, base = utility["chance"], metrics.get("clean_success_rate", 0.0)
+    kept = (metrics["accuracy"] - chance) / (utility["clean_accuracy"] - chance)
+    missed = (1 - metrics.get("attack_success_rate", base)) / (1 - base)
+    return min(1.0, max(0.0, min(kept, missed)))
