@@ -129,7 +129,7 @@ def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
     """The splits of a party's samples; none if no class has two of them, since a class must be seen to be judged."""
     own = alone.parties[party]
     own = own[torch.randperm(len(own), generator=rng.torch())]
-    labels = alone.y[own].cpu()
+    labels = alone.y.cpu()[own]
     if len(own) < 2 or (alone.problem.task.n_classes and int(labels.bincount().max()) < 2):
         return []
     # Samples of a class go to different parts, so that the others show the class to the model.
@@ -141,8 +141,8 @@ def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
 
 @torch.no_grad()
 def _mark(alone: _Alone, params: Tensors, index: Tensor) -> Mark:
-    task, y = alone.problem.task, alone.y[index]
-    out = task.outputs(params, alone.x[index])
+    task, index = alone.problem.task, index.to(alone.y.device)
+    y, out = alone.y[index], task.outputs(params, alone.x[index])
     # R² of a few numbers says little.
     accuracy = task.criterion.quality(out, y) if task.n_classes else 0.0
     loss = float(task.criterion.mean(out, y))

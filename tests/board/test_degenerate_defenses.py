@@ -15,7 +15,7 @@ from fedarena.core import registry
 SOUND = ("two-stage", "dp-sgd", "nnm+krum")
 
 SUITE = f"""
-seeds = [0, 1]
+seeds = [0]
 
 [problems.upload]
 dataset = "digits"

@@ -207,6 +207,7 @@ def test_an_attack_that_kills_its_worker_is_given_up_and_no_other(
     suite = suite_with('"deadly", "last-layer-label", "gradient-estimate"', tmp_path)
     monkeypatch.syspath_prepend(str(deadly))
     monkeypatch.setattr(engine, "TRIES", 2)
+    get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the toys
     registry.registries.cache_clear()
     code, out, err = call("suite", "run", suite, "--jobs=2", "--quiet", "--out=out")
     registry.registries.cache_clear()
