@@ -8,7 +8,7 @@ from typing import Any
 
 from fedarena.board.board import Board, ProblemInfo
 from fedarena.board.build_cell import board_cell
-from fedarena.board.build_clean_run import clean_run
+from fedarena.board.build_clean_run import clean_run, parties_alone
 from fedarena.board.over_seeds import rounded
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.records.schema import Record
@@ -65,11 +65,7 @@ def _problem_info(name: str, clean: Sequence[PlannedTrial]) -> ProblemInfo:
         reference_accuracy={
             seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in references.items() if r["status"] != "diverged"
         },
-        local_only={
-            seed: rounded(r["utility"]["references"]["local_only"])
-            for seed, r in references.items()
-            if "local_only" in r["utility"]["references"]
-        },
+        local_only=parties_alone(references)[0],
         subset=problem["data"]["subset"],
         utility=all(t.utility for t in clean),
     )

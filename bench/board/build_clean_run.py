@@ -23,7 +23,7 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
     reasons = {t.seed: t.refused or (t.records[0]["reason"] if t.records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     accuracy = {seed: rounded(r["utility"]["clean_accuracy"]) for seed, r in runs.items()}
-    local_only, server_only = _alone(runs)
+    local_only, server_only = parties_alone(runs)
     run = CleanRun(
         problem=trials[0].problem,
         defense=trials[0].defense,
@@ -56,7 +56,7 @@ def _with_least_seed(run: CleanRun, first: Record, seeds: str) -> CleanRun:
     )
 
 
-def _alone(runs: Mapping[int, Record]) -> tuple[BySeed, BySeed]:
+def parties_alone(runs: Mapping[int, Record]) -> tuple[BySeed, BySeed]:
     """(local-only, server-only) by seed, as the records have them."""
     references = {seed: r["utility"]["references"] for seed, r in runs.items()}
     local_only = {seed: rounded(r["local_only"]) for seed, r in references.items() if "local_only" in r}

@@ -7,7 +7,7 @@ it can be: a score against an attack that took its strength as given says how th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from fedarena.board.board import BySeed
 from fedarena.core.text.numbers import Mean, mean, share
@@ -35,7 +35,5 @@ def uninformative(accuracy: BySeed, chance: float) -> str:
 
 def untuned(records: Mapping[int, Record]) -> str:
     """Why a poisoning cell does not count; empty where its attack was tuned or has nothing to tune."""
-    names: Sequence[str] = list(
-        dict.fromkeys(name for record in records.values() for name in record["attacked"].get("untuned", []))
-    )
+    names = dict.fromkeys(name for record in records.values() for name in record["attacked"].get("untuned", []))
     return f"untuned: the attack took its {' and '.join(names)} as given (tune=N lets it choose)" if names else ""

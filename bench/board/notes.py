@@ -55,7 +55,7 @@ def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> li
     Args:
         rows: `rank_defenses(board, threats)`.
     """
-    lines = [*board.notes, *_older_scores(board), *_several_versions(board), *warning_lines(board, threats)]
+    lines = [*board.notes, *_without_references(board), *_several_versions(board), *warning_lines(board, threats)]
     lines += [*_no_gain(board, threats), *_excluded(board, threats), *_no_better_than_alone(board, threats)]
     lines += [*_fewer_seeds(rows, threats), *_problems_without_scores(board, threats)]
     cells = [c for c in board.cells if threats.counts(c) and c.found_by]
@@ -64,14 +64,16 @@ def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> li
     return lines
 
 
-def _older_scores(board: Board) -> list[str]:
-    """A note on boards that were measured before scores were compared with what needs no federation."""
-    if not board.problems or any(p.local_only for p in board.problems):
+def _without_references(board: Board) -> list[str]:
+    """Problems of which it was not measured what can be had without a federation, and what their scores are then."""
+    names = [p.name for p in board.problems if p.reference_accuracy and not p.local_only]
+    if not names:
         return []
-    return [
-        "measured before there were references without a federation: utility is accuracy over FedAvg's, integrity is "
-        "what is left of the gain over a constant answer after the last round, and attacks were not tuned"
-    ]
+    text = f"{', '.join(names)}: not measured what can be had without a federation; utility is accuracy over FedAvg's"
+    poisoned = [c for c in board.cells if c.problem in names and c.axis == "integrity" and c.scores]
+    if poisoned and not any("window_accuracy" in c.metrics for c in poisoned):
+        text += ", and integrity what the last round has left of the gain over a constant answer"
+    return [text]
 
 
 def _no_gain(board: Board, threats: ThreatFilter) -> list[str]:

@@ -96,11 +96,8 @@ def from_json(published: str, where: Path) -> Board:
 
 
 def _problem(row: dict[str, Any]) -> ProblemInfo:
-    return ProblemInfo(
-        **from_file_names(
-            "arenas", {**row, "fedavg": _by_seed(row["fedavg"]), "local_only": _by_seed(row.get("local_only", {}))}
-        )
-    )
+    by_seed = {name: _by_seed(row.get(name, {})) for name in ("fedavg", "local_only")}
+    return ProblemInfo(**from_file_names("arenas", {**row, **by_seed}))
 
 
 def _clean_run(row: dict[str, Any]) -> CleanRun:

@@ -91,7 +91,7 @@ def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow],
     if lower is not None and lower.value > CLOSE:
         text += f", {difference_text(lower)} lower"
     if round(best.deciding.level, DIGITS) == round(other.deciding.level, DIGITS):
-        text += f", the same to three digits: {_tie_breaker(best, other)}"
+        text += f", the same to three digits: {_tie_breaker(threats.axes, best, other)}"
     losses = {axis: best.score(axis).level - other.score(axis).level for axis in threats.axes}
     largest = max(losses, key=lambda axis: losses[axis])
     if losses[largest] > CLOSE:
@@ -103,11 +103,17 @@ def runner_up(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow],
     return f"{text}. {_cost(other, 'It would cost')}"
 
 
-def _tie_breaker(best: RankingRow, other: RankingRow) -> str:
+def _tie_breaker(axes: Sequence[str], best: RankingRow, other: RankingRow) -> str:
     """What decides between two defenses whose deciding scores are a tie."""
-    if round(best.overall.level, DIGITS) == round(other.overall.level, DIGITS):
+    if best.weighted is not None:
+        if round(best.overall.level, DIGITS) != round(other.overall.level, DIGITS):
+            return f"the mean decides, {score(best.overall)} against {score(other.overall)}"
         return "cost decides"
-    return f"the mean decides, {score(best.overall)} against {score(other.overall)}"
+    scores = [sorted((row.score(axis) for axis in axes), key=lambda s: s.level) for row in (best, other)]
+    for ours, theirs in zip(*scores, strict=True):
+        if round(ours.level, DIGITS) != round(theirs.level, DIGITS):
+            return f"the next lowest decides, {score(ours)} against {score(theirs)}"
+    return "cost decides"
 
 
 def _cost(row: RankingRow, begin: str) -> str:

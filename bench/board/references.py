@@ -13,7 +13,7 @@ from typing import Any
 
 from fedarena.board.board import Board, BySeed, CleanRun, ProblemInfo
 from fedarena.core.text.numbers import Mean, mean
-from fedarena.goals.metrics.gain import gained, unfederated
+from fedarena.goals.metrics.gain import gained, mean_gain
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,7 @@ def best_server(board: Board, problem: str) -> CleanRun | None:
 
 def gain_of_fedavg(problem: ProblemInfo) -> tuple[float, float] | None:
     """FedAvg's mean accuracy on a problem, and b without a server; None where it was not measured."""
-    seeds = sorted(set(problem.reference_accuracy) & set(problem.local_only))
-    if not seeds:
-        return None
-    floors = [unfederated(facts(problem, seed)) or 0.0 for seed in seeds]
-    return fmean(problem.reference_accuracy[seed] for seed in seeds), fmean(floors)
+    return mean_gain([facts(problem, seed) for seed in sorted(problem.reference_accuracy)])
 
 
 def measures_utility(problem: ProblemInfo) -> bool:

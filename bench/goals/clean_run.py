@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.rng import Rng
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import means_over_rounds, shares, success_rate
+from fedarena.federation.spec import MethodSpec
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.training_alone import local_only, server_only
 from fedarena.records.record_of import record_of
@@ -28,11 +31,27 @@ def clean_record(finished: FinishedRun) -> Record:
     return record
 
 
+KNOWN: dict[Hashable, float | None] = {}
+"""What parties reach alone, by problem and party, in this process: many defenses are run on one problem."""
+
+
 def _add_parties_alone(utility: Utility, finished: FinishedRun) -> None:
     """What the server reaches alone; and with FedAvg, what its clients do."""
-    rng = Rng(finished.spec.seed).child("alone")
-    server = server_only(finished.problem, rng.child("server"))
+    spec, problem = finished.spec, finished.problem
+    rng, auxiliary = Rng(spec.seed).child("alone"), compose.auxiliary(spec.defense)
+    # Both follow from these alone. The server's samples are taken from the clients', FedAvg's holds none.
+    key = (spec.problem, spec.seed, spec.device, problem.provenance, auxiliary)
+    server = _once((*key, "server"), lambda: server_only(problem, rng.child("server")))
     if server is not None:
         utility["references"]["server_only"] = server
-    if finished.spec.defense.name == BASELINE and not finished.spec.defense.rest:
-        utility["references"]["local_only"] = local_only(finished.problem, rng.child("clients"))
+    if spec.defense == MethodSpec(BASELINE):
+        clients = _once((*key, "clients"), lambda: local_only(problem, rng.child("clients")))
+        assert clients is not None
+        utility["references"]["local_only"] = clients
+
+
+def _once(key: Hashable, measure: Callable[[], float | None]) -> float | None:
+    """What was measured under the key, or is now."""
+    if key not in KNOWN:
+        KNOWN[key] = measure()
+    return KNOWN[key]

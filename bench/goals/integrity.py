@@ -15,7 +15,7 @@ from fedarena.federation.adversary import knowledge_of, require_corrupted, why_n
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
-from fedarena.goals.metrics.gain import unfederated, worthwhile
+from fedarena.goals.metrics.gain import floor_of, worthwhile
 from fedarena.goals.metrics.harm import damage, score
 from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.goals.prepared import CompleteRecord
@@ -84,7 +84,7 @@ class Integrity(Goal):
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:
         """The score integrity (`fedarena.goals.metrics.harm.score`)."""
         base = metrics.get("clean_success_rate", 0.0)
-        return score(metrics, utility["clean_accuracy"], _floor(utility), base, worthwhile(utility))
+        return score(metrics, utility["clean_accuracy"], floor_of(utility), base, worthwhile(utility))
 
     def add_reference(self, record: Record, own: Record) -> None:
         """Fill in the clean run's accuracy, the damage done to it, and the score."""
@@ -94,7 +94,7 @@ class Integrity(Goal):
         if record["status"] != "ok":
             return
         attacked = record["attacked"]
-        metrics |= damage(attacked["curve"], utility["clean_curve"], attacked.get("begins", 0), _floor(utility))
+        metrics |= damage(attacked["curve"], utility["clean_curve"], attacked.get("begins", 0), floor_of(utility))
         if "attack_success_rate" in metrics:
             metrics["clean_success_rate"] = own["metrics"].get("attack_success_rate", 0.0)
             ends = {end: own["metrics"].get(f"attack_success_rate_{end}") for end in ("low", "high")}
@@ -133,13 +133,6 @@ class Integrity(Goal):
     def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Figure | None:
         records = [record for result in results for record in result.records]
         return integrity_table.accuracy_figure(records, defense, attack)
-
-
-def _floor(utility: Mapping[str, Any]) -> float:
-    """What a model has to beat: b, or chance where the parties alone were not measured."""
-    floor = unfederated(utility)
-    chance: float = utility["chance"]
-    return chance if floor is None else floor
 
 
 def _shared(problem: Problem) -> int:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core import registry
 from fedarena.core.text.figures import Line
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, quality
 from fedarena.federation.compose import defense_cards
-from fedarena.goals.metrics.gain import gained, unfederated
+from fedarena.goals.metrics.gain import floor_of, gained
 from fedarena.goals.metrics.harm import WINDOW
 from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import rate
-from fedarena.records.schema import Record, Utility
+from fedarena.records.schema import Record
 
 NO_DEFENSE = "no defense"
 CLEAN = "clean"
@@ -167,9 +168,9 @@ def _unfederated(records: Sequence[Record], measure: str) -> list[str]:
     chance = Mean(fmean(r["utility"]["chance"] for r in clean), None, 1)
     parts = [f"a constant answer has {level(chance, measure)}"]
     for name, who in (("local_only", "clients alone"), ("server_only", "the server alone")):
-        by_seed = {r["seed"]: r["utility"]["references"] for r in clean if name in r["utility"]["references"]}
-        alone = [value for references in by_seed.values() if isinstance(value := references.get(name), float)]
-        parts += [f"{who} {level(mean(alone), measure)}"] if alone else []
+        # FedAvg's record and the defense's have the same value for the clients of a seed.
+        by_seed: dict[int, Any] = {r["seed"]: alone for r in clean if (alone := r["utility"]["references"].get(name))}
+        parts += [f"{who} {level(mean(list(by_seed.values())), measure)}"] if by_seed else []
     if len(parts) == 1:
         return []
     return [f"Without a federation {and_list(parts)} {MEASURES[measure]}; integrity counts from the best of these"]
@@ -259,7 +260,7 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
         clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
-        nothing = [u for u in clean if not gained(u["clean_accuracy"], _floor(u))]
+        nothing = [u for u in clean if not gained(u["clean_accuracy"], floor_of(u))]
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
             seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
@@ -272,8 +273,3 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
         f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is no better than what can be had "
         f"without a federation: an attack has nothing to break there, and {then}."
     )
-
-
-def _floor(utility: Utility) -> float:
-    floor = unfederated(utility)
-    return utility["chance"] if floor is None else floor

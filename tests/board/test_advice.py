@@ -123,7 +123,7 @@ def test_a_tie_is_called_one() -> None:
     assert ", the same to three digits: cost decides." in text
     honest[0] = make_clean_run("fedavg", level=0.9)
     text = "\n".join(advice(make_board(even, honest), read_threat_filter("server,own")))
-    assert ", the same to three digits: the mean decides, 0.67 ± 0.02 against 0.63 ± 0.02" in text
+    assert ", the same to three digits: the next lowest decides, 1.00 ± 0.00 against 0.90 ± 0.00" in text
 
 
 def test_weights_decide_which_defense_to_take() -> None:

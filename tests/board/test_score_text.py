@@ -39,7 +39,9 @@ def note_lines(board: Board, threats: ThreatFilter) -> list[str]:
 
 def test_a_board_without_references_is_noted() -> None:
     (line,) = notes(without_references(make_board()), ThreatFilter(), [])
-    assert line.startswith("measured before there were references without a federation")
+    text = "digits: not measured what can be had without a federation; utility is accuracy over FedAvg's"
+    assert line == f"{text}, and integrity what the last round has left of the gain over a constant answer"
+    assert notes(without_references(make_board([make_cell()])), ThreatFilter(), []) == [text]  # nobody poisoned
     assert notes(make_board(), ThreatFilter(), []) == []
 
 

@@ -9,6 +9,10 @@ ROUNDING = 1e-6
 """Chance levels that differ by no more are equal: boards keep six decimals."""
 
 
+CLOSE = 0.01
+"""Accuracies of clients that train alone that differ by no more are the same on another machine."""
+
+
 def board_changes(base: Board, new: Board) -> list[Change]:
     """What concerns the boards as a whole: no scores, only failures, notes, additional seeds."""
     changes = []
@@ -41,6 +45,8 @@ def problem_changes(base: ProblemInfo, new: ProblemInfo | None) -> list[Change]:
     ]
     if abs(base.chance - new.chance) > ROUNDING:
         changes.append(Change(f"another problem: chance {base.chance:g} → {new.chance:g}"))
+    if any(abs(value - new.local_only.get(seed, value)) > CLOSE for seed, value in base.local_only.items()):
+        changes.append(Change("clients that train alone reach another accuracy, which utility and integrity begin at"))
     if base.description != new.description:
         changes.append(Change(f"the description changed: {base.description} → {new.description}", finding=False))
     if base.utility != new.utility:

@@ -11,6 +11,7 @@ whatever its server knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 LEAST_GAIN = 0.05
@@ -26,8 +27,15 @@ def unfederated(utility: Mapping[str, Any]) -> float | None:
     return best
 
 
+def floor_of(utility: Mapping[str, Any]) -> float:
+    """What a model has to beat: b, or chance where the parties alone were not measured."""
+    floor = unfederated(utility)
+    chance: float = utility["chance"]
+    return chance if floor is None else floor
+
+
 def gained(accuracy: float, floor: float) -> bool:
-    """Whether a model is better than what it has to beat: b, or chance where b is not known."""
+    """Whether a model is better than what it has to beat."""
     return accuracy - floor >= LEAST_GAIN
 
 
@@ -50,9 +58,21 @@ def worthwhile(utility: Mapping[str, Any]) -> bool:
     Where it does, a defense whose server reaches as much alone has no use for a federation.
     """
     reference = utility.get("fedavg_accuracy")
+    return reference is not None and gained(reference, floor_of(_without_server(utility)))
+
+
+def mean_gain(utilities: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
+    """(FedAvg's accuracy, b without a server), means over seeds; None where the parties alone were not measured."""
+    floors = [unfederated(_without_server(utility)) for utility in utilities]
+    known = [floor for floor in floors if floor is not None]
+    if not known or len(known) < len(floors):
+        return None
+    return fmean(utility["fedavg_accuracy"] for utility in utilities), fmean(known)
+
+
+def _without_server(utility: Mapping[str, Any]) -> dict[str, Any]:
     alone = {name: value for name, value in utility.get("references", {}).items() if name != "server_only"}
-    floor = unfederated({**utility, "references": alone})
-    return reference is not None and gained(reference, utility["chance"] if floor is None else floor)
+    return {**utility, "references": alone}
 
 
 def gain(utility: Mapping[str, Any]) -> float | None:

@@ -8,7 +8,7 @@ from statistics import fmean
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
-from fedarena.goals.metrics.gain import LEAST_GAIN, gained, unfederated
+from fedarena.goals.metrics.gain import LEAST_GAIN, gained, mean_gain
 from fedarena.records.schema import Record
 from fedarena.runs.suite.plan import Plan, Planned
 
@@ -39,14 +39,12 @@ def require_gain(plan: Plan, records_of: Callable[[str], Sequence[Record]]) -> N
 
 def _require_gain(plan: Plan, name: str, records: Sequence[Record]) -> None:
     utilities = [r["utility"] for r in records]
-    floors = [unfederated(u) for u in utilities]
-    known = [floor for floor in floors if floor is not None]
-    reached = fmean(u["clean_accuracy"] for u in utilities)
-    if len(known) < len(floors) or gained(reached, fmean(known)):
+    known = mean_gain(utilities)
+    if known is None or gained(*known):
         return
     alone, chance = fmean(u["references"]["local_only"] for u in utilities), fmean(u["chance"] for u in utilities)
     raise UserError(
-        f"suite {plan.suite}: problem {name} measures nothing: FedAvg reaches {reached:.3f}, clients that train alone "
+        f"suite {plan.suite}: problem {name} measures nothing: FedAvg reaches {known[0]:.3f}, clients that train alone "
         f"{alone:.3f}, a constant answer {chance:.3f} (mean of {plural(len(records), 'seed')}); allowed: a gain of "
         f"{LEAST_GAIN:g} or more. Give clients fewer or less alike samples, or set utility = false and leave out its "
         "poisoning attacks"

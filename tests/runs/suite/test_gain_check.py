@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.suite import POISON, measure, records_in
+from helpers.suite import POISON, measure, records_in, write_suite
 
+from fedarena.cli import main
 from fedarena.core.errors import UserError
 
 MATRIX = '[[matrix]]\nproblem = "poison"\ndefenses = ["fedavg", "median"]\nattacks = ["label-flip"]\n'
@@ -26,13 +27,17 @@ def test_fedavg_that_gains_nothing_is_refused_with_its_figures(tmp_path: Path) -
         measure(f"seeds = [0]\n{IID}\n{MATRIX}", tmp_path)
 
 
-@pytest.mark.parametrize("change", ["utility", "counts"])
-def test_a_problem_that_counts_for_nothing_need_not_gain(change: str, tmp_path: Path) -> None:
-    problem = IID + ("utility = false\n" if change == "utility" else "")
-    matrix = MATRIX + "counts = false\n" if change == "counts" else MATRIX.replace("label-flip", "label-flip")
-    text = f"seeds = [0]\n{problem}\n{matrix}"
-    if change == "utility":  # its poisoning attacks still measure integrity
-        with pytest.raises(UserError, match="leave out its poisoning attacks"):
-            measure(text, tmp_path)
-    else:
-        assert measure(text, tmp_path).lost == {}
+def test_poisoning_attacks_need_a_gain_where_accuracy_is_no_utility(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="leave out its poisoning attacks"):
+        measure(f"seeds = [0]\n{IID}\nutility = false\n{MATRIX}", tmp_path)
+
+
+def test_a_problem_that_counts_for_nothing_need_not_gain(tmp_path: Path) -> None:
+    assert measure(f"seeds = [0]\n{IID}\n{MATRIX}counts = false\n", tmp_path).lost == {}
+
+
+def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = write_suite(tmp_path, f"seeds = [0]\n{IID}\n{MATRIX}")
+    assert main(["suite", "run", str(suite), "--jobs=1", "--quiet", f"--out={tmp_path / 'out'}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("bench: suite tiny: problem poison measures nothing: FedAvg reaches 0.")
