@@ -1,6 +1,7 @@
 """Models: small modules that say how they are initialised."""
 
 CARDS: dict[str, str] = {
+    "cnn": "fedarena.models.cards.cnn:CARD",
     "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
     "cnn-lfw": "fedarena.models.cards.cnn_lfw:CARD",
     "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",

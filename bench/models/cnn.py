@@ -26,13 +26,14 @@ class Convolution:
     """One convolution with its ReLU.
 
     Attributes:
-        channels: outputs. kernel: pixels a side. padding: pixels added on each side.
+        channels: outputs. kernel: pixels a side. padding: pixels added on each side. stride: pixels a step.
         pooled: whether 2x2 max pooling follows.
     """
 
     channels: int
     kernel: int = 5
     padding: int = 0
+    stride: int = 1
     pooled: bool = True
 
 
@@ -49,7 +50,7 @@ def conv_net(
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         before = input_shape[0]
         for i, c in enumerate(convolutions, 1):
-            layers[f"conv{i}"] = nn.Conv2d(before, c.channels, c.kernel, padding=c.padding)
+            layers[f"conv{i}"] = nn.Conv2d(before, c.channels, c.kernel, padding=c.padding, stride=c.stride)
             layers[f"act{i}"] = nn.ReLU()
             if c.pooled:
                 layers[f"pool{i}"] = nn.MaxPool2d(2)

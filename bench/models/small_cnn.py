@@ -1,0 +1,30 @@
+"""A small CNN: 3x3 convolutions of stride 2 with a ReLU each, then dense layers.
+
+Strides stand in place of pooling (Springenberg et al. 2015, Striving for Simplicity), since max pooling takes a CPU
+longer than these convolutions.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from fedarena.models.architecture import Architecture, blank, image_shape
+from fedarena.models.cards.cnn import Options
+from fedarena.models.cnn import Convolution, conv_net
+from fedarena.models.preprocess import head
+
+
+class SmallCNN(Architecture):
+    """28, 14, 7 pixels a side with two convolutions."""
+
+    options: Options
+
+    def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        o = self.options
+        front, shape = head("cnn", input_shape, o.mean, o.std, size=None)
+        image_shape("cnn", shape, smallest=2 ** len(o.channels))
+        convolutions = [Convolution(c, kernel=3, padding=1, stride=2, pooled=False) for c in o.channels]
+        layers = conv_net(shape, convolutions, o.widths, n_classes).named_children()
+        return blank(lambda: nn.Sequential(OrderedDict([*front.items(), *layers])))
