@@ -1,4 +1,4 @@
-"""DBCL's network for LFW: sizes by hand, its options, and the images that it takes."""
+"""DBCL's network for LFW and the small CNN: sizes by hand, their options, and the images that they take."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fedarena.core.rng import Rng
 LFW, UTKFACE = (1, 62, 47), (3, 32, 32)
 
 
-def make(shape: tuple[int, ...], **text: str) -> nn.Module:
-    card = find("model", "cnn-lfw")
-    made: nn.Module = card.load()(card.parse(text)).module(shape, 2)
+def make(shape: tuple[int, ...], model: str = "cnn-lfw", classes: int = 2, **text: str) -> nn.Module:
+    card = find("model", model)
+    made: nn.Module = card.load()(card.parse(text)).module(shape, classes)
     return made
 
 
@@ -81,3 +81,27 @@ def test_images_that_pooling_would_use_up_are_refused() -> None:
         make((1, 8, 7))
     with pytest.raises(UserError, match="widths"):
         make(LFW, widths="32,0")
+
+
+def test_the_small_cnn_halves_its_images() -> None:
+    module = make((1, 28, 28), "cnn", 10)
+    assert find("model", "cnn").check.startswith(f"{sum(p.numel() for p in module.parameters()):,} parameters")
+    assert isinstance(module, nn.Sequential)
+    shapes, x = [], torch.zeros(1, 1, 28, 28)
+    for layer in module:
+        x = layer(x)
+        shapes += [tuple(x.shape[1:])] * isinstance(layer, nn.Conv2d)
+    assert shapes == [(8, 14, 14), (16, 7, 7)]
+    assert make((3, 32, 32), "cnn", 10, channels="4,4,4")(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
+    with pytest.raises(UserError, match="cnn, which takes images of at least 4x4 pixels; inputs are 1x3x9"):
+        make((1, 3, 9), "cnn")
+
+
+def test_the_small_cnn_normalises() -> None:
+    plain, shifted = (make((1, 8, 8), "cnn", mean=mean, std="0.5") for mean in ("0", "0.25"))
+    for module in (plain, shifted):
+        for i, p in enumerate(module.parameters()):
+            torch.nn.init.normal_(p, generator=Rng(i).torch())
+    x = torch.rand(2, 1, 8, 8, generator=Rng(9).torch())
+    assert torch.allclose(shifted(x + 0.25), plain(x), atol=1e-4)
+    assert not torch.allclose(shifted(x), plain(x), atol=1e-2)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fedarena.core.tensors import Tensors, stack
-from fedarena.problem.client_steps import loop, stacked, vmapped
+from fedarena.problem.client_steps import loop, one_pass, stacked, vmapped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.inputs import InputMap
+from fedarena.problem.client_steps.layered import Layer, layers_of
 from fedarena.problem.client_steps.vmapped import ClientStep
 from fedarena.problem.local_training import Loss
 from fedarena.problem.task import Batch, Task
@@ -29,8 +30,9 @@ def uploads(
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of every client, stacked in the order of `batches`.
 
-    A chain of dense layers under the task's own loss goes to `fedarena.problem.client_steps.stacked`, everything else
-    to `fedarena.problem.client_steps.loop`.
+    Under the task's own loss a chain of dense layers goes to `fedarena.problem.client_steps.stacked`, and FedSGD of
+    other layers in a row to `fedarena.problem.client_steps.one_pass`. Everything else goes to
+    `fedarena.problem.client_steps.loop`.
 
     Args:
         task: gives the model and the schedule.
@@ -40,14 +42,18 @@ def uploads(
             z = map(h) Wᵀ + b. The faster form then computes exactly that and does not call `loss`.
     """
     metric = metric or {}
-    chain = _chain(task, start, batches, metric) if inputs is not None or loss == task.loss else None
+    own_loss = loss == task.loss
+    chain = _chain(task, start, batches, metric) if inputs is not None or own_loss else None
+    layers = _layers(task, start, batches) if chain is None and own_loss else None
 
     def train(group: Sequence[Batch]) -> Tensors:
         if chain is not None:
             return stacked.train(
                 chain, task.schedule, task.criterion, start, _prepared(task, group), metric, inputs or {}
             )
-        objective = loop.of_task(task, start) if loss == task.loss else loop.of_loss(loss, start)
+        if layers is not None:
+            return one_pass.train(task, layers, start, group)
+        objective = loop.of_task(task, start) if own_loss else loop.of_loss(loss, start)
         return loop.train(objective, task.schedule, start, group, metric)
 
     steps = (lambda b: b.x.shape[1:]) if task.schedule.fedsgd else (lambda b: b.x.shape)
@@ -99,6 +105,17 @@ def _chain(
     plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
     same = set(start) == {name for layer in chain for name in (layer.weight, layer.bias) if name}
     return chain if by_column and plain and same else None
+
+
+def _layers(task: Task, start: Tensors, batches: Sequence[Batch]) -> tuple[Layer, ...] | None:
+    """The model's layers if one pass for all clients covers this case."""
+    plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
+    return layers_of(task.model) if task.schedule.fedsgd and plain and _is_whole(task, start) else None
+
+
+def _is_whole(task: Task, start: Tensors) -> bool:
+    """Whether `start` has the model's own parameters and no others."""
+    return set(start) == {name for name, _ in task.model.named_parameters()}
 
 
 def _in_groups(

@@ -62,13 +62,14 @@ class Weighted:
 
 
 Free = Callable[[Tensor], Tensor]
+Layer = Weighted | Free
 
 
-def layers_of(model: nn.Module) -> tuple[Weighted | Free, ...] | None:
+def layers_of(model: nn.Module) -> tuple[Layer, ...] | None:
     """The layers of such a model in order, or None for any other; judged by the exact types of its modules."""
     if type(model) is not nn.Sequential or not plain(model):
         return None
-    layers: list[Weighted | Free] = []
+    layers: list[Layer] = []
     flat = False
     for name, module in steps(model, ""):
         flat = flat or is_flatten(module)
@@ -84,7 +85,7 @@ def layers_of(model: nn.Module) -> tuple[Weighted | Free, ...] | None:
     return tuple(layers) if sorted(names) == sorted(n for n, _ in model.named_parameters()) else None
 
 
-def _layer(name: str, module: nn.Module, flat: bool) -> Weighted | Free | None:
+def _layer(name: str, module: nn.Module, flat: bool) -> Layer | None:
     """One module as a layer, or None for a module that the forms here do not cover; `flat`: its input has one axis."""
     if type(module) is nn.Linear and flat:
         return Weighted(f"{name}.weight", bias_name(name, module), None)
@@ -98,7 +99,7 @@ def _layer(name: str, module: nn.Module, flat: bool) -> Weighted | Free | None:
 
 
 def passes(
-    criterion: Criterion, layers: Sequence[Weighted | Free], params: Tensors, x: Tensor, y: Tensor
+    criterion: Criterion, layers: Sequence[Layer], params: Tensors, x: Tensor, y: Tensor
 ) -> list[tuple[Weighted, Tensor, Tensor]]:
     """Each weighted layer with h [n, in, ...] and q [n, out, ...], in order."""
     fixed = {name: p.detach() for name, p in params.items()}

@@ -17,7 +17,7 @@ from fedarena.core.tensors import stack
 from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.problem import client_steps as forms
-from fedarena.problem.client_steps import choose, loop, stacked, vmapped
+from fedarena.problem.client_steps import choose, loop, one_pass, stacked, vmapped
 from fedarena.problem.client_steps.chain import chain_of
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES, Criterion
@@ -69,7 +69,7 @@ def alone(task, loss, start, batches, metric=None):
 def used(monkeypatch):
     """Names of the forms that ran, in order."""
     ran = []
-    for form in (stacked, loop):
+    for form in (stacked, one_pass, loop):
 
         def spy(*args, form=form, run=form.train):
             ran.append(form.__name__.rsplit(".", 1)[-1])
@@ -138,17 +138,27 @@ def test_single_precision_agrees_to_1e5_after_a_round(schedule, model, law, used
         truth = stack([defense.client(down, batch, {}, {})[0] for batch in batches])
     # Adam divides by the gradient's size: entries that are rounding noise move as far as any other.
     assert distance(got, truth) < (1e-4 if schedule.client_optimizer == "adam" else 1e-5)
-    assert set(used) == {"stacked" if model == "mlp" else "loop"}
+    convolutional = "one_pass" if schedule.fedsgd and law is None else "loop"
+    assert set(used) == {"stacked" if model == "mlp" else convolutional}
 
 
 @pytest.mark.parametrize("schedule", WORK, ids=NAMES)
 @pytest.mark.parametrize("model", ["cnn-mnist", "cnn-two-stage", "lenet-dlg"])
-def test_loop_equals_one_client_alone(schedule, model, used):
+def test_convolutions_equal_one_client_alone(schedule, model, used):
     task, start, batches = federation(schedule, (8, 4), model, (1, 16, 16))
     truth = alone(task, task.loss, start, batches)
     assert distance(forms.uploads(task, task.loss, start, batches), truth) < 1e-9
-    assert set(used) == {"loop"}
+    assert set(used) == {"one_pass" if schedule.fedsgd else "loop"}
     assert not any(p.any() for p in task.model.parameters())
+
+
+@pytest.mark.parametrize("size", [1, 30, 100])
+def test_one_pass_in_several_chunks(size, used):
+    task, start, batches = federation(Schedule(batch_size=size), [size] * 7, "cnn", (3, 9, 8), mean="0.3")
+    assert one_pass.CHUNK // 30 < 7
+    got = forms.uploads(task, task.loss, start, batches)
+    assert distance(got, alone(task, task.loss, start, batches)) < 1e-9
+    assert used == ["one_pass"]
 
 
 @pytest.mark.parametrize("schedule", WORK, ids=NAMES)
