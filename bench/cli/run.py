@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.core.files import prepare_folder
     from fedarena.records.store import write
     from fedarena.runs.engine import run_groups
-    from fedarena.runs.executors import cores
+    from fedarena.runs.executors import usual_jobs
 
-    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
     prepare_folder(folder)
     prepare_folder(folder / "records")
     with progress_bars(groups, args.quiet) as report:
