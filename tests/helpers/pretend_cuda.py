@@ -12,7 +12,7 @@ may the indices of a tensor on the device. Arithmetic is the CPU's, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -147,6 +147,9 @@ class _Calls(TorchFunctionMode):
             return self.marks.has(args[0])
         if func in (Tensor.numpy, Tensor.__array__) and self.marks.has(args[0]):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        if func is Tensor.__reduce_ex__ and self.marks.has(args[0]):
+            make, given = func(*args, **kwargs)
+            return _made_on_cuda, (make, given)
         if func is Tensor.new_tensor:
             made = func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
             self.marks.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.marks.of(args[0]))
@@ -211,6 +214,11 @@ class _Calls(TorchFunctionMode):
         copy = t.clone()
         self.marks.put(copy, there)
         return copy
+
+
+def _made_on_cuda(make: Callable[..., Tensor], given: Sequence[Any]) -> Tensor:
+    """A tensor of the device, from its pickle."""
+    return make(*given).to("cuda")
 
 
 @contextmanager
