@@ -51,7 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help='only the parts whose name begins with TEXT (such as usps; with --all, such as "two-stage/table4: usps")',
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
-    parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        help="worker processes (default: one a core, on a GPU as many as fit; no effect on results)",
+    )
     add_data_dir(parser)
     add_device(parser)
     parser.add_argument(

@@ -51,7 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
     add_device(parser)
-    parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        help="worker processes (default: one a core, on a GPU as many as fit; no effect on results)",
+    )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="records and pictures go here (default: runs)")
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
     add_quiet(parser)
