@@ -179,7 +179,13 @@ def federation(
     )
     init = {name: p.to(y.device) for name, p in architecture.init(module, Rng(0).torch()).items()}
     return Problem(
-        task=Task(module.to(y.device), SHAPE, CLASSES, sizes=tuple(map(len, shards)), schedule=schedule),
+        task=Task(
+            module.to(y.device),
+            input_shape=SHAPE,
+            n_classes=CLASSES,
+            sizes=tuple(map(len, shards)),
+            schedule=schedule,
+        ),
         x=x,
         y=y,
         x_test=x[:BATCH],
@@ -359,7 +365,14 @@ def shadows(settings: Settings) -> Results:
     def attacked(problem: ProblemSpec, place: Place, count: int) -> tuple[Any, float, float]:
         """The record, and the seconds of the training and of the attack."""
         attack = compose.parse_attack("membership-inference", {"shadows": str(count)})
-        spec = GroupSpec(problem, MethodSpec("fedavg"), attack, (Threat("server", "paper"),), 0, place.device)
+        spec = GroupSpec(
+            problem,
+            defense=MethodSpec("fedavg"),
+            attack=attack,
+            threats=(Threat("server", "paper"),),
+            seed=0,
+            device=place.device,
+        )
         began = time.perf_counter()
         prepared = trial.prepare(spec)
         trained = time.perf_counter()
