@@ -51,7 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help='only the parts whose name begins with TEXT (such as usps; with --all, such as "two-stage/table4: usps")',
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
-    parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        help="worker processes (default: one a core, on a GPU as many as fit; no effect on results)",
+    )
     add_data_dir(parser)
     add_device(parser)
     parser.add_argument(
@@ -146,13 +150,13 @@ class _Order:
 def _read_order(args: argparse.Namespace) -> _Order:
     """Read the options of one table. Raises UserError."""
     from fedarena.reproduce.page.parts import PartKey
-    from fedarena.runs.executors import cores
+    from fedarena.runs.executors import usual_jobs
 
     table = table_of(args.table)
     seeds, machine, out = read_seeds(args.seeds or "0"), read_machine(args), Path(args.out)
     if args.device != "cpu" and table.cpu_only:
         raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {table.cpu_only}")
-    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
     pieces = [piece for piece in table.pieces if piece.startswith(args.only or "")]
     if not pieces:
         raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(table.pieces)}")

@@ -71,7 +71,7 @@ class Order:
 
 def _read_order(args: argparse.Namespace) -> Order:
     """Read the options. Raises UserError."""
-    from fedarena.runs.executors import cores
+    from fedarena.runs.executors import usual_jobs
 
     if args.table is not None:
         raise UserError(f"give a table ('{args.table}') or --all, not both; `--all --only {args.table}` gathers one")
@@ -82,7 +82,7 @@ def _read_order(args: argparse.Namespace) -> Order:
         raise UserError("option 'device' belongs to --all --measure, and nothing is measured")
     minutes = read_minutes(args.within)
     seeds = None if args.seeds is None else read_seeds(args.seeds)
-    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
     return Order(
         out=Path(args.out),
         report=Path(args.report or "reports/reproduction"),

@@ -51,7 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
     add_device(parser)
-    parser.add_argument("--jobs", metavar="N", help="worker processes (default: one a core; no effect on results)")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        help="worker processes (default: one a core, on a GPU as many as fit; no effect on results)",
+    )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="records and pictures go here (default: runs)")
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
     add_quiet(parser)
@@ -67,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.core.files import prepare_folder
     from fedarena.records.store import write
     from fedarena.runs.engine import run_groups
-    from fedarena.runs.executors import cores
+    from fedarena.runs.executors import usual_jobs
 
-    jobs = cores() if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
     prepare_folder(folder)
     prepare_folder(folder / "records")
     with progress_bars(groups, args.quiet) as report:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -81,6 +83,15 @@ def shaped(flat: Tensor, like: Mapping[str, Tensor]) -> Tensors:
     return {name: part.reshape(*flat.shape[:-1], *t.shape) for part, (name, t) in zip(parts, like.items(), strict=True)}
 
 
+def least_squares(a: Tensor, b: Tensor) -> Tensor:
+    """The x [k] of least norm among those with the least ‖a x − b‖², for a [n, k] of any rank and b [n].
+
+    It is solved on the CPU: PyTorch's solver on a GPU takes it for granted that a has full rank.
+    """
+    solution: Tensor = torch.linalg.lstsq(a.cpu(), b.cpu()[:, None]).solution[:, 0]
+    return solution.to(a.device)
+
+
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 """An environment variable that cuBLAS reads at the first product. Without it the order of sums varies."""
 
@@ -101,8 +112,12 @@ def _repeatable() -> None:
     could not be matched. An operator that has no fixed order warns.
     """
     os.environ.setdefault(WORKSPACE, ":4096:8")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    with warnings.catch_warnings():
+        # Some versions of PyTorch recommend other names for the same settings, which older versions lack.
+        warnings.simplefilter("ignore", UserWarning)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True, warn_only=True)
 
@@ -112,14 +127,21 @@ def reduce_tensor(tensor: Tensor) -> Any:
 
     torch itself writes each tensor as a file, which takes a tenth of a millisecond on either side, and views of a
     federation hold thousands of small tensors. A slice comes back without the rest of its tensor, and a tensor in
-    shared memory is no longer shared.
+    shared memory is no longer shared. A tensor on a GPU crosses as a copy of its values, not as a handle to its memory:
+    the process that made it may end first.
     """
-    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.dtype in NUMPY_TYPES
+    plain = tensor.device.type in ("cpu", "cuda") and tensor.layout == torch.strided and tensor.dtype in NUMPY_TYPES
     seen_otherwise = tensor.requires_grad or tensor.is_conj() or tensor.is_neg()
     # Other strides, even of an axis of length one, may select other kernels, whose sums differ in the last bit.
     if plain and not seen_otherwise and tensor.stride() == _usual_strides(tensor.shape):
-        return torch.from_numpy, (tensor.numpy(),)
+        if tensor.device.type == "cpu":
+            return torch.from_numpy, (tensor.numpy(),)
+        return _from_numpy_on, (tensor.cpu().numpy(), str(tensor.device))
     return tensor.__reduce_ex__(4)
+
+
+def _from_numpy_on(values: npt.NDArray[Any], device: str) -> Tensor:
+    return torch.from_numpy(values).to(device)
 
 
 def _usual_strides(shape: torch.Size) -> tuple[int, ...]:

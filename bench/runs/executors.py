@@ -22,6 +22,8 @@ from fedarena.runs.worker_messages import end_with_parent
 
 ANSWER = 5.0
 """Seconds that a cluster's head may take to accept a connection."""
+ROOM = 4 * 2**30
+"""Bytes of a GPU's memory that a worker is expected to take. CUDA itself takes half a gigabyte a process."""
 
 
 class Executor(ABC):
@@ -170,6 +172,9 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
     Loky collects garbage after calls, once a second. With torch and scikit-learn loaded this takes a fifth of a second
     each time, unless the libraries' objects are frozen for the collector.
+
+    Workers share a GPU. What PyTorch keeps there for later calls would be missing in the other processes, so it is
+    given back.
     """
     global _modules
     try:
@@ -179,6 +184,8 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
             gc.collect()
             gc.freeze()
             _modules = len(sys.modules)
+        if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
 
 
 _modules = 0
@@ -232,6 +239,20 @@ def _near(jobs: int) -> Executor:
 def cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usual_jobs(device: str) -> int:
+    """How many calls run at once where nobody says how many: one for each core.
+
+    On a GPU, which all workers share, it is no more than there is room for in its free memory.
+    """
+    if device == "cpu":
+        return cores()
+    import torch
+
+    if not torch.cuda.is_available():
+        return cores()
+    return max(1, min(cores(), torch.cuda.mem_get_info()[0] // ROOM))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from fedarena.contracts.inference import Inference, Watch
 from fedarena.contracts.transcript import cut
 from fedarena.core.errors import describe
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import finite
+from fedarena.core.tensors import find_device, finite
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
@@ -171,6 +171,7 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
     if isinstance(prepared, CompleteRecord):
         return prepared.record, None
     assert prepared.spec.attack is not None
+    find_device(prepared.spec.device)  # this process may not have trained, and must compute as the one that has
     where = f"{prepared.threat.party}, {prepared.threat.form} form"
     progress(0.0, where)
     began = time.process_time()

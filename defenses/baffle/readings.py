@@ -41,7 +41,7 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.core.tensors import Tensors, combine, flatten, scale
+from fedarena.core.tensors import Tensors, combine, flatten, least_squares, scale
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.baffle.simulators import SMALL, Differences, LocalSteps, Projections, Slot
 from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED, BaffleWire
@@ -168,8 +168,8 @@ def _of_others(
 
 def _solved(wire: BaffleWire, seed: int, g: Tensor) -> Tensor:
     """ΔL_1 … ΔL_K from ĝ = Σ_k z_k ΔL_k/(Kσ), by least squares in double precision."""
-    z = torch.stack(list(wire.directions(seed))).double().to(g.device)
-    solution: Tensor = torch.linalg.lstsq(z.T, g.double()[:, None]).solution[:, 0]
+    z = torch.stack(list(wire.directions(seed))).double()
+    solution = least_squares(z.T, g.double())
     return (solution * wire.options.directions * wire.options.sigma * wire.points).to(g)
 
 

@@ -32,6 +32,7 @@ import math
 import torch
 from torch import Tensor
 
+from fedarena.core.tensors import least_squares
 from fedarena.defenses.pbpfl.widened import Widened
 from fedarena.defenses.pbpfl.wire import Masked
 from fedarena.models.scaling.positive_scaling import ScalingPlan, scales
@@ -96,8 +97,8 @@ def least_absolute(design: Tensor, target: Tensor, steps: int = 50) -> Tensor:
     """
     weight, solution = torch.ones_like(target), torch.zeros_like(design[0])
     for _ in range(steps):
-        root = weight.sqrt()[:, None]
-        solution = torch.linalg.lstsq(design * root, target[:, None] * root).solution.flatten()
+        root = weight.sqrt()
+        solution = least_squares(design * root[:, None], target * root)
         off = (design @ solution - target).abs()
         # Residuals below a thousandth of the median have equal weight; otherwise those that are 0 would dominate.
         weight = 1 / off.clamp_min(max(float(off.median()) / 1000, torch.finfo(off.dtype).tiny ** 0.5))

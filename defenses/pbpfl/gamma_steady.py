@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, least_squares
 from fedarena.defenses.pbpfl.wire import Masked
 from fedarena.models.scaling.plan import Run, ScalingPlan
 
@@ -64,7 +64,7 @@ def gammas_from_balance(sent: Masked, after: Masked, plan: ScalingPlan) -> tuple
     read = design[:, 2] > 0
     if int(read.sum()) < design.shape[1]:
         return None
-    gamma, further, _ = torch.linalg.lstsq(design[read], given[read][:, None]).solution.flatten().tolist()
+    gamma, further, _ = least_squares(design[read], given[read]).tolist()
     return gamma, float(ratio) * gamma + further
 
 

@@ -12,7 +12,7 @@ may the indices of a tensor on the device. Arithmetic is the CPU's, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -30,6 +30,8 @@ BY_INDEX = ("aten.index.Tensor", "aten.index_put", "aten._index_put_impl_", "ate
 """Their indices may lie on the CPU."""
 CROSSING = ("aten.copy_", "aten._foreach_copy_")
 """They read one device and write another."""
+PRODUCTS = tuple(f"aten.{name}." for name in ("mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm"))
+"""On a GPU, products of matrices and vectors are there for floating-point and complex numbers only."""
 
 
 class Marks:
@@ -88,7 +90,7 @@ class _Operators(TorchDispatchMode):
 
     def __init__(self, marks: Marks) -> None:
         super().__init__()
-        self.warnings = marks
+        self.marks = marks
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -100,25 +102,27 @@ class _Operators(TorchDispatchMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         read = [t for t in _tensors((args, kwargs)) if t.device.type == "cpu"]
-        there, name = any(self.warnings.has(t) for t in read), str(func)
+        there, name = any(self.marks.has(t) for t in read), str(func)
         if there and not name.startswith(CROSSING):
             self._check(name, args, read)
-        before = {self.warnings.key(t): t for t in read}
+        before = {self.marks.key(t): t for t in read}
         out = func(*args, **kwargs)
-        found = there or (None if all(self.warnings.of(t) is None for t in read) else False)
+        found = there or (None if all(self.marks.of(t) is None for t in read) else False)
         for t in _tensors(out):
             if t.device.type == "cpu":
-                old = before.get(self.warnings.key(t))
-                if old is None or self.warnings.of(old) is None:
-                    self.warnings.put(t, found)
+                old = before.get(self.marks.key(t))
+                if old is None or self.marks.of(old) is None:
+                    self.marks.put(t, found)
         return out
 
     def _check(self, name: str, args: Sequence[Any], read: Sequence[Tensor]) -> None:
-        """Raise RuntimeError where something that an operator reads beside tensors on the device is on the CPU."""
+        """Raise RuntimeError for products of integers, and where something that is read beside is on the CPU."""
+        if name.startswith(PRODUCTS) and not (read[0].is_floating_point() or read[0].is_complex()):
+            raise RuntimeError(f'"{name}" not implemented for {read[0].dtype} on cuda')
         free: set[int] = set()
-        if name.startswith(BY_INDEX) and self.warnings.of(args[0]) is not False:
+        if name.startswith(BY_INDEX) and self.marks.of(args[0]) is not False:
             free = {id(t) for t in _tensors(args[1])}
-        strangers = [t for t in read if self.warnings.of(t) is False and t.dim() and id(t) not in free]
+        strangers = [t for t in read if self.marks.of(t) is False and t.dim() and id(t) not in free]
         if strangers:
             shapes = ", ".join(str(tuple(t.shape)) for t in strangers)
             raise RuntimeError(f"{MIXED}, but {name} got a tensor of shape {shapes} on the CPU")
@@ -129,7 +133,7 @@ class _Calls(TorchFunctionMode):
 
     def __init__(self, marks: Marks) -> None:
         super().__init__()
-        self.warnings = marks
+        self.marks = marks
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -138,14 +142,17 @@ class _Calls(TorchFunctionMode):
         first = args[0] if args else None
         if func == Tensor.device.__get__:
             real = func(*args)
-            return CUDA if real.type == "cpu" and self.warnings.has(args[0]) else real
+            return CUDA if real.type == "cpu" and self.marks.has(args[0]) else real
         if func == Tensor.is_cuda.__get__:
-            return self.warnings.has(args[0])
-        if func is Tensor.numpy and self.warnings.has(args[0]):
+            return self.marks.has(args[0])
+        if func in (Tensor.numpy, Tensor.__array__) and self.marks.has(args[0]):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        if func is Tensor.__reduce_ex__ and self.marks.has(args[0]):
+            make, given = func(*args, **kwargs)
+            return _made_on_cuda, (make, given)
         if func is Tensor.new_tensor:
             made = func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
-            self.warnings.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.warnings.of(args[0]))
+            self.marks.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.marks.of(args[0]))
             return made
         if func is Tensor.cpu:
             return self._moved(first, CPU)
@@ -158,10 +165,10 @@ class _Calls(TorchFunctionMode):
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or made.device.type != "cpu":
             return made
-        if self.warnings.of(made) is None and next(_tensors((args, kwargs)), None) is None:
-            self.warnings.put(made, False)
+        if self.marks.of(made) is None and next(_tensors((args, kwargs)), None) is None:
+            self.marks.put(made, False)
         generator = kwargs.get("generator")
-        if generator is not None and self.warnings.has(made):
+        if generator is not None and self.marks.has(made):
             raise RuntimeError(f"Expected a 'cuda' device type for generator but found 'cpu' ({func.__name__})")
         return made
 
@@ -176,7 +183,7 @@ class _Calls(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             made = func(*args, **{**kwargs, "device": CPU})
         if isinstance(made, Tensor):
-            self.warnings.put(made, there)
+            self.marks.put(made, there)
         return made
 
     def _to(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
@@ -185,7 +192,7 @@ class _Calls(TorchFunctionMode):
         place: torch.device | None = None
         for i, one in enumerate(rest):
             if isinstance(one, Tensor):
-                place = CUDA if self.warnings.has(one) else CPU
+                place = CUDA if self.marks.has(one) else CPU
                 rest[i] = one.dtype
             elif isinstance(one, torch.device | str):
                 place = CUDA if _is_cuda(one) else torch.device(one)
@@ -202,11 +209,16 @@ class _Calls(TorchFunctionMode):
 
     def _moved(self, t: Tensor, place: torch.device) -> Tensor:
         there = place.type == "cuda"
-        if self.warnings.of(t) is there:
+        if self.marks.of(t) is there:
             return t
         copy = t.clone()
-        self.warnings.put(copy, there)
+        self.marks.put(copy, there)
         return copy
+
+
+def _made_on_cuda(make: Callable[..., Tensor], given: Sequence[Any]) -> Tensor:
+    """A tensor of the device, from its pickle."""
+    return make(*given).to("cuda")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from helpers.fresh_python import run_python
 
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.core.files import write_atomically
-from fedarena.runs.executors import Executor, InProcess, Local, Ray, arithmetic, cores, executor
+from fedarena.runs.executors import Executor, InProcess, Local, Ray, arithmetic, cores, executor, usual_jobs
 
 
 def triple(x: int) -> int:
@@ -155,3 +155,14 @@ pool.stop()
 """
     done = run_python(code, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("free", "jobs"), [(0.5, 1), (9, 2), (79, 16)])
+def test_no_more_workers_share_a_gpu_than_it_has_room_for(
+    free: float, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedarena.runs.executors.cores", lambda: 16)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (int(free * 2**30), 80 * 2**30))
+    assert usual_jobs("cuda") == jobs
+    assert usual_jobs("cpu") == 16

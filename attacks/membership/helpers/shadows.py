@@ -22,7 +22,7 @@ from fedarena.contracts.final_model import WhiteBox
 from fedarena.contracts.poisoning import AttackerKnowledge, Samples
 from fedarena.contracts.view import InitialDistribution, Population
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import finite
+from fedarena.core.tensors import finite, to
 from fedarena.federation import rounds as federation
 from fedarena.federation.compose import make_defense
 from fedarena.federation.spec import MethodSpec
@@ -45,7 +45,7 @@ def shadows(
     for i in range(count):
         progress(i / count, f"shadow {i + 1} of {count}")
         stream = rng.child("shadow", i)
-        init = distribution(task.model, stream.child("init").torch())
+        init = to(distribution(task.model, stream.child("init").torch()), own.x.device)
         knowledge = AttackerKnowledge(
             task=task,
             defense=protocol,
