@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Observation, Reading
+from fedarena.contracts.transcript import Seen
 from fedarena.core.card import Card
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Auxiliary, Batch
 
 
-class Silent(FedAvg):
+class SendingZeros(FedAvg):
     """Clients send zeros, and the server never moves."""
 
     clients = Defense.clients
@@ -25,7 +29,7 @@ class Silent(FedAvg):
         return {name: torch.zeros_like(t) for name, t in down.items()}, memory
 
 
-class Constant(Silent):
+class Constant(SendingZeros):
     """It deploys a model that always names class 0."""
 
     def deployed(self, state: State) -> Tensors:
@@ -36,7 +40,7 @@ class Constant(Silent):
         return model
 
 
-class ServerOnly(Silent):
+class ServerOnly(SendingZeros):
     """Clients send zeros, and the server trains on its own two samples of each class."""
 
     @classmethod
@@ -95,6 +99,34 @@ class OneBit(FedAvg):
         return {name: 0.001 * t.sign() for name, t in up.items()}, memory
 
 
+class Silent(FedAvg):
+    """Its uploads are FedAvg's, and it says that no party can read anything of them."""
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        return NotApplicable("there is nothing to see")
+
+
+class Misleading(FedAvg):
+    """Its uploads are FedAvg's, and it gives parties noise of the same shape to read."""
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        true = super().readings(threat, seen, victims)
+        if isinstance(true, NotApplicable):
+            return true
+        return [replace(r, observations=tuple(_hidden(o) for o in r.observations)) for r in true]
+
+
+def _hidden(true: Observation) -> Observation:
+    """The observation with noise in place of all that was seen."""
+    generator = Rng(true.round).torch()
+    noise = {name: torch.randn(t.shape, generator=generator) for name, t in true.target.items()}
+    return replace(true, target=noise, estimate=noise)
+
+
 CLASSES: Mapping[str, type[Defense]] = {
     "constant-model": Constant,
     "ignores-clients": ServerOnly,
@@ -102,6 +134,8 @@ CLASSES: Mapping[str, type[Defense]] = {
     "tiny-noise": TinyNoise,
     "random-labels": RandomLabels,
     "one-bit": OneBit,
+    "silent": Silent,
+    "misleading": Misleading,
 }
 CARDS = {
     name: Card(name=name, kind="defense", title=str(cls.__doc__).splitlines()[0], target=cls)
