@@ -3,7 +3,7 @@
 What a party can read of a protocol is said by the protocol itself. It must not count as private only because it says
 nothing. The control reading (`fedarena.contracts.control`) is attacked in two cases:
 
-    nothing          the defense gives a party no reading
+    nothing          the defense gives a party no reading in a form, and shows the message in the other form neither
     something else   none of its readings has to do with its messages: played on the true samples, the simulator of a
                      reading gives something else than what the party is said to see, while the simulator of the control
                      reading gives exactly what crossed the wires
@@ -24,7 +24,7 @@ from torch import Tensor
 from fedarena.contracts.control import relative_error
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Observation
-from fedarena.core.threat import NotApplicable
+from fedarena.core.threat import Form, NotApplicable
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal
@@ -56,13 +56,28 @@ def control_of(
     if not all(unlike):
         return None
     if said:
-        own = control.readings(transcript.threat, transcript.seen, transcript.victims)
-        errors = {} if isinstance(own, NotApplicable) else _errors(finished, own[0].observations)
-        exact = {t for t, error in errors.items() if error < EXACT}
+        exact = {t for t, error in _errors(finished, _observations(control, transcript)).items() if error < EXACT}
         if not all(rounds & exact for rounds in unlike):
             return None
+    elif _shown_in_the_other_form(finished, control, transcript):
+        return None
     made = goal.challenges(control, transcript, attack)
     return None if isinstance(made, NotApplicable) else next((c for c in made if isinstance(c, Challenge)), None)
+
+
+def _shown_in_the_other_form(finished: FinishedRun, control: FinishedRun, transcript: PartyTranscript) -> bool:
+    """Whether the first reading of the other form shows what the control reading does."""
+    form: Form = "paper" if transcript.threat.form == "adaptive" else "adaptive"
+    other = replace(transcript, threat=replace(transcript.threat, form=form))
+    said = {o.round: o.target for o in _observations(finished, other)}
+    read = {o.round: o.target for o in _observations(control, other)}
+    return bool(read) and all(t in said and relative_error(said[t], target) < EXACT for t, target in read.items())
+
+
+def _observations(finished: FinishedRun, transcript: PartyTranscript) -> Sequence[Observation]:
+    """The observations of the first reading; none where there is no reading."""
+    readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
+    return () if isinstance(readings, NotApplicable) or not readings else readings[0].observations
 
 
 def _errors(finished: FinishedRun, reading: Sequence[Observation]) -> dict[int, float]:
@@ -87,8 +102,7 @@ def with_control(record: Record, goal: InferenceGoal, metrics: Mapping[str, floa
         silent: whether the defense gives no reading.
     """
     name, guess = goal.chance(metrics)
-    low = metrics.get(f"{name}_low", guess)  # the attack may not apply to the control reading either
-    if low <= guess:
+    if (low := metrics[f"{name}_low"]) <= guess:
         return record
     control: Control = {
         "said": "nothing" if silent else "something else",

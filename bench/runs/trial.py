@@ -192,9 +192,10 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
         return record, gallery
     try:
         goal, answer = _answer(prepared, prepared.control, progress)
-        metrics = {} if isinstance(answer, NotApplicable) else only_finite(goal.judge(answer, prepared.control))
-        measured = {**prepared.control.metrics, **metrics}
-        return with_control(record, goal, measured, isinstance(prepared, SilentRecord)), gallery
+        if isinstance(answer, NotApplicable):
+            return record, gallery
+        metrics = only_finite({**prepared.control.metrics, **goal.judge(answer, prepared.control)})
+        return with_control(record, goal, metrics, isinstance(prepared, SilentRecord)), gallery
     except Exception as error:  # as below
         return {**record, "status": "failed", "reason": f"on the control reading: {describe(error)}"}, None
 
