@@ -1,10 +1,10 @@
 """Cells that were to count and do not, each with its reason.
 
-An inference cell is *silent* or *misleading* if the defense gives parties nothing to read of messages that leak, or
-something that does not follow from them (`fedarena.goals.control`).
-It is *uninformative* if the model that is attacked is no better than a constant answer: what is read
-from it, or is not, says nothing about a model that learns. A poisoning cell counts only if its attack was tuned, where
-it can be: a score against an attack that took its strength as given says how that default fails.
+An inference cell is *silent* if the defense gives a party nothing to read of messages that leak, and *misleading* if it
+gives something that does not follow from them (`fedarena.goals.control`). It is *uninformative* if the model that is
+attacked is no better than a constant answer: what is read from it, or is not, says nothing about a model that learns.
+A poisoning cell counts only if its attack was tuned, where it can be: a score against an attack that took its strength
+as given says how that default fails.
 """
 
 from __future__ import annotations
@@ -52,4 +52,4 @@ def silent(records: Iterable[Record]) -> str:
     if control is None:
         return ""
     how = "silent" if control["said"] == "nothing" else "misleading"
-    return f"{how}: a control reading of the same messages leaks {control['leaks']}"
+    return f"{how}: a control reading of the same messages {control['outcome']}"

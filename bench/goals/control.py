@@ -104,13 +104,23 @@ def with_control(record: Record, goal: InferenceGoal, metrics: Mapping[str, floa
     name, guess = goal.chance(metrics)
     if (low := metrics[f"{name}_low"]) <= guess:
         return record
+    finding = f"{name.replace('_', ' ')} {metrics[name]:.2f} (95 %: from {low:.2f}), of a guess {guess:.2f}"
+    return _with(record, silent, f"leaks {goal.what_leaks}", finding, metrics)
+
+
+def with_failed_control(record: Record, error: str, silent: bool) -> Record:
+    """The record of a trial whose control reading could not be attacked: it does not show that nothing leaks."""
+    return _with(record, silent, "could not be attacked", error, {})
+
+
+def _with(record: Record, silent: bool, outcome: str, finding: str, metrics: Mapping[str, float]) -> Record:
     control: Control = {
         "said": "nothing" if silent else "something else",
-        "leaks": goal.what_leaks,
-        "finding": f"{name.replace('_', ' ')} {metrics[name]:.2f} (95 %: from {low:.2f}), of a guess {guess:.2f}",
+        "outcome": outcome,
+        "finding": finding,
         "metrics": dict(metrics),
     }
     reason = record["reason"]
     if record["status"] == "n/a":
-        reason += f"; but a control reading of the same messages leaks {goal.what_leaks}: {control['finding']}"
+        reason += f"; but a control reading of the same messages {outcome}: {finding}"
     return {**record, "reason": reason, "control": control}

@@ -189,10 +189,10 @@ class Control(TypedDict):
 
     said: Literal["nothing", "something else"]
     """What the defense gives the party to read: no reading, or one that has nothing to do with its messages."""
-    leaks: str
-    """What leaks, as "labels"."""
+    outcome: str
+    """What came of the attack on the control reading, as "leaks labels"; or that the attack broke."""
     finding: str
-    """How much leaks, beside what a guess reaches."""
+    """How much leaks, beside what a guess reaches; or the error."""
     metrics: dict[str, float]
     """What the judge measured of the attack on the control reading, by name."""
 

@@ -27,7 +27,7 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
-from fedarena.goals.control import control_of, with_control
+from fedarena.goals.control import control_of, with_control, with_failed_control
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.goals.metrics.reconstruction import only_finite
@@ -190,14 +190,15 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
     record, gallery = _attacked(prepared, progress) if isinstance(prepared, OpenRecord) else (prepared.record, None)
     if prepared.control is None:
         return record, gallery
+    silent = isinstance(prepared, SilentRecord)
     try:
         goal, answer = _answer(prepared, prepared.control, progress)
         if isinstance(answer, NotApplicable):
             return record, gallery
         metrics = only_finite({**prepared.control.metrics, **goal.judge(answer, prepared.control)})
-        return with_control(record, goal, metrics, isinstance(prepared, SilentRecord)), gallery
+        return with_control(record, goal, metrics, silent), gallery
     except Exception as error:  # as below
-        return {**record, "status": "failed", "reason": f"on the control reading: {describe(error)}"}, None
+        return with_failed_control(record, describe(error), silent), gallery
 
 
 def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import torch
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.transcript import Seen
+from fedarena.core import registry
 from fedarena.core.card import Card
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row
@@ -153,3 +156,15 @@ def install(folder: Path, names: Sequence[str] = tuple(CLASSES)) -> Path:
     lines = [f"{name} = {__name__}:{name.replace('-', '_').upper()}" for name in names]
     (info / "entry_points.txt").write_text("[fedarena.defenses]\n" + "\n".join(lines) + "\n")
     return folder
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[None]:
+    """These defenses are known as long as the block runs."""
+    sys.path.insert(0, str(install(folder)))
+    registry.registries.cache_clear()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        registry.registries.cache_clear()
