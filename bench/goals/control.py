@@ -102,7 +102,7 @@ def with_control(record: Record, goal: InferenceGoal, metrics: Mapping[str, floa
         silent: whether the defense gives no reading.
     """
     name, guess = goal.chance(metrics)
-    if (low := metrics[f"{name}_low"]) <= guess:
+    if (low := metrics.get(f"{name}_low", guess)) <= guess:  # there may have been nothing to name
         return record
     finding = f"{name.replace('_', ' ')} {metrics[name]:.2f} (95 %: from {low:.2f}), of a guess {guess:.2f}"
     return _with(record, silent, f"leaks {goal.what_leaks}", finding, metrics)

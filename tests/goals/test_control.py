@@ -53,7 +53,8 @@ PROTOCOLS = registry.registries()["defense"].names()
 @pytest.mark.parametrize("defense", [*PROTOCOLS, "krum", "median", "mean", "pairwise-masks", "dbcl+zero-sum"])
 def test_no_shipped_protocol_is_silent_where_a_control_leaks(defense: str) -> None:
     cells = prepared([group(defense, method) for method in ATTACKS])
-    assert {goals.find(c.record["goal"]).reads_uploads for c in cells if c.record["goal"]} == {True}
+    assert len(cells) >= len(ATTACKS) * len(PARTIES) * len(FORMS)
+    assert not [c.record["reason"] for c in cells if c.record["status"] == "failed"]
     assert [(r["attack"], r["party"], r["form"]) for r in controlled(cells) if "control" in r] == []
 
 
