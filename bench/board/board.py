@@ -120,8 +120,8 @@ class BoardCell:
             gradients that were lost to rounding under poisoning.
         counts: whether it counts in its axis's score. Attacks on the server's model or on a gradient alone do not
             (`fedarena.goals.goal.Goal.of_data`), nor do cells with an `excluded`.
-        excluded: why a cell that was to count does not: it is uninformative or its attack was not tuned
-            (`fedarena.board.exclusion`).
+        excluded: why a cell that was to count does not: it is silent, misleading or uninformative, or its
+            attack was not tuned (`fedarena.board.exclusion`).
     """
 
     problem: str

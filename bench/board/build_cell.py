@@ -10,7 +10,7 @@ from typing import Any
 
 from fedarena import goals
 from fedarena.board.board import BoardCell, BySeed, CleanRun, ProblemInfo
-from fedarena.board.exclusion import uninformative, untuned
+from fedarena.board.exclusion import silent, uninformative, untuned
 from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reason, status_of, warnings_in
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.core.files import digest
@@ -85,6 +85,8 @@ def _excluded(axis: str, records: Mapping[int, Record], run: CleanRun | None, pr
     """Why a cell that is to count does not; empty where it does."""
     if axis == "integrity":
         return untuned(records)
+    if hidden := silent(records.values()):
+        return hidden
     return uninformative(run.accuracy, problem.chance) if run is not None and records else ""
 
 

@@ -25,8 +25,8 @@ HOW = (
     "case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. On a seed on which "
     f"the defense gains nothing without poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg "
     "gains something, and there is none if FedAvg does not. "
-    "A cell does not count if the model that is attacked is no better than a constant answer, or if its attack could "
-    "have been tuned and was not.",
+    "A cell does not count if the model that is attacked is no better than a constant answer, if the defense lets "
+    "parties read nothing of messages that leak, or if its attack could have been tuned and was not.",
     "A defense is ranked by the lowest of the scores that count, so that it cannot lead by two while it gives away the "
     "third. Among scores that are equal to three digits the next lowest decides, then fewer bytes, then less "
     "time. The mean is over seeds that have all scores. With --weights a weighted mean decides "
@@ -42,7 +42,8 @@ HOW = (
     "Those of means take the worst cells as given. Columns in paper form use attacks only as "
     "their papers tried them. Plain FedAvg has no paper that an attack could adapt to: it meets each attack in "
     "one form, which counts in both.",
-    "n/a is an attack that could not start, which counts as withstood. A defense has no rank if it failed at an "
+    "n/a is an attack that could not start, which counts as withstood unless a control reading of the same messages "
+    "leaks. A defense has no rank if it failed at an "
     "attack, or did not meet one that another defense met.",
 )
 """How the scores are computed."""

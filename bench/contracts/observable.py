@@ -32,6 +32,9 @@ class Observable(ABC):
     ) -> Sequence[Reading] | NotApplicable:
         """What a party observes of others' samples in the rounds `victims`.
 
+        A party that is given no reading is not thereby harmless: the harness attacks a reading of its own of the same
+        messages (`fedarena.contracts.control`).
+
         Args:
             threat: the party and its form.
             seen: the rounds that the party saw, with the fields that it can see.

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from fedarena.contracts.control import control_readings
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Candidates, Observation, Reading
+from fedarena.contracts.readings import all_readings
 from fedarena.contracts.simulators import images_behind
-from fedarena.contracts.transcript import Round, cut, weights
+from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
-from fedarena.core.threat import Threat
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import rounds as federation
 from fedarena.federation.population import population
 from fedarena.federation.spec import GroupSpec
@@ -25,12 +27,25 @@ from fedarena.problem.problem import Problem
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run with the truth about it."""
+    """A finished run with the truth about it.
+
+    Attributes:
+        control: whether the harness's own reading of what crossed the wires takes the place of the defense's readings.
+    """
 
     spec: GroupSpec
     problem: Problem
     defense: Defense
     run: federation.Run
+    control: bool = False
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        """All readings of what a party saw; see `fedarena.contracts.defense.Defense.readings`."""
+        if self.control:
+            return control_readings(self.defense, threat, self.run.rounds, seen, victims)
+        return all_readings(self.defense, threat, seen, victims)
 
     def round(self, t: int) -> Round:
         """A written round."""

@@ -13,7 +13,6 @@ from fedarena.contracts.defense import Broadcast, Cohort, State
 from fedarena.contracts.estimand import GRADIENT
 from fedarena.contracts.inference import GradientEstimate, Inference
 from fedarena.contracts.observation import Reading
-from fedarena.contracts.readings import all_readings
 from fedarena.contracts.transcript import weights
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -128,7 +127,7 @@ class Estimates(InferenceGoal):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         with_estimate = [r for r in readings if all(o.estimate is not None for o in r.observations)]

@@ -63,6 +63,13 @@ class InferenceGoal(Goal):
     forms_differ: ClassVar[bool] = False
     """Whether the forms of an attack differ even without a defense. Each form is then compared with itself."""
 
+    reads_uploads: ClassVar[bool] = False
+    """Whether its attacks read uploads, by way of `FinishedRun.readings`, and count in the score of privacy. Then what
+    the defense says of its messages is held against the harness's own reading (`fedarena.goals.control`)."""
+
+    what_leaks: ClassVar[str] = ""
+    """What uploads leak if such an attack is better than a guess."""
+
     # -- what an attack with this goal has to do ------------------------------------------------------
 
     def refuse(self, problem: Problem, attack: Inference) -> None:
@@ -85,6 +92,11 @@ class InferenceGoal(Goal):
     @abstractmethod
     def leak(self, metrics: Mapping[str, float]) -> float:
         """The advantage over guessing; values beyond [0, 1] are clipped."""
+
+    def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
+        """The metric whose interval tells an answer from a guess, and what a guess reaches. Goals that read uploads
+        have one."""
+        raise NotImplementedError
 
     def pictures(self, answer: Any, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
         """Originals and guesses [n, channels, height, width] to draw; None: there are none."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from fedarena.contracts.inference import Inference, Labels
-from fedarena.contracts.readings import all_readings
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
@@ -54,11 +53,13 @@ class BatchLabels(InferenceGoal):
     """Answers are a `fedarena.contracts.inference.Labels` per observation, compared with the classes behind it."""
 
     text: ClassVar[GoalText] = BatchLabelsText()
+    reads_uploads = True
+    what_leaks = "labels"
 
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         if not finished.problem.task.n_classes:
@@ -81,6 +82,9 @@ class BatchLabels(InferenceGoal):
         """(accuracy − prior)/(1 − prior), where the prior is that of a guess that knows only the classes'
         frequencies."""
         return above(metrics["label_accuracy"], metrics["prior_label_accuracy"])
+
+    def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
+        return "label_accuracy", metrics["prior_label_accuracy"]
 
 
 GOAL = BatchLabels()

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.observation import Reading
-from fedarena.contracts.readings import all_readings
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.goals.candidates import Question, draw_question, how_many
@@ -53,11 +52,13 @@ class BatchMembership(Ranking):
     members."""
 
     text: ClassVar[RankingText] = BatchMembershipText()
+    reads_uploads = True
+    what_leaks = "who was in a batch"
 
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         challenges: list[Challenge | NoChallenge] = []

@@ -32,12 +32,30 @@ class OpenRecord:
         spec, threat: the trial that it belongs to.
         challenge: what the attack gets, sealed off from the run, and what the judge keeps for itself.
         record: the record without the attack's metrics.
+        control: the challenge of the control reading, if the reading has nothing to do with what crossed the wires.
     """
 
     spec: GroupSpec
     threat: Threat
     challenge: Challenge
     record: Record
+    control: Challenge | None = None
 
 
-PreparedRecord = CompleteRecord | OpenRecord
+@dataclass(frozen=True)
+class SilentRecord:
+    """A record of what a defense gives no reading of, and the harness does (`fedarena.goals.control`).
+
+    Attributes:
+        spec, threat: the trial that it belongs to.
+        record: the record as it is unless the control reading leaks.
+        control: the challenge of the control reading.
+    """
+
+    spec: GroupSpec
+    threat: Threat
+    record: Record
+    control: Challenge
+
+
+PreparedRecord = CompleteRecord | OpenRecord | SilentRecord

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Inference, PropertyScores, Scores, Watch
 from fedarena.contracts.observation import Reading, Simulator
-from fedarena.contracts.readings import all_readings
 from fedarena.contracts.view import Population
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -87,6 +86,8 @@ class PropertyOfBatch(Ranking):
     had the property."""
 
     text: ClassVar[RankingText] = PropertyOfBatchText()
+    reads_uploads = True
+    what_leaks = "a property of batches"
 
     forms_differ = True
 
@@ -120,7 +121,7 @@ class PropertyOfBatch(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         population = population_of(finished, transcript.threat, attack)

@@ -70,6 +70,9 @@ class Ranking(InferenceGoal):
         """The leak is 2·AUC − 1."""
         return metrics["advantage"]
 
+    def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
+        return "auc", 0.5
+
 
 def outsiders(records: Sequence[Record]) -> str:
     """A sentence that says how many outsiders each false positive rate allows, or why it cannot be measured.

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Guess, Inference
-from fedarena.contracts.readings import all_readings
 from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import number, percent
 from fedarena.core.threat import NotApplicable
@@ -109,11 +108,13 @@ class Reconstructions(InferenceGoal):
     """Answers are `fedarena.contracts.inference.Guess`, compared with the samples behind each observation."""
 
     text: ClassVar[GoalText] = ReconstructionsText()
+    reads_uploads = True
+    what_leaks = "samples"
 
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = all_readings(finished.defense, transcript.threat, transcript.seen, transcript.victims)
+        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         challenges: list[Challenge | NoChallenge] = []
@@ -138,6 +139,9 @@ class Reconstructions(InferenceGoal):
         if "identified" not in metrics:
             return metrics["recovered"]
         return above(metrics["identified"], metrics["identified_chance"])
+
+    def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
+        return "identified", metrics["identified_chance"]
 
     def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
         truths = challenge.answers.truths

@@ -172,6 +172,9 @@ def _called(where: str) -> str:
     return where.removesuffix(": ") or "it"
 
 
+MAY_LACK = "may lack"
+"""Stands in `Annotated` of a field of a TypedDict that a file may lack."""
+
 PLAIN: dict[Any, Check] = {str: text, bool: flag, int: whole, float: number, Any: anything}
 
 
@@ -179,7 +182,8 @@ def check_of(kind: Any) -> Check:
     """The check of a type: of a TypedDict, list, dict by names, Literal, optional or plain type of JSON.
 
     A check in `Annotated[…, check]` takes the place of the type's own. A file must have all fields of a TypedDict, even
-    those that are `NotRequired`; all fields of one that is made with `total=False` may be missing.
+    those that are `NotRequired`, but for those with `MAY_LACK`. All fields of one that is made with `total=False` may
+    be missing.
 
     Raises:
         TypeError: no check is known for the type.
@@ -192,8 +196,11 @@ def check_of(kind: Any) -> Check:
     if value in PLAIN:
         return PLAIN[value]
     if is_typeddict(value):
-        of_fields = {name: check_of(hint) for name, hint in get_type_hints(value, include_extras=True).items()}
-        return fields(of_fields) if value.__total__ else fields({}, of_fields)
+        hints = get_type_hints(value, include_extras=True)
+        may_lack = [name for name, hint in hints.items() if not value.__total__ or MAY_LACK in parts_of(hint)[1]]
+        of_fields = {name: check_of(hint) for name, hint in hints.items()}
+        needed = {name: check for name, check in of_fields.items() if name not in may_lack}
+        return fields(needed, {name: of_fields[name] for name in may_lack})
     origin, inner = get_origin(value), get_args(value)
     if origin is Literal:
         return either(*inner)

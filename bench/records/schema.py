@@ -3,7 +3,8 @@
 Every field has its type and, under it, a line that says what it holds. The checks of a file that is read follow from
 the types (`RECORD`, made by `fedarena.records.json_schema`). Where a type says too little, a check stands beside it in
 `Annotated`. `VARIES` stands there where two runs of one configuration may differ, as they do in time. A field that is
-`NotRequired` is filled in when the runs are known that the record is compared with; every file has it.
+`NotRequired` is filled in when the runs are known that the record is compared with; every file has it, unless
+`MAY_LACK` stands there too.
 
 `fedarena.records.upgrade` reads the files of earlier schemas; `fedarena.records.trial_key` has the hash that names a
 trial, which does not depend on the schema.
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args, ge
 from fedarena.contracts.goal_names import GoalName
 from fedarena.core.threat import Form, Knowledge, Party
 from fedarena.records.json_schema import (
+    MAY_LACK,
     amount,
     both,
     check_of,
@@ -182,6 +184,19 @@ class Tuned(TypedDict, total=False):
     """The options of the attack in the run, where the record's `options` has those that were given."""
 
 
+class Control(TypedDict):
+    """What the control reading of the same messages leaks (`fedarena.goals.control`)."""
+
+    said: Literal["nothing", "something else"]
+    """What the defense gives the party to read: no reading, or one that has nothing to do with its messages."""
+    outcome: str
+    """What came of the attack on the control reading, as "leaks labels"; or that the attack broke."""
+    finding: str
+    """How much leaks, beside what a guess reaches; or the error."""
+    metrics: dict[str, float]
+    """What the judge measured of the attack on the control reading, by name."""
+
+
 class Cost(TypedDict):
     """What the run cost."""
 
@@ -242,6 +257,8 @@ class Record(Identity):
     rate]."""
     scores: Annotated[dict[str, float], named(share)]
     """`leak` and `privacy`, or `integrity`, in [0, 1]."""
+    control: NotRequired[Annotated[Control, MAY_LACK]]
+    """What the defense does not let parties read of its messages, although it leaks; most records do not have it."""
     utility: Utility
     """The quality of the model without an attack on its training."""
     attacked: Attacked

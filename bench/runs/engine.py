@@ -19,7 +19,7 @@ from typing import Any
 
 from fedarena.core.errors import UserError, WorkerDied, describe
 from fedarena.federation.spec import GroupSpec, Training
-from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
+from fedarena.goals.prepared import CompleteRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
@@ -319,7 +319,7 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 @arithmetic()
-def _attack(group: int, piece: int, record: OpenRecord, part: float, news: News) -> Done:
+def _attack(group: int, piece: int, record: PreparedRecord, part: float, news: News) -> Done:
     done = attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
     _send(news, (group, piece, part, "attacking"))
     return done

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fedarena import goals
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.inference import Inference, Watch
+from fedarena.contracts.inference import Answer, Inference, Watch
 from fedarena.contracts.transcript import cut
 from fedarena.core.errors import describe
 from fedarena.core.rng import Rng
@@ -25,12 +25,13 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
-from fedarena.goals.challenge import NoChallenge, PartyTranscript
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
+from fedarena.goals.control import control_of, with_control, with_failed_control
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.goals.metrics.reconstruction import only_finite
-from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord, SilentRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
@@ -147,15 +148,18 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
             return [complete(status, reason)]
     seen = cut(finished.run.rounds, threat, finished.problem.data_of(threat))
     victims = [t for t in reader.watch.victims if t < finished.problem.task.schedule.rounds]
+    transcript, goal = PartyTranscript(threat, seen, victims), reader.goal
     try:
-        challenges = reader.goal.challenges(finished, PartyTranscript(threat, seen, victims), reader.attack)
+        challenges = goal.challenges(finished, transcript, reader.attack)
+        given = [] if isinstance(challenges, NotApplicable) else challenges
+        control = control_of(goal, finished, transcript, reader.attack, given)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return [complete("failed", describe(error))]
     if isinstance(challenges, NotApplicable):
         # The status is `diverged` if that is why no attacked round was seen.
         stopped = status == "diverged" and not any(t in seen for t in victims)
-        return [complete(status, reason) if stopped else complete("n/a", challenges.reason)]
-    prepared: list[PreparedRecord] = []
+        return [complete(status, reason) if stopped else _beside(complete("n/a", challenges.reason), control)]
+    prepared: list[CompleteRecord | OpenRecord] = []
     readings = sum(not isinstance(challenge, NoChallenge) for challenge in challenges)
     for challenge in challenges:
         if isinstance(challenge, NoChallenge):
@@ -163,24 +167,45 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
             continue
         record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
         prepared.append(OpenRecord(finished.spec, threat, replace(challenge, readings=readings), record))
-    return prepared
+    return [_beside(one, control) for one in prepared or [complete("n/a", "the defense gives no reading")]]
+
+
+def _beside(prepared: CompleteRecord | OpenRecord, control: Challenge | None) -> PreparedRecord:
+    """The record with a control reading to be attacked beside it, where there is one."""
+    if control is None:
+        return prepared
+    if isinstance(prepared, OpenRecord):
+        return replace(prepared, control=control)
+    assert prepared.threat is not None
+    return SilentRecord(prepared.spec, prepared.threat, prepared.record, control)
 
 
 def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: None) -> tuple[Record, Gallery | None]:
-    """Run the attack on its view and judge the answer. A complete record is returned as it is."""
+    """Run the attack on its view and judge the answer. A complete record is returned as it is.
+
+    A control reading is attacked in the same way, beside the view or in place of one.
+    """
     if isinstance(prepared, CompleteRecord):
         return prepared.record, None
-    assert prepared.spec.attack is not None
     find_device(prepared.spec.device)  # this process may not have trained, and must compute as the one that has
-    where = f"{prepared.threat.party}, {prepared.threat.form} form"
-    progress(0.0, where)
+    record, gallery = _attacked(prepared, progress) if isinstance(prepared, OpenRecord) else (prepared.record, None)
+    if prepared.control is None:
+        return record, gallery
+    silent = isinstance(prepared, SilentRecord)
+    try:
+        goal, answer = _answer(prepared, prepared.control, progress)
+        if isinstance(answer, NotApplicable):
+            return record, gallery
+        metrics = only_finite({**prepared.control.metrics, **goal.judge(answer, prepared.control)})
+        return with_control(record, goal, metrics, silent), gallery
+    except Exception as error:  # as below
+        return with_failed_control(record, describe(error), silent), gallery
+
+
+def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery | None]:
     began = time.process_time()
     try:
-        method = compose.make_inference(prepared.spec.attack)
-        goal = goals.find(method.goal)
-        # A seed of its own, from which the run's seed cannot be computed back.
-        rng = Rng(Rng(prepared.spec.seed).child("attack").integer())
-        answer = method(prepared.challenge.view, rng, lambda share, text: progress(share, where))
+        goal, answer = _answer(prepared, prepared.challenge, progress)
         if isinstance(answer, NotApplicable):
             return {**prepared.record, "status": "n/a", "reason": answer.reason}, None
         metrics = only_finite(goal.judge(answer, prepared.challenge)) | prepared.record["metrics"]
@@ -195,6 +220,19 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
         "cost": {**prepared.record["cost"], "attack_seconds": time.process_time() - began},
     }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
+
+
+def _answer(
+    prepared: OpenRecord | SilentRecord, challenge: Challenge, progress: Progress
+) -> tuple[InferenceGoal, Answer | NotApplicable]:
+    """The goal of the attack, and the attack's answer to a challenge."""
+    assert prepared.spec.attack is not None
+    where = f"{prepared.threat.party}, {prepared.threat.form} form"
+    progress(0.0, where)
+    method = compose.make_inference(prepared.spec.attack)
+    # A seed of its own, from which the run's seed cannot be computed back.
+    rng = Rng(Rng(prepared.spec.seed).child("attack").integer())
+    return goals.find(method.goal), method(challenge.view, rng, lambda share, text: progress(share, where))
 
 
 def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:

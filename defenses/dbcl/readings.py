@@ -26,6 +26,7 @@ import torch
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.estimand import GRADIENT, UPDATE
 from fedarena.contracts.observation import Observation, Reading
+from fedarena.contracts.plain_readings import per_step
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -49,7 +50,6 @@ from fedarena.defenses.dbcl.update_estimate import (
     unsketched,
 )
 from fedarena.defenses.dbcl.wire import DBCLWire
-from fedarena.defenses.fedavg.readings import per_step
 
 
 def readings(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from fedarena.contracts import plain_readings as plain
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import ThroughProtocol, as_batch, upload_of, victim
@@ -14,7 +15,6 @@ from fedarena.contracts.transcript import Seen, weights
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd.wire import PREVIOUS
-from fedarena.defenses.fedavg import readings as plain
 
 
 def readings(

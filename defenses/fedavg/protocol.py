@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Reading
+from fedarena.contracts.plain_readings import readings
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
-from fedarena.defenses.fedavg.readings import readings
 from fedarena.problem import client_steps as forms
 from fedarena.problem.local_training import upload
 from fedarena.problem.task import Batch

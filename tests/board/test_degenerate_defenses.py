@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-from helpers.degenerate import CLASSES, install
+from helpers.degenerate import CLASSES, installed
 from helpers.suite import measure
 
+from fedarena.board import markdown
+from fedarena.board.board import Board
+from fedarena.board.csv import to_csv
+from fedarena.board.leaderboard import render
 from fedarena.board.load import load_board
+from fedarena.board.page import html
 from fedarena.board.ranking import RankingRow, rank_defenses
-from fedarena.core import registry
 
 SOUND = ("two-stage", "dp-sgd", "nnm+krum")
 
@@ -61,17 +63,17 @@ attacks = ["sign-flip"]
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RankingRow]:
-    """The ranking, in its order."""
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     where = tmp_path_factory.mktemp("degenerate")
-    sys.path.insert(0, str(install(where / "package")))
-    registry.registries.cache_clear()
-    try:
+    with installed(where / "package"):
         assert measure(SUITE, where).lost == {}
-        return {row.defense: row for row in rank_defenses(load_board(where / "out"))}
-    finally:
-        sys.path.remove(str(where / "package"))
-        registry.registries.cache_clear()
+        return load_board(where / "out")
+
+
+@pytest.fixture(scope="module")
+def rows(board: Board) -> dict[str, RankingRow]:
+    """The ranking, in its order."""
+    return {row.defense: row for row in rank_defenses(board)}
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -84,3 +86,22 @@ def test_it_stands_below_every_sound_defense(rows: dict[str, RankingRow], name: 
 @pytest.mark.parametrize("name", ["constant-model", "ignores-clients", "drops-uploads", "random-labels"])
 def test_it_has_no_utility_whatever_its_accuracy(rows: dict[str, RankingRow], name: str) -> None:
     assert rows[name].utility.level == 0.0
+
+
+@pytest.mark.parametrize("name", ["silent", "misleading"])
+def test_it_has_no_rank_if_it_hides_what_its_messages_tell(
+    board: Board, rows: dict[str, RankingRow], name: str
+) -> None:
+    assert rows[name].rank is None
+    assert rows[name].privacy.value is None
+    for what in ("samples", "labels"):
+        reason = f"{name}: a control reading of the same messages leaks {what}"
+        assert reason in rows[name].unranked
+        assert reason in to_csv(board)
+        assert reason in html.page(board)
+        assert reason in markdown.page(render(board))
+
+
+def test_no_other_defense_is_said_to_hide_anything(board: Board) -> None:
+    hiding = {c.defense for c in board.cells if c.excluded.startswith(("silent", "misleading"))}
+    assert hiding == {"silent", "misleading"}

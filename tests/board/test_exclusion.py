@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.board.exclusion import uninformative, untuned
+from fedarena.board.exclusion import silent, uninformative, untuned
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,12 @@ def test_an_attack_that_took_its_strength_as_given_is_named() -> None:
     record: Any = {"attacked": {"untuned": ["z"]}}
     assert "took its z as given" in untuned({0: record, 1: record})
     assert untuned({0: {"attacked": {"untuned": []}}, 1: {"attacked": {}}}) == ""  # type: ignore[dict-item,typeddict-item]
+
+
+def test_a_cell_is_silent_if_a_control_reading_leaks_on_one_seed() -> None:
+    quiet: Any = {"metrics": {}}
+    leaking: Any = {"control": {"said": "nothing", "outcome": "leaks labels"}}
+    other: Any = {"control": {"said": "something else", "outcome": "leaks samples"}}
+    assert silent([quiet, quiet]) == ""
+    assert silent([quiet, leaking]) == "silent: a control reading of the same messages leaks labels"
+    assert silent([other]) == "misleading: a control reading of the same messages leaks samples"

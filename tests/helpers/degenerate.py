@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.observation import Observation, Reading
+from fedarena.contracts.transcript import Seen
+from fedarena.core import registry
 from fedarena.core.card import Card
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Auxiliary, Batch
 
 
-class Silent(FedAvg):
+class SendingZeros(FedAvg):
     """Clients send zeros, and the server never moves."""
 
     clients = Defense.clients
@@ -25,7 +32,7 @@ class Silent(FedAvg):
         return {name: torch.zeros_like(t) for name, t in down.items()}, memory
 
 
-class Constant(Silent):
+class Constant(SendingZeros):
     """It deploys a model that always names class 0."""
 
     def deployed(self, state: State) -> Tensors:
@@ -36,7 +43,7 @@ class Constant(Silent):
         return model
 
 
-class ServerOnly(Silent):
+class ServerOnly(SendingZeros):
     """Clients send zeros, and the server trains on its own two samples of each class."""
 
     @classmethod
@@ -95,6 +102,34 @@ class OneBit(FedAvg):
         return {name: 0.001 * t.sign() for name, t in up.items()}, memory
 
 
+class Silent(FedAvg):
+    """Its uploads are FedAvg's, and it says that no party can read anything of them."""
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        return NotApplicable("there is nothing to see")
+
+
+class Misleading(FedAvg):
+    """Its uploads are FedAvg's, and it gives parties noise of the same shape to read."""
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        true = super().readings(threat, seen, victims)
+        if isinstance(true, NotApplicable):
+            return true
+        return [replace(r, observations=tuple(_hidden(o) for o in r.observations)) for r in true]
+
+
+def _hidden(true: Observation) -> Observation:
+    """The observation with noise in place of all that was seen."""
+    generator = Rng(true.round).torch()
+    noise = {name: torch.randn(t.shape, generator=generator) for name, t in true.target.items()}
+    return replace(true, target=noise, estimate=noise)
+
+
 CLASSES: Mapping[str, type[Defense]] = {
     "constant-model": Constant,
     "ignores-clients": ServerOnly,
@@ -102,6 +137,8 @@ CLASSES: Mapping[str, type[Defense]] = {
     "tiny-noise": TinyNoise,
     "random-labels": RandomLabels,
     "one-bit": OneBit,
+    "silent": Silent,
+    "misleading": Misleading,
 }
 CARDS = {
     name: Card(name=name, kind="defense", title=str(cls.__doc__).splitlines()[0], target=cls)
@@ -119,3 +156,15 @@ def install(folder: Path, names: Sequence[str] = tuple(CLASSES)) -> Path:
     lines = [f"{name} = {__name__}:{name.replace('-', '_').upper()}" for name in names]
     (info / "entry_points.txt").write_text("[fedarena.defenses]\n" + "\n".join(lines) + "\n")
     return folder
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[None]:
+    """These defenses are known as long as the block runs."""
+    sys.path.insert(0, str(install(folder)))
+    registry.registries.cache_clear()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        registry.registries.cache_clear()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
 
-from fedarena.records.json_schema import check_of, share
+from fedarena.records.json_schema import MAY_LACK, check_of, share
 
 
 class Inner(TypedDict, total=False):
@@ -18,6 +18,7 @@ class Table(TypedDict):
     score: Annotated[float, share]
     inner: Inner
     later: NotRequired[bool | None]
+    rarely: NotRequired[Annotated[int, MAY_LACK]]
 
 
 GOOD = {"name": "a", "score": 0.5, "inner": {}, "later": None}
@@ -39,6 +40,7 @@ GOOD = {"name": "a", "score": 0.5, "inner": {}, "later": None}
         (Table, GOOD, {**GOOD, "inner": {"count": "a"}}, 'at.inner.count is "a", which is not a whole number'),
         (Table, {**GOOD, "more": 1}, {"name": "a"}, "at has no score"),
         (Table, GOOD, {"name": "a", "score": 0, "inner": {}}, "at has no later"),
+        (Table, {**GOOD, "rarely": 1}, {**GOOD, "rarely": "a"}, 'at.rarely is "a", which is not a whole number'),
     ],
 )
 def test_a_type_says_what_a_value_must_be(kind: Any, good: Any, bad: Any, complaint: str) -> None:

@@ -1,4 +1,8 @@
-"""What each party observes of FedAvg: an upload in clear, or from two models the others' mean upload."""
+"""What each party observes of a plain protocol: an upload in clear, or from two models the others' mean upload.
+
+A protocol is plain if it sends parameters down, and gradients or updates up, both in clear. Protocols that add to it
+build on these readings.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,7 @@ from fedarena.core.threat import NotApplicable, Threat
 def readings(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """The readings of any protocol that sends parameters down and gradients or updates up, both in clear.
-
-    See `fedarena.contracts.defense.Defense.readings`.
-    """
+    """The readings of a plain protocol. See `fedarena.contracts.defense.Defense.readings`."""
     if threat.party == "client":
         rounds = client_rounds(defense, threat, seen, victims)
         if isinstance(rounds, NotApplicable):
