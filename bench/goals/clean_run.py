@@ -12,7 +12,7 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import means_over_rounds, shares, success_rate
 from fedarena.federation.spec import MethodSpec
 from fedarena.goals.metrics.reconstruction import only_finite
-from fedarena.problem.training_alone import local_only, server_only
+from fedarena.problem.alone.parties import local_only, server_only
 from fedarena.records.record_of import record_of
 from fedarena.records.schema import Record, Status, Utility
 
