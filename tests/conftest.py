@@ -11,7 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from helpers.paths import ROOT
 
 from fedarena.cli import main
 from fedarena.core import registry
+from fedarena.goals import clean_run
 from fedarena.goals.metrics import image_classifier
+from fedarena.problem.alone import parties
 
 LONG_FILES = (
     "test_planted.py",
@@ -89,6 +91,17 @@ def quick_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """The classifier that judges pictures of classes has had a fifth of its lessons, which take five seconds."""
     monkeypatch.setattr(image_classifier, "LESSONS", image_classifier.LESSONS // 5)
     monkeypatch.setattr(image_classifier, "_trained", _lightly_trained)
+
+
+_KNOWN_BRIEFLY: dict[Hashable, float | None] = {}
+
+
+@pytest.fixture
+def briefly_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients and servers that train alone take a tenth of the steps, in this process."""
+    monkeypatch.setattr(parties, "STEPS", parties.STEPS // 10)
+    monkeypatch.setattr(parties, "MOST_STEPS", parties.STEPS)
+    monkeypatch.setattr(clean_run, "KNOWN", _KNOWN_BRIEFLY)
 
 
 @pytest.fixture(scope="session")
