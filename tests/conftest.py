@@ -30,12 +30,18 @@ LONG_FILES = (
     "test_every_method_acts.py",
     "test_devices.py",
     "test_kills.py",
+    "test_suite_run.py",
+    "test_accountant.py",
     "test_contributing.py",
+    "test_degenerate_defenses.py",
+    "test_poisoning.py",
+    "test_run.py",
+    "test_inversion.py",
+    "test_command.py",
+    "test_suite_command.py",
     "test_poisoned_run.py",
-    "test_harm.py",
     "test_trial.py",
     "test_executors.py",
-    "test_command.py",
 )
 """The files that take longest, the longest first."""
 
