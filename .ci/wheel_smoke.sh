@@ -1,21 +1,9 @@
 #!/usr/bin/env bash
-# Builds the distribution, installs it in a new environment, and does the main job outside the repository.
+# Does the main job outside the repository with the distribution that .ci/wheel_install.sh has installed.
 #
-#   .ci/wheel_smoke.sh FOLDER     FOLDER holds what it makes; `python -m build` must be installed
+#   .ci/wheel_smoke.sh FOLDER     FOLDER/smoke is the environment, FOLDER/elsewhere what is made
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work="$(cd "$1" && pwd)"
-
-# sdist first, then the wheel from it: a file that the sdist lacks is found here
-python -m build --outdir "$work/dist" . >"$work/build.log" 2>&1 || {
-    cat "$work/build.log" >&2
-    exit 1
-}
-ls -l "$work/dist"
-
-"${PYTHON:-python3}" -m venv "$work/smoke"
-"$work/smoke/bin/python" -m pip install --quiet "${TORCH:-torch==2.13.0}"
-"$work/smoke/bin/python" -m pip install --quiet "$work"/dist/*.whl
 PATH="$work/smoke/bin:$PATH"
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"

@@ -11,7 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,19 +21,27 @@ from helpers.paths import ROOT
 
 from fedarena.cli import main
 from fedarena.core import registry
+from fedarena.goals import clean_run
 from fedarena.goals.metrics import image_classifier
+from fedarena.problem.alone import parties
 
 LONG_FILES = (
     "test_planted.py",
     "test_every_method_acts.py",
     "test_devices.py",
     "test_kills.py",
+    "test_suite_run.py",
+    "test_accountant.py",
     "test_contributing.py",
+    "test_degenerate_defenses.py",
+    "test_poisoning.py",
+    "test_run.py",
+    "test_inversion.py",
+    "test_command.py",
+    "test_suite_command.py",
     "test_poisoned_run.py",
-    "test_harm.py",
     "test_trial.py",
     "test_executors.py",
-    "test_command.py",
 )
 """The files that take longest, the longest first."""
 
@@ -89,6 +97,17 @@ def quick_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     """The classifier that judges pictures of classes has had a fifth of its lessons, which take five seconds."""
     monkeypatch.setattr(image_classifier, "LESSONS", image_classifier.LESSONS // 5)
     monkeypatch.setattr(image_classifier, "_trained", _lightly_trained)
+
+
+_KNOWN_BRIEFLY: dict[Hashable, float | None] = {}
+
+
+@pytest.fixture
+def briefly_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients and servers that train alone take a tenth of the steps, in this process."""
+    monkeypatch.setattr(parties, "STEPS", parties.STEPS // 10)
+    monkeypatch.setattr(parties, "MOST_STEPS", parties.STEPS)
+    monkeypatch.setattr(clean_run, "KNOWN", _KNOWN_BRIEFLY)
 
 
 @pytest.fixture(scope="session")

@@ -107,6 +107,11 @@ def _pictures_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "save_png", lambda figure, path: None)
 
 
+@pytest.fixture(autouse=True)
+def _parties_alone_take_few_steps(briefly_alone: None) -> None:
+    """They take every operator that they need all the same."""
+
+
 @contextmanager
 def device() -> Iterator[None]:
     """There is a CUDA device meanwhile: a real one, or else a pretended one."""

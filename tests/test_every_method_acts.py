@@ -35,6 +35,8 @@ from fedarena.runs.engine import Events, run, run_groups
 from fedarena.runs.executors import executor
 from fedarena.runs.trial import given_by
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 NAMES = {
     kind: registry.registries()[kind].names()
     for kind in ("defense", "aggregator", "secure", "attack", "model", "partition")

@@ -12,13 +12,17 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import means_over_rounds, shares, success_rate
 from fedarena.federation.spec import MethodSpec
 from fedarena.goals.metrics.reconstruction import only_finite
-from fedarena.problem.training_alone import local_only, server_only
+from fedarena.problem.alone.parties import local_only, server_only
 from fedarena.records.record_of import record_of
 from fedarena.records.schema import Record, Status, Utility
 
 
-def clean_record(finished: FinishedRun) -> Record:
-    """The record of the run; with a probe, also how often the probe's trigger works on the model."""
+def clean_record(finished: FinishedRun, parties_alone: bool) -> Record:
+    """The record of the run; with a probe, also how often the probe's trigger works on the model.
+
+    Args:
+        parties_alone: whether to measure what the parties reach alone.
+    """
     spec, run = finished.spec, finished.run
     status: Status = "ok" if run.diverged_at is None else "diverged"
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))
@@ -27,7 +31,8 @@ def clean_record(finished: FinishedRun) -> Record:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
     record = record_of(finished, None, "", status, run.why, only_finite(metrics))
-    _add_parties_alone(record["utility"], finished)
+    if parties_alone:
+        _add_parties_alone(record["utility"], finished)
     return record
 
 

@@ -127,7 +127,7 @@ class References(TypedDict, total=False):
     """What can be had without a federation, and what the defended model keeps of FedAvg's gain over it."""
 
     local_only: float
-    """The mean accuracy of clients that train alone (`fedarena.problem.training_alone`). It is measured with FedAvg's
+    """The mean accuracy of clients that train alone (`fedarena.problem.alone.parties`). It is measured with FedAvg's
     clean run."""
     server_only: float
     """The accuracy of the defense's server if it trains alone. It is measured with the defense's clean run, where the

@@ -62,17 +62,22 @@ def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> Gr
 def prepare(spec: GroupSpec, progress: Progress = lambda share, text: None) -> list[PreparedRecord]:
     """Train once, and cut a view for every threat and reading. A poisoned run is complete after this.
 
-    Raises UserError for input that cannot run.
+    What parties reach alone is not measured: only boards and pairings show it. Raises UserError for input that cannot
+    run.
     """
-    return prepare_together([spec], progress)[0]
+    return prepare_together([spec], progress, parties_alone=False)[0]
 
 
 def prepare_together(
-    specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None
+    specs: Sequence[GroupSpec], progress: Progress = lambda share, text: None, parties_alone: bool = True
 ) -> list[list[PreparedRecord]]:
     """Prepare several groups that share a training run (`fedarena.federation.spec.Training`), each as if it were alone.
 
-    Raises UserError for input that cannot run.
+    Args:
+        parties_alone: whether clean runs say what their parties reach alone.
+
+    Raises:
+        UserError: input that cannot run.
     """
     first = specs[0]
     problem = build(first.problem, first.seed, first.data_dir, first.device, compose.auxiliary(first.defense))
@@ -90,7 +95,7 @@ def prepare_together(
         # The attack must not see rounds that were recorded for other attacks.
         wanted = () if reader is None else reader.watch.written
         seen = replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted))
-        prepared.append(_records_of(FinishedRun(spec, problem, defense, seen), reader))
+        prepared.append(_records_of(FinishedRun(spec, problem, defense, seen), reader, parties_alone))
     return prepared
 
 
@@ -118,10 +123,10 @@ def _train(
     )
 
 
-def _records_of(finished: FinishedRun, reader: _Reader | None) -> list[PreparedRecord]:
+def _records_of(finished: FinishedRun, reader: _Reader | None, parties_alone: bool) -> list[PreparedRecord]:
     """The records of a group on its finished run, before its attack."""
     if reader is None:
-        return [CompleteRecord(finished.spec, None, clean_record(finished))]
+        return [CompleteRecord(finished.spec, None, clean_record(finished, parties_alone))]
     prepared: list[PreparedRecord] = []
     for threat in finished.spec.threats:
         of_threat = _challenged(finished, threat, reader)

@@ -47,7 +47,7 @@ epsilon = 8
 tune = 2
 
 [methods.analytic]
-victims = 6
+victims = 3
 
 [[matrix]]
 problem = "upload"

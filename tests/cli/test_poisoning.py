@@ -13,6 +13,8 @@ from fedarena.cli import main
 from fedarena.core.text.numbers import mean, percent
 from fedarena.records.schema import SCHEMA
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
 

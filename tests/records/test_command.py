@@ -100,7 +100,7 @@ attacks = ["pixel-trigger"]
 """
 
 
-@pytest.mark.usefixtures("quick_judge")
+@pytest.mark.usefixtures("quick_judge", "few_trees", "briefly_alone")
 def test_every_record_of_a_mixed_suite_is_made_by_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

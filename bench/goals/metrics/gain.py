@@ -4,7 +4,7 @@
     utility  = (accuracy − b)/(FedAvg's accuracy − b)            `gain`, cut to [0, 1]
 
 Chance is a constant answer. Local-only is the mean of clients that train alone, and server-only the defense's server,
-if it holds samples (`fedarena.problem.training_alone`). A defense that ignores its clients therefore has no utility,
+if it holds samples (`fedarena.problem.alone.parties`). A defense that ignores its clients therefore has no utility,
 whatever its server knows.
 """
 

@@ -26,14 +26,12 @@ from torch import Tensor
 
 from fedarena.core.tensors import Tensors
 from fedarena.problem.client_steps.chain import Dense
+from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.local_training import local_step
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
-
-CHUNK = 5
-"""Clients at once: five times the weights of a small network still fit into a core's share of the cache."""
 
 
 def train(
@@ -55,12 +53,13 @@ def train(
         inputs: maps applied to the inputs of dense layers, by the weight's name.
     """
     ups = {name: p.new_zeros(len(batches), *p.shape) for name, p in start.items()}
-    for first in range(0, len(batches), CHUNK):
-        part = {name: up[first : first + CHUNK] for name, up in ups.items()}
+    at_once = clients_at_once(start)
+    for first in range(0, len(batches), at_once):
+        part = {name: up[first : first + at_once] for name, up in ups.items()}
         layers = [
             _Layer(dense, schedule=schedule, start=start, taken=part, metric=metric, inputs=inputs) for dense in chain
         ]
-        _train_chunk(layers, schedule, criterion, batches[first : first + CHUNK])
+        _train_chunk(layers, schedule, criterion, batches[first : first + at_once])
     return ups
 
 

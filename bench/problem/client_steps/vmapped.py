@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 
 from fedarena.core.tensors import Tensors, row, stack
+from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.task import Batch
 
 ClientStep = Callable[[Tensors, Batch, Tensors, Tensors], tuple[Tensors, Tensors]]
 """(down, batch, memory, noise) → (upload, memory) of one client."""
-
-CHUNK = 5
 
 
 def run(
@@ -23,8 +22,9 @@ def run(
     Randomness must come through `noises`: drawing inside `client` is an error, as is a branch on a client's data.
     """
     done: list[tuple[Tensors, Tensors]] = []
-    for first in range(0, len(batches), CHUNK):
-        some = slice(first, first + CHUNK)
+    at_once = clients_at_once(down)
+    for first in range(0, len(batches), at_once):
+        some = slice(first, first + at_once)
         x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
         ups, after = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
             x, y, stack(memories[some]), stack(noises[some])

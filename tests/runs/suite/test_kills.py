@@ -18,6 +18,8 @@ from fedarena.records import store
 from fedarena.records.store import STALE, UNFINISHED
 from fedarena.records.trial_key import key_of
 
+BARE = TINY.replace('"dlg", ', "").replace("[methods.dlg]\nvictims = 1\nrestarts = 1\niterations = 4\n", "")
+"""Without pictures, and without what workers load for them, which takes as long as everything else."""
 PATIENCE = 120.0
 """Seconds for what takes a moment: only how long a broken harness is waited for."""
 
@@ -54,9 +56,9 @@ def workers(leader: int) -> list[int]:
     return [pid for pid, line in session(leader).items() if "popen_loky" in line and pid != leader]
 
 
-def begin(where: Path, seeds: str = "0,1") -> subprocess.Popen[str]:
+def begin(where: Path, text: str, seeds: str = "0,1") -> subprocess.Popen[str]:
     """`bench suite run`, writing into where/out."""
-    suite = write_suite(where, TINY)
+    suite = write_suite(where, text)
     return start("suite", "run", suite, "--seeds", seeds, "--out", "out", "--jobs", "2", "--quiet", cwd=where)
 
 
@@ -80,20 +82,20 @@ def assert_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def finish(where: Path, seeds: Sequence[int] = (0, 1)) -> None:
+def finish(where: Path, text: str, seeds: Sequence[int] = (0, 1)) -> None:
     """Run what is left, and clear what killed writes left once it is old."""
     for path in (where / "out").rglob(".*"):
         if UNFINISHED.fullmatch(path.name):
             old = path.stat().st_mtime - STALE - 1
             os.utime(path, (old, old))
-    assert measure(TINY, where, seeds=seeds).lost == {}
+    assert measure(text, where, seeds=seeds).lost == {}
     assert not [path for path in (where / "out").rglob(".*") if path.name != ".claims"]
 
 
-def kill_at_random(where: Path, rng: random.Random, how: int, seeds: str) -> None:
+def kill_at_random(where: Path, text: str, rng: random.Random, how: int, seeds: str) -> None:
     """Start a run, and end it at some moment from its first second on to the last record."""
     before, there = contents(where / "out") if (where / "out").is_dir() else {}, count(where)
-    process = begin(where, seeds)
+    process = begin(where, text, seeds)
     more = rng.choice([0, 1, 3, 8, 15])
     wait_for(lambda: count(where) >= there + more, process)
     time.sleep(rng.uniform(0, 5 if more == 0 else 0.5))
@@ -104,12 +106,26 @@ def kill_at_random(where: Path, rng: random.Random, how: int, seeds: str) -> Non
         assert_whole(where, before)
 
 
-def test_killed_interrupted_and_terminated_it_goes_on_where_it_stopped(tmp_path: Path, tiny: Path) -> None:
+def interrupt(where: Path, text: str) -> None:
+    """Start a run, and press Control-C: in a terminal the signal goes to every process of the run."""
+    process = begin(where, text)
+    assert wait_for(lambda: count(where) >= 3, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert err.splitlines() == ["bench: interrupted; what was written is complete"]
+    assert wait_for(lambda: not session(process.pid)), session(process.pid)
+    assert_whole(where, {})
+
+
+def test_interrupted_killed_and_terminated_it_goes_on_where_it_stopped(tmp_path: Path, tiny: Path) -> None:
     rng = random.Random(7)
-    for how in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
-        kill_at_random(tmp_path, rng, how, "0,1")
-    finish(tmp_path)
-    assert contents(tmp_path / "out") == contents(tiny)
+    interrupt(tmp_path, BARE)
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        kill_at_random(tmp_path, BARE, rng, how, "0,1")
+    finish(tmp_path, BARE)
+    shown = {name for name, record in records_in(tiny).items() if record["attack"] == "dlg"}
+    assert contents(tmp_path / "out") == {name: record for name, record in contents(tiny).items() if name not in shown}
 
 
 @pytest.mark.slow
@@ -117,8 +133,8 @@ def test_twenty_kills_at_random_moments(tmp_path: Path) -> None:
     rng, seeds = random.Random(11), tuple(range(8))
     told = ",".join(map(str, seeds))
     for _ in range(20):
-        kill_at_random(tmp_path, rng, signal.SIGKILL, told)
-    finish(tmp_path, seeds)
+        kill_at_random(tmp_path, TINY, rng, signal.SIGKILL, told)
+    finish(tmp_path, TINY, seeds)
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     measure(TINY, undisturbed, seeds=seeds)
@@ -126,13 +142,13 @@ def test_twenty_kills_at_random_moments(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_only_what_it_was_at(tmp_path: Path, tiny: Path) -> None:
-    process = begin(tmp_path)
+    process = begin(tmp_path, TINY)
     assert wait_for(lambda: count(tmp_path) >= 3, process)
     os.kill(workers(process.pid)[0], signal.SIGKILL)
     out, err = process.communicate()
     assert process.returncode == 0, out + err
     assert "not measured" not in out
-    assert contents(tmp_path / "out") == contents(tiny)
+    assert assert_whole(tmp_path, {}) == contents(tiny)
 
 
 def test_workers_without_work_end_with_their_parent_too(tmp_path: Path) -> None:
@@ -150,15 +166,3 @@ def test_workers_without_work_end_with_their_parent_too(tmp_path: Path) -> None:
     process.kill()
     process.communicate(timeout=PATIENCE)
     assert wait_for(lambda: not session(process.pid)), session(process.pid)
-
-
-def test_control_c_reaches_workers_too_and_one_line_is_said(tmp_path: Path) -> None:
-    """In a terminal the signal goes to every process of the run."""
-    process = begin(tmp_path)
-    assert wait_for(lambda: count(tmp_path) >= 3, process)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert err.splitlines() == ["bench: interrupted; what was written is complete"]
-    assert wait_for(lambda: not session(process.pid)), session(process.pid)
-    assert_whole(tmp_path, {})

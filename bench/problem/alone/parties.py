@@ -5,21 +5,21 @@ steps, and judges it on samples that it has kept back: a fifth of them, or each 
 `FEW`. Then it trains on all of its samples with the best rate and stop. It begins from the federation's initial
 parameters, and the problem's held-out data judge the result.
 
-Models of several parties train at once, as one model with a leading axis.
+All models of a choice are trained together (`fedarena.problem.alone.lessons`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, row
+from fedarena.core.tensors import Tensors
+from fedarena.problem.alone.lessons import Lesson, Samples, train
 from fedarena.problem.problem import Problem
 
 RATES = (0.001, 0.003, 0.01)
@@ -57,8 +57,7 @@ class _Alone:
     """The samples of all parties in one pool, and the indices [N_i] of each party's."""
 
     problem: Problem
-    x: Tensor
-    y: Tensor
+    samples: Samples
     parties: tuple[Tensor, ...]
 
 
@@ -73,7 +72,7 @@ def local_only(problem: Problem, rng: Rng) -> float:
     shards = [problem.shards[honest[i]] for i in sorted(drawn.tolist())]
     pool = torch.cat(shards)
     offsets = torch.arange(len(pool)).split([len(s) for s in shards])
-    return fmean(_qualities(_Alone(problem, problem.inputs(pool), problem.y[pool], offsets), rng))
+    return fmean(_qualities(_Alone(problem, Samples(problem.inputs(pool), problem.y[pool]), offsets), rng))
 
 
 def server_only(problem: Problem, rng: Rng) -> float | None:
@@ -82,7 +81,7 @@ def server_only(problem: Problem, rng: Rng) -> float | None:
         return None
     x, y = problem.auxiliary.images()
     x = x.to(next(iter(problem.init.values())).dtype)
-    return _qualities(_Alone(problem, x, y, (torch.arange(len(y)),)), rng)[0]
+    return _qualities(_Alone(problem, Samples(x, y), (torch.arange(len(y)),)), rng)[0]
 
 
 def _qualities(alone: _Alone, rng: Rng) -> list[float]:
@@ -93,11 +92,10 @@ def _qualities(alone: _Alone, rng: Rng) -> list[float]:
     for rate in sorted({rate for rate, _ in choices}):
         parties = [i for i, (own, _) in enumerate(choices) if own == rate]
         last = max(choices[i][1] for i in parties)
-        index = [alone.parties[i] for i in parties]
-        for step, models in _training(alone, index, rate, last, stops, rng.child("all samples")):
-            for k, i in enumerate(parties):
-                if choices[i][1] == step:
-                    qualities[i] = alone.problem.evaluate(row(models, k))[0]
+        lessons = _lessons([alone.parties[i] for i in parties], rate, last, rng.child("all samples"))
+        for k, step, params in _trained(alone, lessons, stops):
+            if choices[parties[k]][1] == step:
+                qualities[parties[k]] = alone.problem.evaluate(params)[0]
     return list(qualities.values())
 
 
@@ -111,12 +109,12 @@ def _choices(alone: _Alone, stops: Sequence[int], rng: Rng) -> list[tuple[float,
     """The (rate, step) of each party that does best on samples that were kept back."""
     splits = [split for i in range(len(alone.parties)) for split in _splits(alone, i, rng.child("kept back", i))]
     marks: dict[tuple[int, float, int], list[tuple[Mark, int]]] = {}
-    for rate in RATES if splits else ():
-        train = [split.train for split in splits]
-        for step, models in _training(alone, train, rate, stops[-1], stops, rng.child("choice")):
-            for k, split in enumerate(splits):
-                judged = (_mark(alone, row(models, k), split.kept_back), len(split.kept_back))
-                marks.setdefault((split.party, rate, step), []).append(judged)
+    train_parts = [split.train for split in splits]
+    lessons = [one for rate in RATES for one in _lessons(train_parts, rate, stops[-1], rng.child("choice"))]
+    for k, step, params in _trained(alone, lessons, stops):
+        split = splits[k % len(splits)]
+        judged = (_mark(alone, params, split.kept_back), len(split.kept_back))
+        marks.setdefault((split.party, lessons[k].rate, step), []).append(judged)
     pairs = [(rate, step) for rate in RATES for step in stops]
     judged_parties = {split.party for split in splits}
     return [
@@ -129,7 +127,7 @@ def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
     """The splits of a party's samples; none if no class has two of them, since a class must be seen to be judged."""
     own = alone.parties[party]
     own = own[torch.randperm(len(own), generator=rng.torch())]
-    labels = alone.y.cpu()[own]
+    labels = alone.samples.y.cpu()[own]
     if len(own) < 2 or (alone.problem.task.n_classes and int(labels.bincount().max()) < 2):
         return []
     # Samples of a class go to different parts, so that the others show the class to the model.
@@ -141,8 +139,8 @@ def _splits(alone: _Alone, party: int, rng: Rng) -> list[_Split]:
 
 @torch.no_grad()
 def _mark(alone: _Alone, params: Tensors, index: Tensor) -> Mark:
-    task, index = alone.problem.task, index.to(alone.y.device)
-    y, out = alone.y[index], task.outputs(params, alone.x[index])
+    task, index = alone.problem.task, index.to(alone.samples.y.device)
+    y, out = alone.samples.y[index], task.outputs(params, alone.samples.x[index])
     # R² of a few numbers says little.
     accuracy = task.criterion.quality(out, y) if task.n_classes else 0.0
     loss = float(task.criterion.mean(out, y))
@@ -156,29 +154,15 @@ def _mean(marks: Sequence[tuple[Mark, int]]) -> Mark:
     return accuracy, loss
 
 
-def _training(
-    alone: _Alone, index: Sequence[Tensor], rate: float, last: int, stops: Sequence[int], rng: Rng
-) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
-    """(step, stacked parameters) after each stop up to `last`, of models that train on these samples of the pool."""
-    problem, generator = alone.problem, rng.torch()
-    sizes = torch.tensor([[len(own)] for own in index])
-    own = torch.nn.utils.rnn.pad_sequence(list(index), batch_first=True)
-    models = {name: t.expand(len(index), *t.shape).clone().requires_grad_() for name, t in problem.init.items()}
-    optimizer = torch.optim.Adam(list(models.values()), lr=rate)
-    outputs = _one_by_one(problem) if problem.task.convolutional else vmap(problem.task.outputs)
-    for step in range(1, last + 1):
-        picked = (torch.rand(len(index), BATCH, generator=generator) * sizes).long()
-        batch = own.gather(1, picked).to(alone.y.device)
-        out = outputs(models, alone.x[batch])
-        # The mean of each model, added up, so that each gets the gradient of its own mean.
-        loss = problem.task.criterion.each(out.flatten(0, 1), alone.y[batch].flatten()).sum() / batch.shape[1]
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if step in stops:
-            yield step, {name: t.detach() for name, t in models.items()}
+def _lessons(parts: Sequence[Tensor], rate: float, steps: int, rng: Rng) -> list[Lesson]:
+    """A lesson for each part of the pool's samples. At every rate the same batches are drawn."""
+    if not parts:
+        return []
+    sizes, generator = torch.tensor([[len(part)] for part in parts]), rng.torch()
+    drawn = torch.stack([(torch.rand(len(parts), BATCH, generator=generator) * sizes).long() for _ in range(steps)], 1)
+    return [Lesson(rate, part[picked]) for part, picked in zip(parts, drawn, strict=True)]
 
 
-def _one_by_one(problem: Problem) -> Callable[[Mapping[str, Tensor], Tensor], Tensor]:
-    """The outputs of stacked models, one model after the other: on a CPU, grouped convolutions take longer."""
-    return lambda models, x: torch.stack([problem.task.outputs(row(models, k), x[k]) for k in range(len(x))])
+def _trained(alone: _Alone, lessons: Sequence[Lesson], stops: Sequence[int]) -> Iterator[tuple[int, int, Tensors]]:
+    """(lesson, step, parameters) after each stop."""
+    return train(alone.problem.task, alone.problem.init, alone.samples, lessons, stops)

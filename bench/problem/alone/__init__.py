@@ -1,0 +1,1 @@
+"""What a party reaches that trains on its own samples alone."""
