@@ -46,6 +46,7 @@ from fedarena.federation.adversary import NoAdversary
 from fedarena.federation.one_round import Federation, PeakMemory, play, sample_clients
 from fedarena.problem.client_steps import loop, stacked, vmapped
 from fedarena.problem.client_steps.chain import chain_of
+from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
@@ -285,11 +286,11 @@ def forms(model: str, problem: Problem, place: Place, settings: Settings) -> Res
 
     def in_chunks(form: Any, size: int, run: Callable[[], Tensors]) -> Callable[[], Tensors]:
         def chunked() -> Tensors:
-            usual, form.CHUNK = form.CHUNK, size
+            usual, form.clients_at_once = form.clients_at_once, lambda params: size
             try:
                 return run()
             finally:
-                form.CHUNK = usual
+                form.clients_at_once = usual
 
         return chunked
 
@@ -297,11 +298,12 @@ def forms(model: str, problem: Problem, place: Place, settings: Settings) -> Res
         ups = [up for up, _ in vmapped.run(step, start, batches, nothing, nothing)]
         return {name: torch.stack([up[name] for up in ups]) for name in start}
 
-    for size in (vmapped.CHUNK, PARTICIPANTS):
+    sizes = sorted({min(PARTICIPANTS, clients_at_once(start)), PARTICIPANTS})
+    for size in sizes:
         known[f"vmap, {size} clients at once"] = in_chunks(vmapped, size, mapped)
     chain = chain_of(task.model, len(SHAPE))
     if chain is not None:
-        for size in (stacked.CHUNK, PARTICIPANTS):
+        for size in sizes:
             known[f"stacked by hand, {size} clients at once"] = in_chunks(
                 stacked, size, lambda: stacked.train(chain, schedule, task.criterion, start, batches, {}, {})
             )
