@@ -96,7 +96,8 @@ def _from_least_seed(first: Record, seeds: str) -> dict[str, Any]:
     return {
         "curve": curve(first["attacked"].get("curve", [])),
         "series": {name: [[rounded(x) for x in point] for point in points] for name, points in first["series"].items()},
-        "found_by": "; ".join(f"{name}: {who}" for name, who in first["origins"].items()),
+        # A defense of another package is no reason to name its author for this package's attack on it.
+        "found_by": "; ".join(f"{n}: {who}" for n, who in first["origins"].items() if n in first["attack"].split("+")),
         # Digests leave out seeds and versions.
         "settings": digest([hashed_problem(first["problem"]), first["options"]], 12),
         "defense_settings": digest([hashed_problem(first["problem"]), options], 12),

@@ -3,7 +3,9 @@
 A defense is ranked only if it has all scores that count and has met every attack and threat that the filter admits: a
 worst case over fewer attacks is no worst case. n/a counts as met (the attack had nothing to start from); failed and
 missing do not. If the seeds of a cell disagree, one failed seed is enough to count as not met; otherwise failures would
-be averaged away. A cell that is excluded is not met either, and its reason is given (`fedarena.board.exclusion`).
+be averaged away. A cell that is excluded is not met either, and its reason is given (`fedarena.board.exclusion`). An
+attack that has several cells on a defense, one for each form, is met if all of them are: otherwise an attack that
+breaks down in its stronger form would pass for one that was withstood.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def unranked(board: Board, threats: ThreatFilter, defense: str, lacking: Sequenc
         return f"no {' and no '.join(lacking)} score{f': {reasons}' if reasons else ''}"
     # A contributed attack against one defense lowers the score of that defense; others need not meet it.
     required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
-    unmet = required - {c.attempt for c in own if c.counts and _met(c)}
+    attempted = [c for c in own if c.counts or c.excluded]
+    failed = {c.attempt for c in attempted if c.excluded or not _met(c)}
+    unmet = required - ({c.attempt for c in attempted} - failed)
     excluded = {c.attempt for c in own if c.excluded} & unmet
     parts = [f"{len(unmet - excluded)} of {len(required)} attacks and threats not met"] if unmet - excluded else []
     if excluded:

@@ -289,3 +289,16 @@ def test_a_problem_s_description_has_the_number_that_the_server_assumes(
     )
     (arena,) = build("s", "t", [asked]).problems
     assert f", {text}, " in arena.description
+
+
+def test_who_contributed_an_attack_is_told_and_who_contributed_a_defense_is_not(some: dict[str, Record]) -> None:
+    for origins, told in (
+        ({"shy": "arena-toys 1 (B. Maker)"}, ""),
+        (
+            {"shy": "arena-toys 1", "last-layer-label": "arena-toys 1 (A. Reader)"},
+            "last-layer-label: arena-toys 1 (A. Reader)",
+        ),
+    ):
+        trials = [honest(some, 0, 0.9), attacked(some, 0, {"defense": "shy", "origins": origins})]
+        (cell,) = build("one", "", trials).cells
+        assert cell.found_by == told

@@ -64,6 +64,16 @@ def test_a_defense_without_every_attack_has_no_rank() -> None:
     assert (rows["two-stage"].rank, rows["two-stage"].unranked) == (None, "no privacy score")
 
 
+@pytest.mark.parametrize("broken", [{"status": "failed"}, {"excluded": "it is not tuned", "counts": False}])
+def test_an_attack_that_breaks_down_in_one_form_is_not_met(broken: dict[str, Any]) -> None:
+    """Otherwise a defense would lead because the stronger form of an attack did not run on it."""
+    cells = [make_cell(d, score=0.5, form=form) for d in ("fedavg", "dbcl") for form in ("paper", "adaptive")]
+    cells[3] = make_cell("dbcl", score=0.5, form="adaptive", **broken)
+    rows = {r.defense: r for r in rank_defenses(make_board(cells), read_threat_filter("server"))}
+    assert rows["fedavg"].rank == RankRange(1, 1)
+    assert (rows["dbcl"].rank, rows["dbcl"].unranked[:6]) == (None, "1 of 1")
+
+
 def test_ties_go_to_fewer_bytes() -> None:
     cells = [make_cell(d, score=0.5) for d in ("fedavg", "dbcl", "two-stage")]
     honest = [make_clean_run(d, bytes_up=b) for d, b in (("fedavg", 4e3), ("dbcl", 9e3), ("two-stage", 5e3))]

@@ -123,7 +123,9 @@ function unranked(cut, defense, lacking) {
   const name = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
   const required = new Set(D.cells.filter((c) => has(cut, c) && !c.found_by).map(name));
   const withstood = (c) => ["ok", "n/a", "diverged"].includes(c.status) || (c.status === "mixed" && ![...c.statuses.values()].includes("failed"));
-  const met = new Set(own.filter((c) => c.counts && withstood(c)).map(name));
+  const attempted = own.filter((c) => c.counts || c.excluded);
+  const met = new Set(attempted.map(name));
+  attempted.filter((c) => c.excluded || !withstood(c)).forEach((c) => met.delete(name(c)));
   const unmet = [...required].filter((x) => !met.has(x));
   const without = own.filter((c) => c.excluded && unmet.includes(name(c)));
   const excluded = new Set(without.map(name)).size, missing = unmet.length - excluded;

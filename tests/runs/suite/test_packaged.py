@@ -52,7 +52,7 @@ def test_every_suite_has_its_trials(name: str) -> None:
     assert {t.problem for t in trials} == set(suite.problems)
 
 
-@pytest.mark.parametrize("name", ["smoke", "digits", "fashion"])
+@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous"])
 def test_every_ranked_defense_meets_every_counted_attack(name: str) -> None:
     """Else it would have no rank."""
     assert len({frozenset(m.defenses) for m in load(name).matrices if m.counts}) == 1
