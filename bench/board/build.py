@@ -25,7 +25,7 @@ def build(suite: str, title: str, trials: Sequence[PlannedTrial], notes: Iterabl
         if t.clean:
             runs[t.run].append(t)
         else:
-            attacks[t.place].append(t)
+            attacks[t.cell].append(t)
     clean_runs = {place: clean_run(some, by_name[place[0]]) for place, some in runs.items()}
     return Board(
         suite=suite,

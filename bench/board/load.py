@@ -69,17 +69,10 @@ def _trials_of_plan(plan: Plan, store: Store) -> list[PlannedTrial]:
     """The trials of a suite's plan that its board shows, with their records."""
     return [
         PlannedTrial(
-            problem=t.problem,
-            defense=t.defense,
-            attack=t.attack,
-            party=t.party,
-            form=t.form,
-            knows=t.knows,
-            goal=t.goal,
-            seed=t.seed,
+            **t.names(),
             records=[] if t.refused else store.trial(t.key),
             refused=t.refused,
-            reference=t.defense == BASELINE and t.attack == "none",
+            reference=t.defense == BASELINE and t.clean,
             counts=t.counts,
             utility=t.problem not in plan.aside,
         )
@@ -148,11 +141,6 @@ def _clean_runs_of_attacks(trials: list[PlannedTrial]) -> list[PlannedTrial]:
             clean[run] = PlannedTrial(
                 problem=t.problem,
                 defense=t.defense,
-                attack="none",
-                party="",
-                form="",
-                knows="",
-                goal="",
                 seed=t.seed,
                 records=t.records[:1],
                 reference=t.defense == BASELINE,

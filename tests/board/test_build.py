@@ -45,7 +45,7 @@ def attacked(some: dict[str, Record], seed: int, *records: dict[str, Any], **cha
         for i, r in enumerate(records)
     ]
     return PlannedTrial(
-        "read",
+        problem="read",
         defense="fedavg",
         attack="last-layer-label",
         party="server",
@@ -66,7 +66,7 @@ def honest(
     made["utility"] |= {"clean_accuracy": accuracy, "references": {"local_only": 0.4, **alone}}
     records = [] if accuracy is None else [made]
     return PlannedTrial(
-        "read",
+        problem="read",
         defense=defense,
         attack="none",
         party="",
@@ -275,7 +275,7 @@ def test_a_problem_s_description_has_the_number_that_the_server_assumes(
     record = copy.deepcopy(next(iter(some.values())))
     record["problem"] |= {"corrupted": number, "assumed_corrupted": expected}
     asked = PlannedTrial(
-        "p",
+        problem="p",
         defense="fedavg",
         attack="none",
         party="",

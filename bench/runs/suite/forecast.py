@@ -110,7 +110,7 @@ def forecast(suite: Suite, plan: Plan, store: Store) -> Forecast:
 
 
 def _kind(trial: Planned) -> str:
-    return "honest" if trial.attack == "none" else "poisoned" if trial.knows else "read"
+    return "honest" if trial.clean else "poisoned" if trial.knows else "read"
 
 
 def _exactly(trial: Planned) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from fedarena.runs.suite.plan import Plan, Planned
 
 def is_reference(trial: Planned) -> bool:
     """Whether the trial is a clean run of FedAvg on a problem as it stands."""
-    return trial.defense == BASELINE and trial.attack == "none" and trial.shown
+    return trial.defense == BASELINE and trial.clean and trial.shown
 
 
 def require_gain(plan: Plan, records_of: Callable[[str], Sequence[Record]]) -> None:

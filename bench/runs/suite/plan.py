@@ -25,6 +25,7 @@ from fedarena.core.text.numbers import plural
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 from fedarena.records.json_schema import anything, each, either, fields, flag, named, text, whole
 from fedarena.records.trial_key import KEY_LAYOUT
+from fedarena.records.trial_place import TrialPlace
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -37,28 +38,19 @@ if TYPE_CHECKING:
 LAYOUT = 2
 
 
-@dataclass(frozen=True)
-class Planned:
+@dataclass(frozen=True, kw_only=True)
+class Planned(TrialPlace):
     """A trial of a plan.
 
     Attributes:
         name: the name of its `fedarena.runs.suite.trials.Trial`.
         key: the key of the trial; empty if it cannot be run.
-        problem, defense, attack, party, form, knows, goal, seed: what is run. The attack is `none` for a clean run.
         shown: whether it is a cell of the board. counts: whether it counts in scores and ranks.
         refused: why it cannot be run; empty for most.
     """
 
     name: tuple[str, ...]
     key: str
-    problem: str
-    defense: str
-    attack: str
-    party: str
-    form: str
-    knows: str
-    goal: str
-    seed: int
     shown: bool
     counts: bool
     refused: str = ""

@@ -231,7 +231,7 @@ class _Measuring:
 
 
 def _title(trial: Planned) -> str:
-    if trial.attack == "none":
+    if trial.clean:
         probe = trial.name[3].removeprefix("probe ")
         tried = f", tried with {probe}'s trigger" if probe else ""
         return f"{trial.problem}: {trial.defense}, without an attack{tried}, seed {trial.seed}"

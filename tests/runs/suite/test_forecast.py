@@ -14,20 +14,7 @@ from fedarena.records.store import Store
 from fedarena.runs.suite.forecast import Costs, forecast
 from fedarena.runs.suite.plan import Planned
 
-ONE = Planned(
-    ("a",),
-    key="k",
-    problem="p",
-    defense="fedavg",
-    attack="none",
-    party="",
-    form="",
-    knows="",
-    goal="",
-    seed=0,
-    shown=True,
-    counts=True,
-)
+ONE = Planned(name=("a",), key="k", problem="p", defense="fedavg", seed=0, shown=True, counts=True)
 
 
 def trial(defense: str, attack: str, knows: str = "", **changes: Any) -> Planned:
