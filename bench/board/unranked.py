@@ -28,9 +28,7 @@ def unranked(board: Board, threats: ThreatFilter, defense: str, lacking: Sequenc
         return f"no {' and no '.join(lacking)} score{f': {reasons}' if reasons else ''}"
     # A contributed attack against one defense lowers the score of that defense; others need not meet it.
     required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
-    attempted = [c for c in own if c.counts or c.excluded]
-    failed = {c.attempt for c in attempted if c.excluded or not _met(c)}
-    unmet = required - ({c.attempt for c in attempted} - failed)
+    unmet = required - _met_attempts(own)
     excluded = {c.attempt for c in own if c.excluded} & unmet
     parts = [f"{len(unmet - excluded)} of {len(required)} attacks and threats not met"] if unmet - excluded else []
     if excluded:
@@ -45,7 +43,13 @@ def _reasons(cells: Iterable[BoardCell]) -> str:
     return "; ".join(reasons)
 
 
-def _met(cell: BoardCell) -> bool:
+def _met_attempts(own: Iterable[BoardCell]) -> set[tuple[str, ...]]:
+    """The attacks and threats that a defense has met in each form in which it has a cell that is to count."""
+    attempted = [c for c in own if c.counts or c.excluded]
+    return {c.attempt for c in attempted} - {c.attempt for c in attempted if c.excluded or not _is_met(c)}
+
+
+def _is_met(cell: BoardCell) -> bool:
     """Whether a cell shows what an attack does to a defense; missing seeds only widen its interval."""
     return cell.status in ("ok", "n/a", "diverged") or (
         cell.status == "mixed" and "failed" not in cell.statuses.values()

@@ -291,7 +291,7 @@ def test_a_problem_s_description_has_the_number_that_the_server_assumes(
     assert f", {text}, " in arena.description
 
 
-def test_who_contributed_an_attack_is_told_and_who_contributed_a_defense_is_not(some: dict[str, Record]) -> None:
+def test_who_contributed_an_attack_is_told_and_of_a_defense_it_is_not(some: dict[str, Record]) -> None:
     for origins, told in (
         ({"shy": "arena-toys 1 (B. Maker)"}, ""),
         (

@@ -13,7 +13,7 @@ from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.consistent import contradictions
 from fedarena.board.load import load_board
 
-PUBLISHED = ("baseline", "digits", "heterogeneous")
+PUBLISHED = ("baseline", "digits")
 
 
 @pytest.fixture(scope="module", params=PUBLISHED)
