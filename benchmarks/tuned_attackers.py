@@ -147,12 +147,13 @@ def _tuning(attacks: Sequence[str], tune: int) -> str:
 
 
 def _measure(folder: Path, name: str, problems: str, options: str, matrices: str, flags: Sequence[str]) -> Board:
+    """The board of a suite. All suites share one folder of records, so that clean runs are measured once."""
     suite = folder / f"{name}.toml"
     suite.write_text(f'title = "{name}"\nabout = ""\n{problems}{options}{matrices}', encoding="utf-8")
-    code = bench(["suite", "run", str(suite), "--out", str(folder / name), *flags])
+    code = bench(["suite", "run", str(suite), "--out", str(folder / "records"), *flags])
     if code:
         sys.exit(code)
-    return load_board(folder / name)
+    return load_board(folder / "records")
 
 
 def _cell(board: Board, problem: str, defense: str, attack: str) -> BoardCell:
