@@ -133,7 +133,8 @@ def rules(folder: Path, flags: Sequence[str]) -> Iterator[Row]:
         new = {a: _left(_mean(c, "window_accuracy"), _mean(c, "window_clean_accuracy")) for a, c in cells.items()}
         first, second = min(STRONG, key=lambda a: old[a]), min(STRONG, key=lambda a: new[a])
         worst = cells[second]
-        yield rule, old[first], first, new[second], second, _score(worst), min(worst.scores.values(), default=0.0)
+        lowest = min(worst.scores.values()) if worst.scores else "n/a"
+        yield rule, old[first], first, new[second], second, _score(worst), lowest
 
 
 def _measured(command: Sequence[str], out: Path) -> Board:

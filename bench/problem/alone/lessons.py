@@ -15,6 +15,7 @@ from torch import Tensor
 from fedarena.core.tensors import Tensors, row, shaped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.loop import of_task
+from fedarena.problem.client_steps.passes import backward, forward
 from fedarena.problem.local_training import ADAM_BETA1, ADAM_EPS
 from fedarena.problem.loss import Criterion
 from fedarena.problem.task import Task
@@ -120,26 +121,14 @@ class _Chains:
 
         It is overwritten by the next call.
         """
-        inputs = [x]
-        for layer in self._chain:
-            z = self._affine(layer, inputs[-1])
-            inputs.append(layer.activation.forward(z) if layer.activation else z)
-        q = self._criterion.residual(inputs.pop(), target).div_(target.shape[1])
-        for i in reversed(range(len(self._chain))):
-            layer, h = self._chain[i], inputs[i]
+        inputs, outputs = forward(self._chain, self.params, x)
+        residual = self._criterion.residual(outputs, target).div_(target.shape[1])
+        qs = backward(self._chain, self.params, inputs, residual)
+        for layer, h, q in zip(self._chain, inputs, qs, strict=True):
             torch.bmm(q.transpose(1, 2), h, out=self._gradients[layer.weight])
             if layer.bias:
                 torch.sum(q, 1, out=self._gradients[layer.bias])
-            if i:
-                below, q = self._chain[i - 1].activation, torch.bmm(q, self.params[layer.weight])
-                q = below.backward(q, h) if below else q
         return self._gradient
-
-    def _affine(self, layer: Dense, h: Tensor) -> Tensor:
-        transposed = self.params[layer.weight].transpose(1, 2)
-        if layer.bias is None:
-            return torch.bmm(h, transposed)
-        return torch.baddbmm(self.params[layer.bias].unsqueeze(1), h, transposed)
 
 
 class _Adam:

@@ -102,20 +102,19 @@ def _chain(
         return None
     weights = {layer.weight for layer in chain}
     by_column = all(name in weights and d.dim() == 1 for name, d in metric.items())
-    plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
     same = set(start) == {name for layer in chain for name in (layer.weight, layer.bias) if name}
-    return chain if by_column and plain and same else None
+    return chain if by_column and same and _has_labels(batches) else None
 
 
 def _layers(task: Task, start: Tensors, batches: Sequence[Batch]) -> tuple[Layer, ...] | None:
     """The model's layers if one pass for all clients covers this case."""
-    plain = all(batch.y.dim() == 2 for batch in batches)  # no probabilities
-    return layers_of(task.model) if task.schedule.fedsgd and plain and _is_whole(task, start) else None
+    whole = set(start) == {name for name, _ in task.model.named_parameters()}
+    return layers_of(task.model) if task.schedule.fedsgd and whole and _has_labels(batches) else None
 
 
-def _is_whole(task: Task, start: Tensors) -> bool:
-    """Whether `start` has the model's own parameters and no others."""
-    return set(start) == {name for name, _ in task.model.named_parameters()}
+def _has_labels(batches: Sequence[Batch]) -> bool:
+    """Whether samples have labels, and not probabilities."""
+    return all(batch.y.dim() == 2 for batch in batches)
 
 
 def _in_groups(

@@ -1,9 +1,10 @@
-"""A chain of dense layers, forward and backward by hand, at parameters that all samples share."""
+"""A chain of dense layers, forward and backward by hand: with one set of parameters, or with one for each model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -11,12 +12,20 @@ from fedarena.core.tensors import Tensors
 from fedarena.problem.client_steps.chain import Dense
 
 
+def affine(weight: Tensor, bias: Tensor | None, h: Tensor) -> Tensor:
+    """z = h Wᵀ + b for W [d_out, d_in] and h [..., d_in], or for W [models, d_out, d_in] and h [models, n, d_in]."""
+    if weight.dim() == 2:
+        return F.linear(h, weight, bias)
+    transposed = weight.transpose(1, 2)
+    return torch.bmm(h, transposed) if bias is None else torch.baddbmm(bias.unsqueeze(1), h, transposed)
+
+
 def forward(chain: Sequence[Dense], params: Tensors, x: Tensor) -> tuple[list[Tensor], Tensor]:
-    """[n, d] → the input h of every layer [n, d_in], and the output [n, d_out]."""
+    """[..., n, d] → the input h of every layer [..., n, d_in], and the output [..., n, d_out]."""
     inputs, h = [], x
     for dense in chain:
         inputs.append(h)
-        h = F.linear(h, params[dense.weight], params[dense.bias] if dense.bias else None)
+        h = affine(params[dense.weight], params[dense.bias] if dense.bias else None, h)
         if dense.activation:
             h = dense.activation.forward(h)
     return inputs, h

@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
 from fedarena.problem.client_steps.chain import Dense
 from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.client_steps.inputs import InputMap
+from fedarena.problem.client_steps.passes import affine
 from fedarena.problem.local_training import local_step
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
@@ -138,12 +138,7 @@ class _Layer:
     def affine(self, h: Tensor) -> Tensor:
         """z = h Wᵀ + b with the clients' present weights: [clients, n, d] → [clients, n, d_out]."""
         self._refresh()
-        if self._weight.dim() == 2:  # before the first step all clients share one weight: a single product
-            return F.linear(h, self._weight, self._bias)
-        transposed = self._weight.transpose(1, 2)
-        if self._bias is None:
-            return torch.bmm(h, transposed)
-        return torch.baddbmm(self._bias.unsqueeze(1), h, transposed)
+        return affine(self._weight, self._bias, h)  # before the first step all clients share one weight
 
     def inner_products(self, x: Tensor) -> Tensor:
         """x D xᵀ, plus 1 for the bias: [clients, n, d] → [clients, n, n]."""
