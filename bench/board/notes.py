@@ -9,7 +9,7 @@ from fedarena.board.ranking import RankingRow, warnings_of
 from fedarena.board.references import gain_of_fedavg, measures_utility, no_better_than_alone
 from fedarena.board.score_text import DAGGER
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.core.text.numbers import plural
+from fedarena.core.text.numbers import plural, with_ranges, without_numbers
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
 
 
@@ -152,13 +152,19 @@ def warning_lines(board: Board, threats: ThreatFilter | None = None) -> list[str
 
 
 def _problems_by_warning(board: Board, threats: ThreatFilter, defense: str) -> dict[str, list[str]]:
-    """A defense's warnings, with the problems where each applies; [] where it applies to all of its runs."""
+    """A defense's warnings, with the problems where each applies; [] where it applies to all of its runs.
+
+    Warnings that differ in their numbers alone are one, with ranges.
+    """
     warnings = warnings_of(board, threats, defense)
     runs = {r.problem for r in board.clean_runs if r.defense == defense and threats.has_problem(r.problem)}
+    by_shape: dict[str, list[tuple[str, str]]] = {}
+    for problem, warning in warnings:
+        by_shape.setdefault(without_numbers(warning), []).append((problem, warning))
     by_warning = {}
-    for warning in dict.fromkeys(warning for _, warning in warnings):
-        problems = list(dict.fromkeys(problem for problem, one in warnings if one == warning))
-        by_warning[warning] = [] if runs <= set(problems) else problems
+    for alike in by_shape.values():
+        problems = list(dict.fromkeys(problem for problem, _ in alike))
+        by_warning[with_ranges([warning for _, warning in alike])] = [] if runs <= set(problems) else problems
     return by_warning
 
 

@@ -109,6 +109,12 @@ def test_a_defense_with_a_warning_has_a_dagger_and_the_notes_name_its_runs() -> 
     assert warning_lines(board, threats) == ["† baffle: simulated"]
 
 
+def test_warnings_that_differ_in_their_numbers_are_one_line() -> None:
+    warnings = tuple(f"the run stopped in round {t}" for t in (7, 11, 4))
+    board = make_board(clean_runs=[replace(make_clean_run("dbcl"), warnings=warnings)])
+    assert warning_lines(board) == ["† dbcl: the run stopped in round 4–11"]
+
+
 def test_a_mean_over_fewer_seeds_than_its_parts_is_noted() -> None:
     """A reader who takes the mean of what stands beside it gets another number."""
     left = make_cell("dbcl", "sign-flip", 0.3, (0,), axis="integrity")

@@ -1,8 +1,9 @@
-"""Numbers as text: shares in per cent, counts with their nouns, means with intervals."""
+"""Numbers as text: shares in per cent, counts with their nouns, means with intervals, ranges in texts."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -56,6 +57,28 @@ def plural(n: int, one: str, many: str = "") -> str:
         many: the plural, where it is not the singular with an s.
     """
     return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+"""A number that stands alone in a text."""
+
+
+def without_numbers(text: str) -> str:
+    """What texts that differ in their numbers alone have in common."""
+    return NUMBER.sub("0", text)
+
+
+def with_ranges(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers alone as one: "stopped in round 4–11 of 150"."""
+    columns = zip(*(NUMBER.findall(text) for text in texts), strict=True)
+    ranges = iter([_range(column) for column in columns])
+    return NUMBER.sub(lambda match: next(ranges), texts[0])
+
+
+def _range(numbers: Sequence[str]) -> str:
+    """The lowest and the highest of numbers, as they are printed; one if they are equal."""
+    low, high = (end(numbers, key=lambda printed: float(printed.replace(",", ""))) for end in (min, max))
+    return low if low == high else f"{low}–{high}"
 
 
 @dataclass(frozen=True)
