@@ -36,13 +36,14 @@ class Exchange:
     Attributes:
         wire: [clients, d], what each participant sent in place of its vector, in the order of the participants:
             integers modulo a power of two in two's complement, or floats. A row of zeros: the client dropped out.
+            None: the sum was made without messages.
         total: [d], Σ over the survivors of the vectors, of the vectors' dtype; what the server learns.
         survivors: positions of those whose vectors are in the total, in ascending order.
-        extra_up, extra_down: mean further bytes per participant, counted from the messages: keys, encrypted
-            shares, lists of clients, unmasking.
+        extra_up, extra_down: mean bytes per participant that are not in `wire`: keys, encrypted shares, lists of
+            clients, unmasking.
     """
 
-    wire: Tensor
+    wire: Tensor | None
     total: Tensor
     survivors: tuple[int, ...]
     extra_up: float
@@ -96,6 +97,13 @@ class SecureSum(ABC):
         Raises:
             TooLarge: values that cannot be sent as the options say. TooFewSurvivors: the round failed.
         """
+
+    def without_messages(self, vectors: Tensor, rng: Rng) -> Exchange:
+        """The same sum, survivors, bytes and errors; a protocol whose messages take long may leave them out here.
+
+        For rounds of which nobody reads the messages, nor how long they take.
+        """
+        return self(vectors, rng)
 
 
 def require_two(method: str, n: int) -> None:

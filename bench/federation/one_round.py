@@ -197,7 +197,9 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     try:
         with clock:
             uploads = _uploads(federation, work, sent, t)
-            summed, received, cohort = _received(federation, work.clients, uploads.sent, t)
+            # Messages show in what is written down, and in how long a round without an attack takes.
+            messages = write or not federation.adversary.corrupted
+            summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
     except TooFewSurvivors as lost:
         return RoundResult(
@@ -232,12 +234,13 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
     defense, problem, rng = federation.defense, federation.problem, federation.rng
     clients = sample_clients(problem, rng.child("sample", t))
     poisson = defense.sampling == "poisson"
-    batches = []
-    for client in clients:
-        batch = federation.draw(t, client)
-        if batch is None:
-            batch = problem.batch(client, rng.child("batch", t, client), poisson)
-        batches.append(federation.adversary.batch(client, batch, t))
+    prescribed = [federation.draw(t, client) for client in clients]
+    free = [client for client, batch in zip(clients, prescribed, strict=True) if batch is None]
+    drawn = iter(problem.batches([(client, rng.child("batch", t, client)) for client in free], poisson))
+    batches = [
+        federation.adversary.batch(client, next(drawn) if batch is None else batch, t)
+        for client, batch in zip(clients, prescribed, strict=True)
+    ]
     noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
     return ClientWork(clients, batches, noises)
 
@@ -259,7 +262,7 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
 
 
 def _received(
-    federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int
+    federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int, messages: bool
 ) -> tuple[Summed | None, Tensors, Cohort]:
     """The secure sum, if there is one, the uploads that the server receives, and their senders.
 
@@ -269,7 +272,8 @@ def _received(
     cohort = Cohort(clients, weights(problem.task.sizes, clients).to(problem.device))
     if secure is None:
         return None, ups, cohort
-    summed = sum_up(secure, ups, cohort, federation.rng.child("secure", t), federation.adversary.corrupted)
+    randomness, corrupted = federation.rng.child("secure", t), federation.adversary.corrupted
+    summed = sum_up(secure, ups, cohort, randomness, corrupted, messages)
     return summed, *summed.received()
 
 

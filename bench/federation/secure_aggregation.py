@@ -19,14 +19,14 @@ class Summed:
     """A round of secure aggregation.
 
     Attributes:
-        wire: [participants, d], what each participant sent in place of its upload.
+        wire: [participants, d], what each participant sent in place of its upload; None: without messages.
         mean: the mean of the survivors' uploads, weighted by N_c; all that the server learns.
         clients: the survivors.
         weight: Σ N_c over them.
         bytes_up, bytes_down: of the whole round, keys, shares and unmasking included, the broadcast not.
     """
 
-    wire: Tensor
+    wire: Tensor | None
     mean: Tensors
     clients: tuple[int, ...]
     weight: Tensor
@@ -39,11 +39,19 @@ class Summed:
 
 
 def sum_up(
-    secure: SecureSum, ups: Tensors, cohort: Cohort, rng: Rng, corrupted: Container[int] = frozenset()
+    secure: SecureSum,
+    ups: Tensors,
+    cohort: Cohort,
+    rng: Rng,
+    corrupted: Container[int] = frozenset(),
+    messages: bool = True,
 ) -> Summed:
     """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
 
     A corrupted client sends any values that the encoding can represent: larger values are cut to the limit.
+
+    Args:
+        messages: whether they are made; else see `SecureSum.without_messages`.
 
     Raises:
         UserError: uploads with integers in them (a client's own seed), whose sum has no meaning; too few survivors.
@@ -55,15 +63,19 @@ def sum_up(
     vectors = rows(ups) * share[:, None]
     for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
         vectors[i].clamp_(-secure.limit, secure.limit)
-    exchange = secure(vectors, rng)
+    exchange = secure(vectors, rng) if messages else secure.without_messages(vectors, rng)
     survivors = list(exchange.survivors)
-    n, wire = len(cohort.clients), exchange.wire
-    sent = int((wire != 0).any(1).sum())  # a client that dropped out before it sent anything left zeros
+    n = len(cohort.clients)
     return Summed(
-        wire=wire,
+        wire=exchange.wire,
         mean=shaped((exchange.total / share[survivors].sum()).to(vectors), row(ups, 0)),
         clients=tuple(cohort.clients[i] for i in survivors),
         weight=cohort.weights[survivors].sum(),
-        bytes_up=sent * wire.shape[1] * wire.element_size() + n * exchange.extra_up,
+        bytes_up=_size(exchange.wire) + n * exchange.extra_up,
         bytes_down=n * exchange.extra_down,
     )
+
+
+def _size(wire: Tensor | None) -> int:
+    """Bytes of the masked vectors; a client that dropped out before it sent one left zeros."""
+    return 0 if wire is None else int((wire != 0).any(1).sum()) * wire.shape[1] * wire.element_size()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,25 +85,40 @@ class Problem:
         return Batch(self.inputs(shard)[None], self.y[shard][None])
 
     def batch(self, client: int, rng: Rng, poisson: bool = False) -> Batch:
-        """The local work of one client in one round.
+        """The local work of one client, see `batches`."""
+        return self.batches([(client, rng)], poisson)[0]
+
+    def batches(self, draws: Sequence[tuple[int, Rng]], poisson: bool = False) -> list[Batch]:
+        """The local work of clients in one round: FedSGD's batches, or FedAvg's for all local epochs.
 
         FedSGD: b samples of its shard without replacement, or each sample with probability b/N_c when `poisson`.
         FedAvg: ⌊N_c/b⌋·b samples for the round, or of no more than `local_samples`, in a fresh order every local
         epoch, cut into full batches.
+
+        Args:
+            draws: the clients, each with its randomness. Its batch depends on these alone.
+
+        Returns:
+            Samples [steps, b, ...] of each client. Batches of one size are views of one tensor.
         """
+        orders = [self._drawn(client, rng.torch(), poisson) for client, rng in draws]
+        if len({order.shape for order in orders}) == 1:
+            index = torch.stack(orders)
+            return [Batch(x, y) for x, y in zip(self.inputs(index), self.y[index], strict=True)]
+        return [Batch(self.inputs(order), self.y[order]) for order in orders]
+
+    def _drawn(self, client: int, generator: torch.Generator, poisson: bool) -> Tensor:
+        """The samples that a client works on in a round [steps, b], see `batches`."""
         schedule, shard = self.task.schedule, self.shards[client]
-        b, n = schedule.batch_size, len(self.shards[client])
-        generator = rng.torch()
+        b, n = schedule.batch_size, len(shard)
         if poisson:
-            index = shard[torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten().to(shard.device)]
-            return Batch(self.inputs(index)[None], self.y[index][None])
-        epochs = max(1, schedule.local_epochs)
-        taken = schedule.taken(n)
-        chosen = torch.randperm(n, generator=generator)[:taken]
-        again = [chosen[torch.randperm(taken, generator=generator)] for _ in range(epochs - 1)]
-        order = torch.cat([chosen, *again])
-        index = shard[order.to(shard.device)].reshape(-1, b)
-        return Batch(self.inputs(index), self.y[index])
+            chosen = torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten()
+            return shard[chosen.to(shard.device)][None]
+        order = torch.randperm(n, generator=generator)[: schedule.taken(n)]
+        if schedule.local_epochs > 1:
+            again = [order[torch.randperm(len(order), generator=generator)] for _ in range(schedule.local_epochs - 1)]
+            order = torch.cat([order, *again])
+        return shard[order.to(shard.device)].reshape(-1, b)
 
     @torch.no_grad()
     def evaluate(self, params: Tensors) -> tuple[float, float]:

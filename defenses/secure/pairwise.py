@@ -31,7 +31,9 @@ from fedarena.defenses.secure.cards.pairwise_masks import Options
 from fedarena.defenses.secure.client import Client
 from fedarena.defenses.secure.fixed_point import FixedPoint, signed
 from fedarena.defenses.secure.key_agreement import Once
-from fedarena.defenses.secure.server import Server
+from fedarena.defenses.secure.messages import BOX, INDEX, KEYS
+from fedarena.defenses.secure.server import ANSWERED, SENT, Server, enough
+from fedarena.defenses.secure.shamir import SHARE
 from fedarena.defenses.secure.stream import read
 
 
@@ -106,6 +108,28 @@ class PairwiseMasks(SecureSum):
             extra_up=(_size(keys) + _size(boxes) + _size(revealed)) / n,
             extra_down=(n * len(roster) + _size(routed) + len(uploads) * len(alive)) / n,
         )
+
+    def without_messages(self, vectors: Tensor, rng: Rng) -> Exchange:
+        """Masks cancel in the sum of words, so that it needs none; bytes follow from the numbers of messages."""
+        n, d = vectors.shape
+        self.check(n)
+        o, t = self.options, self.threshold(n)
+        code = FixedPoint(o.bits, o.bound, n)
+        rows = code.encode(vectors.detach().cpu().double().numpy())
+        before, after = self._leave(n, rng.child("dropout"))
+        sent = [u for u in range(n) if u not in before]
+        answered = len(set(sent) - after)
+        roster, boxes, alive = n * (INDEX + KEYS), n * (n - 1) * (INDEX + BOX), len(sent) * INDEX
+        up, down = n * KEYS + boxes + len(sent) * d * o.bits // 8, n * roster + boxes
+        try:
+            enough(t, len(sent), SENT)
+            up, down = up + answered * n * (INDEX + SHARE), down + len(sent) * alive
+            enough(t, answered, ANSWERED)
+        except TooFewSurvivors as failed:
+            failed.bytes_up, failed.bytes_down = up, down
+            raise
+        total = torch.from_numpy(code.decode(rows[sent].sum(0, dtype=rows.dtype))).to(vectors)
+        return Exchange(None, total, tuple(sent), extra_up=up / n, extra_down=down / n)
 
     def _leave(self, n: int, rng: Rng) -> tuple[set[int], set[int]]:
         """The clients that drop out before the masked vector, and those that drop out after it.

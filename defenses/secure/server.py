@@ -36,25 +36,25 @@ class Server:
 
     def roster(self, keys: Mapping[int, bytes]) -> bytes:
         """Round 0: the public keys of all clients."""
-        self._enough(len(keys), "advertised keys")
+        enough(self.threshold, len(keys), "advertised keys")
         self.keys = dict(keys)
         return pack(self.keys)
 
     def route(self, boxes: Mapping[int, bytes]) -> dict[int, bytes]:
         """Round 1: for each client that shared its keys, the shares that the others encrypted for it."""
-        self._enough(len(boxes), "shared their keys")
+        enough(self.threshold, len(boxes), "shared their keys")
         self.boxes = {sender: unpack(message, BOX) for sender, message in boxes.items()}
         return {to: pack({v: sent[to] for v, sent in self.boxes.items() if v != to}) for to in self.boxes}
 
     def alive(self, uploads: Mapping[int, bytes]) -> bytes:
         """Round 2: the list of clients that sent a masked vector."""
-        self._enough(len(uploads), "sent a masked vector")
+        enough(self.threshold, len(uploads), SENT)
         self.uploads = {u: read(message, self.bits) for u, message in uploads.items()}
         return pack(dict.fromkeys(self.uploads, b""))
 
     def total(self, revealed: Mapping[int, bytes]) -> Words:
         """Round 4: the sum of all vectors that were sent. Raises TooFewSurvivors."""
-        self._enough(len(revealed), "answered the unmasking")
+        enough(self.threshold, len(revealed), ANSWERED)
         answers = {u + 1: unpack(message, shamir.SHARE) for u, message in list(revealed.items())[: self.threshold]}
         lagrange = shamir.weights(answers)
         d = len(next(iter(self.uploads.values())))
@@ -77,9 +77,14 @@ class Server:
             else:
                 total += mask
 
-    def _enough(self, count: int, did: str) -> None:
-        if count < self.threshold:
-            raise TooFewSurvivors(
-                f"secure pairwise-masks: {count} clients {did}, allowed: at least {self.threshold} "
-                "(see options 'threshold' and 'dropout')"
-            )
+
+SENT, ANSWERED = "sent a masked vector", "answered the unmasking"
+
+
+def enough(threshold: int, count: int, did: str) -> None:
+    """Raise TooFewSurvivors if fewer clients than the threshold are left."""
+    if count < threshold:
+        raise TooFewSurvivors(
+            f"secure pairwise-masks: {count} clients {did}, allowed: at least {threshold} "
+            "(see options 'threshold' and 'dropout')"
+        )

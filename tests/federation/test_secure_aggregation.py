@@ -15,6 +15,7 @@ from fedarena.core.tensors import flatten, row
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
+from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -61,6 +62,23 @@ def test_the_model_is_the_one_of_a_plain_mean(protocol, secure):
     assert first.wire is not None
     for i in range(len(first.participants)):
         assert not torch.allclose(first.wire[i].double(), flatten(row(first.ups, i)).double(), atol=1e-3)
+
+
+@pytest.mark.parametrize("dropout", ["0", "0.3"])
+def test_a_poisoned_run_is_the_same_whether_its_messages_are_written_down_or_not(dropout):
+    """Unwritten rounds are summed without messages."""
+    given = problem(clients=6, rounds=6)
+    made = compose.make_defense(compose.parse_defense("fedavg+pairwise-masks", {"dropout": dropout}), given.task)
+    runs = []
+    for watch in (range(6), ()):
+        attack = compose.make_poisoning(compose.parse_attack("sign-flip", {}), knowledge_of(given, made, "own"))
+        adversary = Adversary(attack, frozenset(given.corrupted), Rng(9))
+        runs.append(federation.run(made, given, Rng(0).child("federation"), watch=watch, adversary=adversary))
+    written, unwritten = runs
+    assert all(r.wire is not None for r in written.rounds)
+    assert torch.equal(flatten(written.params), flatten(unwritten.params))
+    assert written.failed == unwritten.failed
+    assert (unwritten.bytes_up, unwritten.bytes_down) == pytest.approx((written.bytes_up, written.bytes_down))
 
 
 @pytest.mark.parametrize("protocol", ["fedavg", "dbcl", "baffle"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fedarena.contracts.secure_sum import TooFewSurvivors
+from fedarena.contracts.secure_sum import Exchange, TooFewSurvivors, TooLarge
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure.cards.pairwise_masks import CARD, Options
@@ -74,6 +75,33 @@ def test_an_exchange_is_exact_to_the_last_bit(bits: int, dropout: float) -> None
         late += len(done.survivors) - round(answered)
     assert done.wire.dtype == (torch.int32 if bits == 32 else torch.int64)
     assert (early > 0, late > 0) == (dropout > 0, dropout > 0)
+
+
+def outcome(sum_up: Callable[[Tensor, Rng], Exchange], x: Tensor, seed: int) -> tuple[object, ...]:
+    """What a round comes to: the sum, its survivors and all bytes of one participant, or how the round failed."""
+    try:
+        done = sum_up(x, Rng(seed))
+    except TooFewSurvivors as failed:
+        return str(failed), failed.bytes_up, failed.bytes_down
+    vectors = 0 if done.wire is None else len(done.survivors) * done.wire[0].nbytes
+    up = round(len(x) * done.extra_up) + vectors
+    return done.total.tolist(), done.survivors, up, done.extra_down
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_sum_without_messages_is_that_of_the_protocol(bits: int) -> None:
+    secure, x = PairwiseMasks(Options(bits=bits, dropout=0.4)), vectors(7, 5)
+    outcomes = [outcome(secure, x, seed) for seed in range(16)]
+    assert [outcome(secure.without_messages, x, seed) for seed in range(16)] == outcomes
+    told = " ".join(str(first) for first, *_ in outcomes)
+    assert "sent a masked vector" in told
+    assert "answered the unmasking" in told
+    assert "[" in told
+
+
+def test_values_beyond_the_bound_are_refused_without_messages_too() -> None:
+    with pytest.raises(TooLarge, match=re.escape("option 'bound' is 0.5, allowed: at least")):
+        PairwiseMasks(Options(bound=0.5)).without_messages(torch.ones(3, 2), Rng(0))
 
 
 def test_clients_drop_as_often_as_said_half_of_them_early() -> None:
