@@ -25,6 +25,7 @@ class NoAdversary:
     """The stand-in for an adversary where all clients follow the protocol."""
 
     corrupted: frozenset[int] = frozenset()
+    simulated: bool = False
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch as it is."""
@@ -49,12 +50,14 @@ class Adversary:
 
     Attributes:
         attack: what they do. corrupted: who they are. rng: their randomness, of a seed of its own.
+        simulated: whether an attacker simulates the federation; then a client's memory is not measured.
         memory: what the attack keeps between rounds.
     """
 
     attack: Poisoning
     corrupted: frozenset[int]
     rng: Rng
+    simulated: bool = False
     memory: Tensors = field(default_factory=dict)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:

@@ -86,7 +86,7 @@ class Federation:
         rng: the randomness of server and honest clients.
         adversary: the corrupted clients.
         draw: prescribed batches.
-        peak: measures the memory of a client.
+        peak: measures the memory of a client; None: it is of no interest.
         memories: what each client keeps between rounds.
     """
 
@@ -95,7 +95,7 @@ class Federation:
     rng: Rng
     adversary: Adversary | NoAdversary
     draw: Draw
-    peak: PeakMemory
+    peak: PeakMemory | None
     memories: dict[int, Tensors] = field(default_factory=dict)
 
 
@@ -191,8 +191,9 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = defense.broadcast(state, rng.child("broadcast", t))
-    memory = federation.memories.get(work.clients[0], {})
-    federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
+    if federation.peak is not None:
+        memory = federation.memories.get(work.clients[0], {})
+        federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:

@@ -124,11 +124,11 @@ def run(
         draw: prescribes the batches of an experiment; by default clients draw as the problem says.
     """
     schedule = problem.task.schedule
-    clients, peak = adversary or NoAdversary(), PeakMemory(schedule.client_memory)
+    clients = adversary or NoAdversary()
+    peak = None if clients.simulated else PeakMemory(schedule.client_memory)
     federation = Federation(defense=defense, problem=problem, rng=rng, adversary=clients, draw=draw, peak=peak)
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
-    curve: list[Point] = []
-    totals, diverged_at, why = Totals(), None, ""
+    curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
 
     def evaluate(state: State) -> Point:
         curve.append(Point(state.round, *problem.evaluate(defense.deployed(state))))
@@ -191,7 +191,7 @@ def _finished(
         bytes_up=totals.bytes_up / participants,
         bytes_down=totals.bytes_down / participants,
         seconds=len(totals.seconds) * median(totals.seconds) if totals.seconds else 0.0,
-        peak_bytes=federation.peak.bytes,
+        peak_bytes=federation.peak.bytes if federation.peak else 0,
         diverged_at=diverged_at,
         verdicts=tuple(totals.verdicts),
         failed=totals.failed,

@@ -88,7 +88,7 @@ def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng
     # A secure sum gives the same model by the same uploads; to simulate it would only take time.
     defense = knowledge.defense.secured(None)
     attack = compose.make_poisoning(method, knowledge_of(problem, defense, knowledge.knows))
-    adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
+    adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"), simulated=True)
     run = federation.run(defense, problem, rng.child("federation"), adversary=adversary)
     return success_rate(attack, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
 

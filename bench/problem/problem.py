@@ -99,13 +99,14 @@ class Problem:
             draws: the clients, each with its randomness. Its batch depends on these alone.
 
         Returns:
-            Samples [steps, b, ...] of each client. Batches of one size are views of one tensor.
+            Samples [steps, b, ...] of each client, all of them views of one tensor.
         """
         orders = [self._drawn(client, rng.torch(), poisson) for client, rng in draws]
-        if len({order.shape for order in orders}) == 1:
-            index = torch.stack(orders)
-            return [Batch(x, y) for x, y in zip(self.inputs(index), self.y[index], strict=True)]
-        return [Batch(self.inputs(order), self.y[order]) for order in orders]
+        if not orders:
+            return []
+        index, sizes = torch.cat([order.flatten() for order in orders]), [order.numel() for order in orders]
+        parts = zip(orders, self.inputs(index).split(sizes), self.y[index].split(sizes), strict=True)
+        return [Batch(x.reshape(*of.shape, *x.shape[1:]), y.reshape(of.shape)) for of, x, y in parts]
 
     def _drawn(self, client: int, generator: torch.Generator, poisson: bool) -> Tensor:
         """The samples that a client works on in a round [steps, b], see `batches`."""

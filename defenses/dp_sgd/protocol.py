@@ -51,6 +51,8 @@ class DPSGD(FedAvg):
         smallest = min(task.sizes)
         self.rate = schedule.batch_size / smallest
         """q, of the client with the fewest samples: all others are protected better."""
+        self.entries = sum(p.numel() for p in task.model.parameters())
+        """d, the entries of an upload."""
         self.delta = options.delta if options.delta is not None else smallest**-1.1
         if options.noise is not None and options.epsilon is not None:
             raise UserError(
@@ -154,8 +156,7 @@ class DPSGD(FedAvg):
         """N(0, (σC)² I), one vector [d] in the order of the parameters."""
         if not self.sigma:
             return {}
-        d = sum(p.numel() for p in self.task.model.parameters())
-        return {NOISE: torch.randn(d, generator=rng.torch()).mul_(self.sigma * self.options.clip)}
+        return {NOISE: torch.randn(self.entries, generator=rng.torch()).mul_(self.sigma * self.options.clip)}
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         total = one_client(self.task, down, batch, memory.get(PREVIOUS), self.options.momentum, self.bound)
