@@ -104,17 +104,17 @@ class Problem:
         orders = [self._drawn(client, rng.torch(), poisson) for client, rng in draws]
         if not orders:
             return []
-        index, sizes = torch.cat([order.flatten() for order in orders]), [order.numel() for order in orders]
-        parts = zip(orders, self.inputs(index).split(sizes), self.y[index].split(sizes), strict=True)
-        return [Batch(x.reshape(*of.shape, *x.shape[1:]), y.reshape(of.shape)) for of, x, y in parts]
+        index, sizes = torch.cat(orders), [len(order) for order in orders]
+        parts = zip(self.inputs(index).split(sizes), self.y[index].split(sizes), strict=True)
+        return [Batch(x[None], y[None]) if poisson else Batch(x, y) for x, y in parts]
 
     def _drawn(self, client: int, generator: torch.Generator, poisson: bool) -> Tensor:
-        """The samples that a client works on in a round [steps, b], see `batches`."""
+        """The samples that a client works on in a round: [steps, b], or [b'] when `poisson`; see `batches`."""
         schedule, shard = self.task.schedule, self.shards[client]
         b, n = schedule.batch_size, len(shard)
         if poisson:
             chosen = torch.rand(n, generator=generator).mul_(n).lt_(b).nonzero().flatten()
-            return shard[chosen.to(shard.device)][None]
+            return shard[chosen.to(shard.device)]
         order = torch.randperm(n, generator=generator)[: schedule.taken(n)]
         if schedule.local_epochs > 1:
             again = [order[torch.randperm(len(order), generator=generator)] for _ in range(schedule.local_epochs - 1)]

@@ -205,7 +205,7 @@ class Cost(TypedDict):
     bytes_down: Annotated[float, amount]
     """Bytes that a client receives in a round."""
     seconds: Annotated[float, amount, VARIES]
-    """Seconds of the training."""
+    """Seconds of the training. Under poisoning they do not count a secure sum's messages, which nobody reads."""
     attack_seconds: Annotated[float, amount, VARIES]
     """Seconds of the attack and of its judgement."""
     peak_bytes: Annotated[float, amount]

@@ -19,6 +19,9 @@ from fedarena.defenses.secure.key_agreement import SIZE, KeyPair, agree
 from fedarena.defenses.secure.messages import BOX, MASKING, pack, unpack
 from fedarena.defenses.secure.stream import Words, read, words
 
+SENT, ANSWERED = "sent a masked vector", "answered the unmasking"
+"""What too few clients did, if a round fails."""
+
 
 class Server:
     """The server of one round. Messages that it receives are given by sender.
@@ -76,9 +79,6 @@ class Server:
                 total -= mask
             else:
                 total += mask
-
-
-SENT, ANSWERED = "sent a masked vector", "answered the unmasking"
 
 
 def enough(threshold: int, count: int, did: str) -> None:

@@ -13,6 +13,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row
 from fedarena.core.threat import Threat
+from fedarena.defenses.secure.pairwise import PairwiseMasks
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, NoAdversary, knowledge_of
@@ -45,6 +46,12 @@ def played(defense, given, options=None, adversary=None):
     return made, federation.run(made, given, Rng(0).child("federation"), watch=rounds, adversary=adversary)
 
 
+def flipping(given, defense, **more):
+    """Corrupted clients that flip signs."""
+    attack = compose.make_poisoning(compose.parse_attack("sign-flip", {}), knowledge_of(given, defense, "own"))
+    return Adversary(attack, frozenset(given.corrupted), Rng(9), **more)
+
+
 @pytest.mark.parametrize("protocol", ["fedavg", "dbcl", "baffle", "dp-sgd"])
 @pytest.mark.parametrize("secure", ["pairwise-masks", "zero-sum"])
 def test_the_model_is_the_one_of_a_plain_mean(protocol, secure):
@@ -71,14 +78,33 @@ def test_a_poisoned_run_is_the_same_written_down_or_not(dropout):
     made = compose.make_defense(compose.parse_defense("fedavg+pairwise-masks", {"dropout": dropout}), given.task)
     runs = []
     for watch in (range(6), ()):
-        attack = compose.make_poisoning(compose.parse_attack("sign-flip", {}), knowledge_of(given, made, "own"))
-        adversary = Adversary(attack, frozenset(given.corrupted), Rng(9))
+        adversary = flipping(given, made)
         runs.append(federation.run(made, given, Rng(0).child("federation"), watch=watch, adversary=adversary))
     written, unwritten = runs
     assert all(r.wire is not None for r in written.rounds)
     assert torch.equal(flatten(written.params), flatten(unwritten.params))
     assert written.failed == unwritten.failed
     assert (unwritten.bytes_up, unwritten.bytes_down) == pytest.approx((written.bytes_up, written.bytes_down))
+
+
+@pytest.mark.parametrize(("attacked", "written", "made"), [(True, False, 0), (True, True, 3), (False, False, 3)])
+def test_messages_are_left_out_where_nobody_reads_or_times_them(monkeypatch, attacked, written, made):
+    given, play, calls = problem(), PairwiseMasks.__call__, []
+    monkeypatch.setattr(PairwiseMasks, "__call__", lambda *args: calls.append(args) or play(*args))
+    defense = compose.make_defense(compose.parse_defense("fedavg+pairwise-masks", {}), given.task)
+    adversary = flipping(given, defense) if attacked else None
+    watch = range(3) if written else ()
+    federation.run(defense, given, Rng(0).child("federation"), watch=watch, adversary=adversary)
+    assert len(calls) == made
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_client_s_memory_is_measured_unless_an_attacker_simulates(simulated):
+    given = problem()
+    defense = compose.make_defense(compose.parse_defense("fedavg", {}), given.task)
+    adversary = flipping(given, defense, simulated=simulated)
+    run = federation.run(defense, given, Rng(0).child("federation"), adversary=adversary)
+    assert (run.peak_bytes > 0) is not simulated
 
 
 @pytest.mark.parametrize("protocol", ["fedavg", "dbcl", "baffle"])
