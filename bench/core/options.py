@@ -43,6 +43,7 @@ def option(
     idle_with: tuple[str, *tuple[Any, ...]] | None = None,
     party: Party | None = None,
     form: Form | None = None,
+    listed: bool = True,
 ) -> Any:
     """A dataclass field with a help text and an allowed range (`low <=`, `above <`, `<= high`, `< below`).
 
@@ -53,10 +54,19 @@ def option(
         idle_with: another option and its values; with these values this option has no effect. At most one of
             `acts_with` and `idle_with` is given.
         party, form: for inference attacks: the only party, and the only form, for which the option has an effect.
+        listed: whether a record lists the option at its default, too. False for an option that came after results had
+            been published, and whose default changes nothing: so these results keep their keys.
     """
     given = [Needs(*needs[:1], needs[1:], acts) for needs, acts in ((acts_with, True), (idle_with, False)) if needs]
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
-    return field(default=default, metadata=metadata | {"needs": given, "party": party, "form": form})
+    return field(default=default, metadata=metadata | {"needs": given, "party": party, "form": form, "listed": listed})
+
+
+def as_recorded(options: Any) -> dict[str, Any]:
+    """The values of an options object as a record lists them: all but the unlisted ones at their defaults."""
+    values = dataclasses.asdict(options)
+    hidden = {f.name for f in dataclasses.fields(options) if not f.metadata["listed"] and values[f.name] == f.default}
+    return {name: value for name, value in values.items() if name not in hidden}
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
-from fedarena.core.options import NoOptions, check_options, parse_options
+from fedarena.core.options import NoOptions, as_recorded, check_options, parse_options
 from fedarena.problem.schedule import Schedule
 
 CORRUPTED_DATA = ("shard", "resampled")
@@ -70,11 +70,11 @@ class ProblemSpec:
         return {kind: registry.find(kind, name) for kind, name in kinds.items()}  # type: ignore[arg-type]
 
     def options(self) -> dict[str, dict[str, Any]]:
-        """All options, resolved, by group."""
+        """All options, resolved, by group, as records list them."""
         return {
-            "model": asdict(self.model_options),
-            "partition": asdict(self.partition_options),
-            "training": asdict(self.schedule),
+            "model": as_recorded(self.model_options),
+            "partition": as_recorded(self.partition_options),
+            "training": as_recorded(self.schedule),
         }
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import platform
 import subprocess
-from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +15,7 @@ from fedarena import __version__
 from fedarena.contracts.goal_names import JUDGE_VERSIONS, GoalName
 from fedarena.core import registry
 from fedarena.core.card import Kind
+from fedarena.core.options import as_recorded
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
@@ -192,7 +192,8 @@ def options_of(kind: str, method: MethodSpec | None) -> dict[str, Any]:
     """The options of a method under its kind, and those of its further parts under `kind+name`."""
     if method is None:
         return {}
-    return {kind: asdict(method.options), **{f"{kind}+{p.name}": asdict(p.options) for p in method.rest}}
+    further = {f"{kind}+{p.name}": as_recorded(p.options) for p in method.rest}
+    return {kind: as_recorded(method.options), **further}
 
 
 def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:

@@ -35,6 +35,14 @@ class Options:
     accounting: str = option("tight", ACCOUNTING, choices=("tight", "renyi"))
     bound: str = option("clip", "clip: shorten long gradients; normalise: one length", choices=("clip", "normalise"))
     clip: float = option(1.0, "C, the length that no sample's gradient exceeds", above=0)
+    offset: float = option(
+        0.0,
+        "o: a gradient is divided by its length + o, so that one as short as rounding errors stays short; the "
+        "two-stage paper's code adds 1e-6",
+        low=0,
+        acts_with=("bound", "normalise"),
+        listed=False,
+    )
     momentum: float = option(0.0, "β, share of the client's last upload in each sample's gradient", low=0, below=1)
     sampling: str = option(
         "poisson",

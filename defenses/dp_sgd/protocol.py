@@ -77,7 +77,7 @@ class DPSGD(FedAvg):
                 f"defense {self.name}: option 'base_epsilon' is {options.base_epsilon:g}, allowed without noise "
                 "(epsilon=none): none"
             )
-        self.bound = Bound(options.clip, options.bound == "normalise")
+        self.bound = Bound(options.clip, options.bound == "normalise", options.offset)
 
     name = "dp-sgd"
 

@@ -2,7 +2,7 @@
 
 With f_j the loss of client c's sample j and m_c a vector of the client's own, what is summed is
 
-    Σ_j a_j φ_j      φ_j = (1 − β) ∇f_j + β m_c      a_j = C/‖φ_j‖ (normalise) or min(1, C/‖φ_j‖) (clip)
+    Σ_j a_j φ_j      φ_j = (1 − β) ∇f_j + β m_c      a_j = C/(‖φ_j‖ + o) (normalise) or min(1, C/‖φ_j‖) (clip)
 
 so that one sample moves the sum by at most C. All clients share the parameters, so their samples are one batch. For
 dense layers no gradient is formed (`fedarena.problem.client_steps.sample_gradients`). For convolutions gradients are
@@ -40,13 +40,17 @@ class Bound:
 
     Attributes:
         length: C. normalise: give every vector that length; otherwise shorten longer ones only.
+        offset: o, for normalising: φ is divided by ‖φ‖ + o, so that vectors as short as o stay short.
     """
 
     length: float
     normalise: bool
+    offset: float = 0.0
 
     def factor(self, squared: Tensor) -> Tensor:
         """a from ‖φ‖²."""
+        if self.offset:
+            return self.length / ((squared + TINY).sqrt() + self.offset)
         a = self.length * (squared + TINY).rsqrt()
         return a if self.normalise else a.clamp(max=1.0)
 
