@@ -97,3 +97,49 @@ def test_theorem_1() -> None:
     expected = (d - 1) / s * float(old.square().sum() + new.square().sum())
     assert within(torch.stack(errors), expected)
     assert expected > 1000 * float((old - new).square().sum())
+
+
+def theorem_2(W: Tensor, V: Tensor, s: int) -> float:
+    """(1/s) Σ_ij Σ_{k≠l} (w_ik² v_jl² + w_ik v_jk w_il v_jl): what one sketch of W adds to E‖Δ̂Vᵀ − ΔVᵀ‖²."""
+    squares, products = W.square() @ V.square().T, W @ V.T
+    lengths = W.square().sum(1)[:, None] * V.square().sum(1)
+    return float((lengths + products.square() - 2 * squares).sum()) / s
+
+
+def linear_errors(W: tuple[Tensor, Tensor], V: Tensor, s: int) -> Tensor:
+    """‖Δ̂Vᵀ − ΔVᵀ‖² of many independent pairs of sketches of the old and the new W."""
+    (old, new), errors, d = W, [], V.shape[1]
+    for seed in range(4000):
+        a, b = draw(seed, 0, d, s, "countsketch"), draw(seed + 10**6, 0, d, s, "countsketch")
+        estimate = a.expand(a.apply(old)) - b.expand(b.apply(new))
+        errors.append(((estimate - (old - new)) @ V.T).square().sum())
+    return torch.stack(errors)
+
+
+def test_theorem_2() -> None:
+    """The error of any linear map of Δ̂, exactly, for correlated and for independent entries."""
+    g, d, s = torch.Generator().manual_seed(2), 14, 5
+    old = torch.randn(3, d, generator=g).double() + 0.5
+    new = old - 0.1 * torch.randn(3, d, generator=g).double()
+    for V in (torch.randn(4, d, generator=g).double(), old[:2] + 0.3):
+        expected = theorem_2(old, V, s) + theorem_2(new, V, s)
+        errors = linear_errors((old, new), V, s)
+        assert within(errors, expected)
+        assert not within(errors, 1.3 * expected)
+        assert not within(errors, expected / 1.3)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_corollary_3_needs_entries_of_mean_zero(mean: float) -> None:
+    """With independent entries the error is (d − 1)/s·‖W Vᵀ‖² for mean 0, and nowhere near d/s otherwise.
+
+    The paper's proof (Lemma 6) puts Θ(d/s)·‖W Vᵀ‖² for Θ(d²/s)·mn, but ‖W Vᵀ‖² itself is Θ(d²)·mn unless a mean is 0.
+    """
+    g, s, ratios = torch.Generator().manual_seed(3), 10, []
+    for d in (50, 200, 800):
+        W, V = (torch.randn(200, d, generator=g).double() + mean for _ in range(2))
+        ratios.append(theorem_2(W, V, s) / float((W @ V.T).square().sum()) * s / (d - 1))
+    if mean:  # the ratio falls like 1/d
+        assert ratios[0] > 3 * ratios[1] > 9 * ratios[2]
+    else:
+        assert ratios == pytest.approx([1.0] * 3, rel=0.1)
