@@ -30,7 +30,7 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Round, Seen, weights
-from fedarena.core.tensors import Tensors, combine, flatten, same_names, scale, shaped, weighted_mean
+from fedarena.core.tensors import Tensors, combine, flatten, same_names, shaped, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem.task import Task
 
@@ -105,7 +105,7 @@ def _others_upload(
     before, then = like_parameters(task, now.down), like_parameters(task, after.down)
     if not others or not _is_model(task, before) or not _is_model(task, then):
         return None
-    shown = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
+    shown = defense.in_round(now.index).direction_between(before, then)
     shares = weights(defense.mean_weights, r.participants)
     mean = r.mean if r.mean is not None else weighted_mean(r.ups, shares.to(next(iter(r.ups.values())).device))
     if now.own_up is None or relative_error(shown, like_parameters(task, mean)) > IS_THE_MEAN:
@@ -117,6 +117,7 @@ def _observation(
     defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors
 ) -> Observation | None:
     """The upload, as it is matched in the party's form; None where the paper form cannot take it as a gradient."""
+    defense = defense.in_round(now.index)
     task, adaptive = defense.task, threat.form == "adaptive"
     up = like_parameters(task, upload)
     gradient = per_step(defense, up, clients) if _is_model(task, up) else None

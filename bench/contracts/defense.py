@@ -17,7 +17,7 @@ from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, shaped, weighted_mean
+from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, scale, shaped, weighted_mean
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Auxiliary, Batch, Task
@@ -150,8 +150,17 @@ class Defense(Observable):
 
     @property
     def step_size(self) -> float:
-        """The server's learning rate on the direction."""
+        """The server's learning rate on the direction, in `in_round` that of the round."""
         return self.task.schedule.step_size
+
+    def in_round(self, t: int) -> Self:
+        """The protocol as it is played in round t, with that round's learning rate."""
+        task = self.task.in_round(t)
+        if task is self.task:
+            return self
+        protocol = copy.copy(self)
+        protocol.task = task
+        return protocol
 
     # -- the server before and in a round -------------------------------------------------------------
 
@@ -196,8 +205,13 @@ class Defense(Observable):
         )
 
     def step(self, state: State, direction: Tensors) -> tuple[Tensors, Mapping[str, tuple[Tensor, ...]]]:
-        """One step of the server's optimiser: the new parameters and its memory."""
+        """One step of the server's optimiser: the new parameters and its memory.
+
+        With FedSGD and weight decay λ the server steps against the direction plus λ·W.
+        """
         schedule = self.task.schedule
+        if schedule.server_decay:
+            direction = combine(1.0, direction, schedule.server_decay, {name: state.params[name] for name in direction})
         if schedule.server_optimizer == "sgd":
             return combine(1.0, state.params, -self.step_size, direction), {}
         params, memory, t = {}, {}, state.steps + 1
@@ -205,6 +219,12 @@ class Defense(Observable):
             step, memory[name] = adam_step(d, state.optimizer.get(name), t, self.step_size, schedule.adam_beta2)
             params[name] = state.params[name] - step
         return params, memory
+
+    def direction_between(self, before: Tensors, after: Tensors) -> Tensors:
+        """The direction behind one plain step of the server: (W_t − W_{t+1})/step − λ·W_t, of the names in `before`."""
+        direction = scale(1 / self.step_size, combine(1.0, before, -1.0, {name: after[name] for name in before}))
+        decay = self.task.schedule.server_decay
+        return combine(1.0, direction, -decay, before) if decay else direction
 
     def skipped(self, state: State) -> State:
         """The server after a round that failed, because too few clients were left for a secure sum."""

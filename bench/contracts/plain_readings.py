@@ -21,7 +21,7 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.core.tensors import Tensors, combine, scale
+from fedarena.core.tensors import Tensors, scale
 from fedarena.core.threat import NotApplicable, Threat
 
 
@@ -50,6 +50,7 @@ def _observations(
 
 def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors) -> Observation:
     """An observation. The paper form takes the update per local step and learning rate as the plain gradient."""
+    defense = defense.in_round(now.index)
     task, gradient = defense.task, per_step(defense, upload, clients)
     adaptive = threat.form == "adaptive"
     through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(task, now.down, clients)
@@ -77,5 +78,5 @@ def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tenso
 def _others_upload(defense: Defense, threat: Threat, now: Seen, after: Seen) -> tuple[tuple[int, ...], Tensors]:
     """The other clients, and their mean upload of a round, from W_t and W_{t+1}."""
     assert now.own_up is not None
-    total = scale(1 / defense.step_size, combine(1.0, now.down, -1.0, after.down))
+    total = defense.in_round(now.index).direction_between(now.down, after.down)
     return others_of(now, threat), without_own(total, now.own_up, defense.mean_weights, now, threat)

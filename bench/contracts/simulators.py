@@ -193,6 +193,16 @@ def client_rounds(
     return consecutive_rounds(defense, threat, seen, victims)
 
 
+def hidden_decay(defense: Defense) -> NotApplicable | None:
+    """Why a party that does not know W cannot take the weight decay out of the server's step; None without any."""
+    if not defense.task.schedule.server_decay:
+        return None
+    return NotApplicable(
+        "the server's steps hold weight decay λ·W, W is hidden, and this attack does not take it out: that is its "
+        "limit, and no strength of the protocol"
+    )
+
+
 def consecutive_rounds(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> list[int] | NotApplicable:

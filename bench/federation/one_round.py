@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
@@ -187,6 +187,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         TooLarge: an upload is beyond what can be summed securely.
         UserError: a client's step takes more memory than it may.
     """
+    federation = replace(federation, defense=federation.defense.in_round(t))
     defense, rng = federation.defense, federation.rng
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:

@@ -189,7 +189,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
     step = finished.defense.direction(
         state, Broadcast(r.down, r.secret), up, cohort, Rng(finished.spec.seed).child("control")
     )
-    alone = replace(r, after=finished.defense.step(state, step.step)[0])
+    alone = replace(r, after=finished.defense.in_round(r.index).step(state, step.step)[0])
     return estimate_metrics(finished.estimated(observation, alone), truth)
 
 

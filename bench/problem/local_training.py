@@ -29,7 +29,7 @@ def upload(
         loss: the loss that the client descends.
         start: parameters at the round's start; their names are the upload's.
         batch: the samples, [steps, b, ...].
-        schedule: optimiser and learning rate.
+        schedule: optimiser, learning rate and weight decay, which adds λ·p to the gradient of a local step.
         metric: D for parameters that are a linear image of others, p = p₀ − u·D with the steps taken in
             u (broadcast against p; absent: D = 1). The upload is then Σ of the steps u.
 
@@ -45,7 +45,8 @@ def upload(
     memory: dict[str, tuple[Tensor, ...]] = {}
     for t in range(batch.x.shape[0]):
         for name, g in gradient(params, batch.x[t], batch.y[t]).items():
-            step, memory[name] = local_step(g, memory.get(name), t + 1, schedule)
+            decayed = g + schedule.weight_decay * params[name] if schedule.weight_decay else g
+            step, memory[name] = local_step(decayed, memory.get(name), t + 1, schedule)
             taken[name] = taken[name] + step
             params[name] = params[name] - (step * metric[name] if metric and name in metric else step)
     return taken

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Self
 
 from fedarena.core.errors import UserError
 from fedarena.core.options import option
@@ -36,6 +38,36 @@ class Schedule:
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
     server_lr: float = option(1.0, "factor on the server's step", above=0)
     adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)
+    weight_decay: float = option(
+        0.0,
+        "λ: whoever takes a gradient step (FedSGD: the server, FedAvg: the clients) adds λ·W to the gradient",
+        low=0,
+        listed=False,
+    )
+    lr_schedule: str = option(
+        "constant",
+        "how lr changes from round to round; steps: times lr_gamma at each of lr_steps; cosine: times (1 + cos πt/T)/2",
+        choices=("constant", "steps", "cosine"),
+        listed=False,
+    )
+    lr_steps: tuple[float, ...] = option(
+        (0.3, 0.6, 0.8),
+        "shares of the rounds after which lr is multiplied by lr_gamma",
+        above=0,
+        below=1,
+        acts_with=("lr_schedule", "steps"),
+        listed=False,
+    )
+    lr_gamma: float = option(
+        0.1, "factor on lr at each of lr_steps", above=0, high=1, acts_with=("lr_schedule", "steps"), listed=False
+    )
+    warmup: float = option(
+        0.0,
+        "share of the rounds, at the beginning, in which lr grows in proportion to the round",
+        low=0,
+        below=1,
+        listed=False,
+    )
     client_memory: float | None = option(
         None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
     )
@@ -49,6 +81,33 @@ class Schedule:
     def at(self, share: float) -> float:
         """The round at which a share of the rounds is over; rounded, because .07·100 is above 7 in binary fractions."""
         return round(share * self.rounds, 9)
+
+    def in_round(self, t: int) -> Self:
+        """The schedule with the learning rate of round t (from 0) in place of the changing one; itself if none changes.
+
+        The rate is lr times two factors: min(1, (t + 1)/⌈warmup·T⌉), and that of `lr_schedule`.
+        """
+        if self.lr_schedule == "constant" and not self.warmup:
+            return self
+        factor = min(1.0, (t + 1) / max(1, math.ceil(self.at(self.warmup))))
+        if self.lr_schedule == "cosine":
+            factor *= (1 + math.cos(math.pi * t / self.rounds)) / 2
+        elif self.lr_schedule == "steps":
+            factor *= self.lr_gamma ** sum(t >= self.at(share) for share in self.lr_steps)
+        usual = Schedule()
+        return replace(
+            self,
+            lr=self.lr * factor,
+            lr_schedule=usual.lr_schedule,
+            lr_steps=usual.lr_steps,
+            lr_gamma=usual.lr_gamma,
+            warmup=usual.warmup,
+        )
+
+    @property
+    def server_decay(self) -> float:
+        """The λ of the server's steps: `weight_decay` where they are gradient steps, else 0."""
+        return self.weight_decay if self.fedsgd else 0.0
 
     @property
     def step_size(self) -> float:

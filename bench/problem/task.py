@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -36,6 +36,15 @@ class Task:
     schedule: Schedule
     assumed_corrupted: int = 0
 
+    def in_round(self, t: int) -> Task:
+        """The task with the learning rate of round t; itself where the rate is the same in all rounds."""
+        schedule = self.schedule.in_round(t)
+        if schedule is self.schedule:
+            return self
+        task = copy(self)  # with what is cached of the model, which `replace` would compute again
+        object.__setattr__(task, "schedule", schedule)
+        return task
+
     @property
     def participants(self) -> int:
         """How many clients take part in a round: ⌈c·C⌋, at least one."""
@@ -60,12 +69,12 @@ class Task:
         kinds = (nn.Linear, nn.Conv2d)
         layers = {name: module for name, module in self.model.named_modules() if isinstance(module, kinds)}
         # A copy in evaluation mode draws no dropout and changes no running mean.
-        copy, called = deepcopy(self.model).eval(), dict.fromkeys(layers, -1)
+        model, called = deepcopy(self.model).eval(), dict.fromkeys(layers, -1)
         for name in layers:
-            copy.get_submodule(name).register_forward_hook(partial(_note, called, name))
-        like = next(copy.parameters())
+            model.get_submodule(name).register_forward_hook(partial(_note, called, name))
+        like = next(model.parameters())
         with torch.no_grad():
-            copy(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
+            model(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
         return tuple(sorted(layers.items(), key=lambda item: called[item[0]]))
 
     @property

@@ -83,6 +83,7 @@ def _check_downlink(o: Options, task: Task, rule: Aggregator | None) -> None:
         "participation 1": task.participants == len(task.sizes),
         "perturbations=shared": o.perturbations == "shared",
         "law=false": not o.law,
+        "a constant learning rate": task.schedule.in_round(0) is task.schedule,
         "min_directions=none": o.min_directions is None,
         "no rule that needs the server's own data": rule is None or not rule.auxiliary,
     }

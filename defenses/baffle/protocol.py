@@ -67,6 +67,12 @@ class Baffle(Defense, SharedDirections):
         self.rows = rows_that_fit(options, task)
         """Samples at a time in a client's forward passes; None: as many as are fast."""
 
+    def in_round(self, t: int) -> Self:
+        protocol = super().in_round(t)
+        if protocol is not self:
+            protocol.wire = replace(self.wire, schedule=protocol.task.schedule)
+        return protocol
+
     def secured(self, secure: SecureSum | None) -> Self:
         o, fedsgd = self.options, self.task.schedule.fedsgd
         needs = {"law": not o.law, "perturbations": not self.wire.own_seeds, "min_directions": o.min_directions is None}

@@ -41,7 +41,7 @@ from fedarena.contracts.simulators import (
     without_own,
 )
 from fedarena.contracts.transcript import Seen
-from fedarena.core.tensors import Tensors, combine, flatten, least_squares, scale
+from fedarena.core.tensors import Tensors, flatten, least_squares
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.baffle.simulators import SMALL, Differences, LocalSteps, Projections, Slot
 from fedarena.defenses.baffle.wire import COUNT, DIFFERENCES, SEED, BaffleWire
@@ -79,6 +79,7 @@ def _observation(
     defense: Defense, wire: BaffleWire, threat: Threat, seen: Mapping[int, Seen], t: int, slot: Slot
 ) -> Observation | NotApplicable:
     """The differences of one round, or why the party cannot read them."""
+    defense = defense.in_round(t)
     now, params = seen[t], _model(defense, wire, seen, t)
     if params is None:
         return NotApplicable(
@@ -157,7 +158,7 @@ def _of_others(
     if DIFFERENCES in after.down:
         total = after.down[DIFFERENCES]
     else:
-        g = flatten(scale(1 / defense.step_size, combine(1.0, params, -1.0, {n: after.down[n] for n in params})))
+        g = flatten(defense.in_round(now.index).direction_between(params, after.down))
         clip = wire.options.clip
         if clip is not None and float(g.abs().max()) >= clip * (1 - 1e-4):
             return NotApplicable("the server shortened its estimate, which hides the scale of the differences")

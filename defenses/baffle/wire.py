@@ -130,7 +130,10 @@ class BaffleWire:
         for t in range(batch.x.shape[0]):
             g, moved = estimate(params, batch.x[t], batch.y[t], t), {}
             for name, p in params.items():
-                step, moments[name] = local_step(g[name].to(p), moments[name], before + t + 1, self.schedule)
+                decayed = (
+                    g[name].to(p) + self.schedule.weight_decay * p if self.schedule.weight_decay else g[name].to(p)
+                )
+                step, moments[name] = local_step(decayed, moments[name], before + t + 1, self.schedule)
                 moved[name] = p - step
             params = moved
         steps = before + batch.x.shape[0]

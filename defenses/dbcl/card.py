@@ -37,8 +37,8 @@ CARD = Card(
         "they do not, is hash=countsketch.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
         "constant rate.",
-        "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone: its last step takes "
-        "‖W Vᵀ‖² to be of order d, and it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
+        "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone. Its last step "
+        "takes ‖W Vᵀ‖² to be of order d; it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
     ),
     check="Table 1, MLP: 97 % on MNIST in 96 rounds plain and 322 sketched (c = 10 %): bench reproduce dbcl/table1",
     facts=(

@@ -17,6 +17,7 @@ from torch import Tensor
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observable import UNSEEN
 from fedarena.contracts.observation import Disclosure
+from fedarena.contracts.simulators import hidden_decay
 from fedarena.contracts.transcript import Seen, weights
 from fedarena.core.tensors import Tensors, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
@@ -33,6 +34,8 @@ def likeliest(
     order, wanted = sorted(seen), [t for t in sorted(set(rounds)) if t in seen]
     if not wanted:
         return UNSEEN
+    if why := hidden_decay(defense):
+        return why
     opened = {t: wire.open(seen[t].down) for t in order}
     models = {t: dict(opened[t][0]) for t in wanted}
     for name, shape in wire.shapes.items():
@@ -57,7 +60,7 @@ def _step(
     if threat.party == "client":
         return expected_step(defense, threat, now, sketches[name], params, name, missed)
     sketch, w = sketches[name].to(torch.device("cpu")), params[name].double().cpu()
-    schedule = defense.task.schedule
+    schedule = defense.in_round(now.index).task.schedule
     step = schedule.step_size * _mean(defense, now, name).double().cpu()
     if schedule.server_optimizer != "sgd":  # moves every coordinate by about its learning rate, in and out of Sᵀ
         outside = schedule.step_size * (1 + missed) ** 0.5

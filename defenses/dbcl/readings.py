@@ -31,6 +31,7 @@ from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
     client_rounds,
+    hidden_decay,
     images_behind,
     others_of,
     uploads_seen,
@@ -69,6 +70,7 @@ def readings(
 
 def _from_upload(defense: Defense, wire: DBCLWire, threat: Threat, now: Seen) -> Observation:
     """One client's Γ, or the mean of a secure sum."""
+    defense = defense.in_round(now.index)
     (clients, up), (sketched, sketches) = uploads_seen(now, threat), wire.open(now.down)
     gradient = per_step(defense, wire.expand(up, sketches), clients)
     params = now.params if now.params is not None else wire.expand(sketched, sketches)
@@ -92,7 +94,7 @@ def _from_upload(defense: Defense, wire: DBCLWire, threat: Threat, now: Seen) ->
 def _from_broadcasts(
     defense: Defense, wire: DBCLWire, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    rounds = client_rounds(defense, threat, seen, victims)
+    rounds = hidden_decay(defense) or client_rounds(defense, threat, seen, victims)
     if isinstance(rounds, NotApplicable):
         return rounds
     if threat.form == "paper":
@@ -118,7 +120,8 @@ def _through_model(
     update, others = difference(wire, now, after, option), others_of(now, threat)
     assert now.own_up is not None
     own = wire.expand(now.own_up, wire.open(now.down)[1])
-    total = scale(1 / defense.task.schedule.step_size, update)
+    defense = defense.in_round(now.index)
+    total = scale(1 / defense.step_size, update)
     return Observation(
         round=now.index,
         clients=others,
@@ -141,7 +144,8 @@ def _through_protocol(
         name: moves[name].inside.to(w) if name in moves else w - after.down[name]
         for name, w in wire.open(now.down)[0].items()
     }
-    total = scale(1 / defense.task.schedule.step_size, update)
+    defense = defense.in_round(now.index)
+    total = scale(1 / defense.step_size, update)
     return Observation(
         round=now.index,
         clients=others,

@@ -84,7 +84,7 @@ def expected_step(
         sketch: S of the parameter. params: W̃ of all. name: the parameter's.
         missed: how many rounds the client missed after this one.
     """
-    schedule = defense.task.schedule
+    schedule = defense.in_round(now.index).task.schedule
     seen, sketch = params[name].double().cpu(), sketch.to(torch.device("cpu"))
     assert now.own_up is not None
     own = now.own_up[name].double().cpu()

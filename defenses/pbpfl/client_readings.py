@@ -18,9 +18,17 @@ from dataclasses import replace
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading, Simulator
-from fedarena.contracts.simulators import PlainGradient, WithOwn, client_rounds, others_of, own_share, without_own
+from fedarena.contracts.simulators import (
+    PlainGradient,
+    WithOwn,
+    client_rounds,
+    hidden_decay,
+    others_of,
+    own_share,
+    without_own,
+)
 from fedarena.contracts.transcript import Seen
-from fedarena.core.tensors import Tensors, combine, scale
+from fedarena.core.tensors import Tensors, combine
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.pbpfl.canonical_rows import RowDirections, directions, lengths, reading_the_input
 from fedarena.defenses.pbpfl.estimands import CanonicalUpdate
@@ -38,7 +46,7 @@ def from_broadcasts(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
     """What a client reads; see `fedarena.contracts.defense.Defense.readings`."""
-    rounds = client_rounds(defense, threat, seen, victims, hidden="the clients' mean gradient")
+    rounds = hidden_decay(defense) or client_rounds(defense, threat, seen, victims, hidden="the clients' mean gradient")
     if isinstance(rounds, NotApplicable):
         return rounds
     if threat.form == "paper":
@@ -52,7 +60,7 @@ def _difference(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen, af
     """The paper's form: (Ŵ_t − Ŵ_{t+1})/η minus the client's own ∂L̂/∂Ŵ."""
     others = others_of(now, threat)
     before, then = (wire.rounded(now.down, wire.open(one.down).params) for one in (now, after))
-    total = scale(1 / defense.step_size, combine(1.0, before, -1.0, then))
+    total = defense.in_round(now.index).direction_between(before, then)
     assert now.own_up is not None
     own = wire.rounded(now.down, part_of(now.own_up, GRADIENT))
     target = without_own(total, own, defense.mean_weights, now, threat)
@@ -72,6 +80,7 @@ def _canonical_update(
     defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], t: int
 ) -> dict[str, Observation]:
     """The observations of the others' samples from C(W_t) − C(W_{t+1}), by the name of the reading."""
+    defense = defense.in_round(t)
     now, plan, others = seen[t], wire.plan, others_of(seen[t], threat)
     models = (_unmasked(defense, wire, seen, t), _unmasked(defense, wire, seen, t + 1))
     c, after = (canonical(plan, model) for model in models)

@@ -51,7 +51,8 @@ def estimate_gamma(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], 
 
 def _by_balance(defense: Defense, wire: PBPFLWire, seen: Mapping[int, Seen], t: int) -> float | None:
     """γ̂ of round t from two broadcasts with one SGD step along the mean gradient between them; None without such."""
-    if defense.task.schedule.server_optimizer != "sgd" or defense.why_not_mean():
+    schedule = defense.task.schedule
+    if schedule.server_optimizer != "sgd" or schedule.server_decay or defense.why_not_mean():
         return None
     for first in (t, t - 1):
         if first in seen and first + 1 in seen:

@@ -96,7 +96,9 @@ def _prepared(task: Task, batches: Sequence[Batch]) -> Sequence[Batch]:
 def _chain(
     task: Task, start: Tensors, batches: Sequence[Batch], metric: Mapping[str, Tensor]
 ) -> tuple[Dense, ...] | None:
-    """The model's dense layers if the stacked form covers this case."""
+    """The model's dense layers if the stacked form covers this case. Its lazy steps cannot decay weights."""
+    if task.schedule.weight_decay and not task.schedule.fedsgd:
+        return None
     chain = chain_of(task.model, len(task.input_shape))
     if chain is None:
         return None

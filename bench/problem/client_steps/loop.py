@@ -66,6 +66,9 @@ def train(
         memory: list[tuple[Tensor, ...] | None] = [None] * len(names)
         for t in range(batch.x.shape[0]):
             steps, rate = objective.gradient(batch.x[t], batch.y[t]), schedule.lr
+            if schedule.weight_decay:
+                with torch.no_grad():
+                    torch._foreach_add_(steps, params, alpha=schedule.weight_decay)
             if schedule.client_optimizer != "sgd":
                 rate = 1.0
                 for i, g in enumerate(steps):
