@@ -21,6 +21,7 @@ from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, UnusableLayer
 from fedarena.models.module_check import require_pure, seeded
+from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
 from fedarena.problem.spec import ProblemSpec
@@ -105,8 +106,15 @@ class Problem:
         if not orders:
             return []
         index, sizes = torch.cat(orders), [len(order) for order in orders]
-        parts = zip(self.inputs(index).split(sizes), self.y[index].split(sizes), strict=True)
+        parts = zip(self._changed(draws, self.inputs(index).split(sizes)), self.y[index].split(sizes), strict=True)
         return [Batch(x[None], y[None]) if poisson else Batch(x, y) for x, y in parts]
+
+    def _changed(self, draws: Sequence[tuple[int, Rng]], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The clients' inputs with the random changes of the option `augment`."""
+        how = self.task.schedule.augment
+        if not how:
+            return inputs
+        return [augmented(x, how, rng.child("augment")) for (_, rng), x in zip(draws, inputs, strict=True)]
 
     def _drawn(self, client: int, generator: torch.Generator, poisson: bool) -> Tensor:
         """The samples that a client works on in a round: [steps, b], or [b'] when `poisson`; see `batches`."""
@@ -127,6 +135,11 @@ class Problem:
         out = self.predictions(params)
         criterion = self.task.criterion
         return criterion.quality(out, self.y_test), float(criterion.each(out, self.y_test).double().mean())
+
+    def top(self, params: Tensors, k: int) -> float:
+        """The share of the held-out samples whose class is among the k largest outputs."""
+        best = self.predictions(params).topk(k, dim=1).indices
+        return float((best == self.y_test[:, None]).any(1).double().mean())
 
     @property
     def chance(self) -> float:
@@ -165,6 +178,7 @@ def build(
     held, taken = hold(data, auxiliary, rng.child("auxiliary"), data_dir)
     corrupted = choose_corrupted(spec, rng.child("corrupted"))
     shards = _shards(data, spec, corrupted, taken, rng)
+    check_augment(spec.schedule.augment, tuple(data.x_train.shape[1:]))
     architecture: Architecture = cards["model"].load()(spec.model_options)
     task, init = _model(architecture, data, spec, tuple(len(s) for s in shards), place, rng.child("init"))
 

@@ -68,6 +68,13 @@ class Schedule:
         below=1,
         listed=False,
     )
+    augment: tuple[str, ...] = option(
+        (),
+        "random changes of training images; crop: shifted by up to 4 pixels; flip: mirrored half of the time; jitter: "
+        "brightness, contrast and saturation times 0.6 to 1.4",
+        choices=("crop", "flip", "jitter"),
+        listed=False,
+    )
     client_memory: float | None = option(
         None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
     )
