@@ -222,7 +222,7 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
             where="Figures 4, 19, 22, 24, 25, 27, 28, 30, 31, 33 to 38",
             numbers=None,
             left=0,
-            what="attackers who turn late: Colorectal; ε = 1, 1/2, 1/4; shards by Algorithm 4; every epoch but the last",
+            what="late attackers: Colorectal; ε = 1, 1/2 and 1/4; shards by Algorithm 4; every epoch but the last",
             why=LOGS,
             tables=("two-stage/logs-ttbb",),
         ),

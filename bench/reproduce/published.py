@@ -33,10 +33,13 @@ class Cause:
         text: the cause in a few words.
         row: the piece in which the cause is taken away, of the same table, or "table: piece" of another one. The cause
             counts only while the number comes back there. "" where the text names what has shown it.
+        contradiction: whether the row has the same run with another published number, and that number is what ours
+            agrees with. The cause counts only while it does.
     """
 
     text: str
     row: str = ""
+    contradiction: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ scatter as the authors' runs do. Without such a log the line says `{words.ONE_SE
 - **held**: the difference is at most the tolerance, or at most two standard errors where these are more. The tolerance
   is {SHARE:g} for shares (accuracies, AUCs) and a tenth of the paper's number for everything else.
 - **better**, **differs**: neither. The line's last column has the cause that a measurement has shown, with the row in
-  which it is taken away and the number comes back, or "{NOT_FOUND}". Better is no praise.
+  which it is taken away and the number comes back ("see"), or "{NOT_FOUND}". Better is no praise.
 - **open**: two standard errors reach farther than {WIDE:g} tolerances and decide nothing.
 - **not comparable**: measured on something else than the paper's, which the last column names.
 - **no result**: no number came out. **not measured**: nothing is there.

@@ -271,15 +271,16 @@ def _explained(one: Comparison, available: AvailableParts) -> Comparison:
     for cause in one.published.causes:
         if not cause.row:
             return replace(one, cause=cause.text)
-        shown = _row_of(cause, one, available)
-        if shown is None:
+        row = _row_of(cause, one, available)
+        if row is None:
             continue
+        number, ours = (row.published, one.ours) if cause.contradiction else (one.published, row.ours)
         explained = replace(one, cause=cause.text, shown_by=cause.row)
-        if shown.verdict == "held":
+        if ours is not None and verdict(number, ours) == "held":
             return explained
-        apart, rest = one.difference, shown.difference
+        apart, rest = one.difference, difference(number, ours)
         nearer = apart is not None and rest is not None and abs(apart) - abs(rest) > tolerance(one.published)
-        if nearer and not partly.cause:
+        if nearer and not partly.cause and not cause.contradiction:
             partly = replace(explained, in_part=True)
     return partly
 

@@ -53,8 +53,8 @@ def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
     parts = [
         f"# `{paper}`: {card.authors}, {card.year}, {card.paper}",
         f"Each line sets a number of the paper beside ours; [the front page]({FRONT}) says how verdicts come about. A "
-        "line is measured again by the command over its table, with what stands before the line's first semicolon as "
-        "SETTING. It measures whatever else of the table has a name that begins so, too.",
+        "line is measured again by the command over its table, with the line's seeds as SEEDS, and what stands before "
+        "its first semicolon as SETTING. It measures whatever else of the table has a name that begins so, too.",
         markdown(["lines", *shown], rows),
     ]
     for table in tables:
@@ -84,7 +84,7 @@ def _table(table: str, gathered: Gathered) -> list[str]:
 def _command(table: str, comparisons: Sequence[Comparison]) -> str:
     """The command of any line of the table."""
     selects = "" if all(one.published.piece == "all" for one in comparisons) else ' --only "SETTING"'
-    return f"bench reproduce {table}{selects} --seeds 0,1,2"
+    return f"bench reproduce {table}{selects} --seeds SEEDS"
 
 
 def _measured(comparisons: Sequence[Comparison]) -> list[str]:

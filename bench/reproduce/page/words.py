@@ -55,7 +55,7 @@ def setting(comparison: Comparison) -> str:
 def why(comparison: Comparison) -> str:
     """Why ours does not come back, or cannot be compared; "" where nothing is to be explained."""
     if comparison.verdict in APART:
-        row = f" (comes back in `{comparison.shown_by}`)" if comparison.shown_by else ""
+        row = f" (see `{comparison.shown_by}`)" if comparison.shown_by else ""
         if comparison.in_part:
             return f"in part, {comparison.cause} (nearer in `{comparison.shown_by}`); for the rest, {NOT_FOUND}"
         return f"{comparison.cause}{row}" if comparison.cause else NOT_FOUND

@@ -13,7 +13,7 @@ BLUR_AND_RELU = "the authors' copy of USPS is blurred, and their ELU is a ReLU"
 OWN = {"mnist": WEIGHTS, "usps": BLUR_AND_RELU}
 """Data set → what the authors had besides the rule and the attacker of their code."""
 ALL = "the authors' data, initial weights and network"
-LOG = "the authors' logs have another mean for this run, which ours agrees with"
+LOG = "the authors' logs have another mean for this run, and ours agrees with it"
 
 
 def named(experiment: Experiment, title: str, table: str = "") -> str:

@@ -311,7 +311,7 @@ def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) 
     front, sheet = texts[FRONT], texts["dbcl.md"]
     assert "| red, one | 0.50 | 0.5010 | +0.0010 | 0.0006 | held | 0, 1, 2 | 3.0 s |  |" in sheet
     assert f"| red, two | 0.60 | 0.9000 | +0.3000 | one seed | better | 0 | 1.0 s | {NOT_FOUND} |" in sheet
-    assert 'bench reproduce dbcl/toy --only "SETTING" --seeds 0,1,2' in sheet
+    assert 'bench reproduce dbcl/toy --only "SETTING" --seeds SEEDS' in sheet
     assert "<summary>1 line not measured (expected CPU time: unknown)</summary>\n\n- blue, three: 0.70\n" in sheet
     assert "3 lines set a number" in front
     assert "| dbcl | 2 | 1 (50%) | 1 |  |  |  |  | 1 | [dbcl](dbcl.md) |" in front
@@ -472,14 +472,17 @@ def test_a_cause_counts_while_the_number_comes_back_in_its_row(
         return words.why(gather(tmp_path, tmp_path).comparisons[toy][0])
 
     row, absent = Cause("the paint", "red, two"), Cause("the wood", "blue, three")
-    assert cause_of_red_one(row, ours=0.40, other=0.49) == "the paint (comes back in `red, two`)"
-    assert cause_of_red_one(replace(row, row=f"{toy}: red, two"), ours=0.40, other=0.49).startswith("the paint (comes")
+    assert cause_of_red_one(row, ours=0.40, other=0.49) == "the paint (see `red, two`)"
+    assert cause_of_red_one(replace(row, row=f"{toy}: red, two"), ours=0.40, other=0.49).startswith("the paint (see")
     nearer = f"in part, the paint (nearer in `red, two`); for the rest, {NOT_FOUND}"
     assert cause_of_red_one(row, ours=0.40, other=0.45) == nearer
     assert cause_of_red_one(row, ours=0.40, other=0.41) == NOT_FOUND
     assert cause_of_red_one(absent, ours=0.40, other=0.49) == NOT_FOUND
     assert cause_of_red_one(absent, Cause("the glue: page 3"), ours=0.40, other=0.49) == "the glue: page 3"
     assert cause_of_red_one(row, ours=0.49, other=0.49) == ""  # nothing to explain
+    elsewhere = Cause("another print", "blue, three", contradiction=True)  # 0.70
+    assert cause_of_red_one(elsewhere, ours=0.69, other=0.49) == "another print (see `blue, three`)"
+    assert cause_of_red_one(elsewhere, ours=0.60, other=0.49) == NOT_FOUND
 
 
 def test_the_largest_differences_are_one_for_each_cause() -> None:
