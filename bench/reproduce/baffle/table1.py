@@ -78,8 +78,8 @@ FEWER_STEPS = Cause(
 )
 """Of LeNet that is measured at every K, of WRN-10-2 by backpropagation."""
 DECAY = Cause(
-    "the released code's weight decay of 5e-4 is left out: an audit's LeNet on one client's 5,500 images had .920 with "
-    "it and .954 without (reports/measured/baffle.md)"
+    "most of it is the released code's weight decay of 5e-4, left out here: an audit's LeNet on one client's "
+    "5,500 images had .920 with it and .954 without (reports/measured/baffle.md)"
 )
 
 

@@ -2,8 +2,9 @@
 
 The paper reads the GPU's memory, which holds the framework, and does not state the batch. Here the tensors of a round
 are counted (`fedarena.defenses.baffle.layer_memory`), at batch 32, the released code's. The ratio cannot be
-compared either, since both of the paper's numbers hold the framework. MobileNet is torchvision's mobilenet_v2 with all
-of its parameters trained; the paper states neither which MobileNet it is nor which of its parameters count."""
+compared either, since the paper's backpropagation holds about 1 GB of framework, by its own text. MobileNet is
+torchvision's mobilenet_v2 with all of its parameters trained; the paper states neither which MobileNet it is nor which
+of its parameters count."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ CARDS = {"LeNet": "lenet-baffle", "WRN-10-2": "wrn-10-2"}
 CPU_ONLY = "it counts bytes of tensors, which are the same everywhere"
 
 FRAMEWORK = "the paper's is the GPU's memory, framework included"
-OF_BOTH = "both numbers that the paper divides hold its framework, about 1 GB by its text, ours hold tensors alone"
+OF_BOTH = "by its text the paper's backpropagation holds about 1 GB of framework, ours tensors alone"
 
 
 def published(paper: Mapping[str, Numbers]) -> tuple[Published, ...]:

@@ -81,8 +81,8 @@ AUDIT = {
     ("mnist", 2.0): {0.4: ".953"},
     ("usps", 2.0): {0.4: ".848", 0.6: ".852"},
 }
-"""(data set, ε) → TTBB → the accuracy that an audit of this project had with what the authors had besides, their initial
-weights included."""
+"""(data set, ε) → TTBB → the accuracy that an audit of this project had with what the authors had besides, and with
+their initial weights."""
 
 
 def explained(experiment: Experiment, share: float) -> Experiment:
