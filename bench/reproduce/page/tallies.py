@@ -54,11 +54,11 @@ def _in_tolerances(comparison: Comparison) -> float:
 
 
 def scatter(comparisons: Iterable[Comparison]) -> tuple[float, int] | None:
-    """The median standard deviation of one run of ours, of shares with several seeds, and the number of these."""
+    """The median standard deviation of one run of ours, of comparable shares with several seeds, and their number."""
     deviations = [
         one.ours.half / t_quantile(one.ours.seeds - 1) * sqrt(one.ours.seeds)
         for one in comparisons
-        if one.published.share and isinstance(one.ours, Mean) and one.ours.half is not None
+        if one.published.share and not one.published.apart and isinstance(one.ours, Mean) and one.ours.half is not None
     ]
     return (median(deviations), len(deviations)) if deviations else None
 

@@ -502,6 +502,7 @@ def test_scatter_is_of_shares_with_several_seeds() -> None:
         return Comparison(TABLE, published=published, ours=ours, verdict="held", seeds=(0,), cpu_seconds=1.0)
 
     ones = [line(mean_of(0.8, error=0.01)), line(Mean(0.8, None, 1)), line(mean_of(90, error=9), COUNT)]
+    ones.append(line(mean_of(0.8, error=0.2), replace(SHARE, apart="other data")))
     assert scatter(ones) == (pytest.approx(0.01 * math.sqrt(3)), 1)
     assert scatter(ones[1:]) is None
 
