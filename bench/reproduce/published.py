@@ -94,11 +94,14 @@ class Published:
         return ", ".join([self.piece, *(f"{name} {value}" for name, value in self.row if name != "paper")])
 
     @property
-    def shown(self) -> str:
-        """The paper's number, with the digits that the paper prints, its spread, and its source or derivation."""
+    def number(self) -> str:
+        """The paper's number with the digits that the paper prints, and its spread."""
         number = self.paper if isinstance(self.paper, str) else f"{self.paper:.{self.decimals}f}"
-        if self.spread is not None:
-            number += f" ± {self.spread.deviation:.{self.decimals}f}"
+        return number if self.spread is None else f"{number} ± {self.spread.deviation:.{self.decimals}f}"
+
+    @property
+    def shown(self) -> str:
+        """The number with its source or derivation."""
         notes = [self.source] if self.source else []
         notes += [f"derived: {self.derived}"] if self.derived else []
-        return f"{number} ({'; '.join(notes)})" if notes else number
+        return f"{self.number} ({'; '.join(notes)})" if notes else self.number

@@ -98,6 +98,13 @@ def test_gathering_measures_nothing(reproduce: Reproduce, begun: Callable[[], li
     reproduce(TABLE, "--only=red", "--jobs=1")
     code, out = reproduce("--all", "--report=elsewhere", "--json")
     assert verdicts(out) == ["held", "held", "not measured"]
+    first = json.loads(out)["numbers"][0]
+    assert {name: first[name] for name in ("spread", "standard_error", "cause", "shown_by")} == {
+        "spread": None,
+        "standard_error": None,
+        "cause": "",
+        "shown_by": "",
+    }
     assert "| all | 2 | 2 (100%) |  |  |  |  |  | 1 |  |" in Path("elsewhere/README.md").read_text()
     assert "| red, one | 0.50 |" in Path("elsewhere/dbcl.md").read_text()
     assert Path("elsewhere/numbers.png").is_file()

@@ -103,7 +103,8 @@ def _farthest(comparisons: Sequence[Comparison]) -> list[str]:
     ]
     return [
         "## The largest differences, and why",
-        "In tolerances, and the largest alone of those that have one cause.",
+        "The largest in tolerances, one for each cause; others: how many more lines have that cause. What no cause was "
+        "found for is taken together by table, whose notes say what is known.",
         markdown(["line", "paper", "ours", "difference", "why", "others"], rows),
     ]
 

@@ -91,10 +91,11 @@ def _measured(comparisons: Sequence[Comparison]) -> list[str]:
     """The lines that are measured, without columns that have nothing to say."""
     if not comparisons:
         return []
+    source = _one_source(comparisons)
     columns: dict[str, list[str]] = {
         "setting": [words.setting(one) for one in comparisons],
         SEVERAL: [one.published.column for one in comparisons],
-        "paper": [one.published.shown for one in comparisons],
+        source or "paper": [one.published.number if source else one.published.shown for one in comparisons],
         "ours": [words.number(one) for one in comparisons],
         "difference": [words.difference(one) for one in comparisons],
         "standard error": [words.standard_error(one) for one in comparisons],
@@ -113,21 +114,28 @@ def _measured(comparisons: Sequence[Comparison]) -> list[str]:
     return [*([f"Of all lines: {shared}."] if shared else []), lines]
 
 
+def _one_source(comparisons: Sequence[Comparison]) -> str:
+    """The source that all numbers have, which is said once in the heading; "" if they have several, or none."""
+    sources = {one.published.source for one in comparisons}
+    return sources.pop() if len(sources) == 1 and not any(one.published.derived for one in comparisons) else ""
+
+
 def _absent(comparisons: Sequence[Comparison], gathered: Gathered) -> list[str]:
     """The lines that are not measured, as a list by the first word of their settings."""
     if not comparisons:
         return []
-    several = len({one.published.column for one in comparisons}) > 1
+    several, source = len({one.published.column for one in comparisons}) > 1, _one_source(comparisons)
     groups: dict[str, list[str]] = {}
     for one in comparisons:
         first, _, rest = words.setting(one).partition(", ")
         number = f"{one.published.column} " if several else ""
-        groups.setdefault(first if rest else "", []).append(f"{rest or first}: {number}{one.published.shown}")
+        printed = one.published.number if source else one.published.shown
+        groups.setdefault(first if rest else "", []).append(f"{rest or first}: {number}{printed}")
     keys = dict.fromkeys(PartKey(one.table, one.published.piece, 0) for one in comparisons)
     times = [t for t in (expected(key, gathered.times) for key in keys) if t is not None]
     unknown = len(keys) - len(times)
     rest = f", unknown for {plural(unknown, 'part')}" if unknown and times else ""
-    many = f"{plural(len(comparisons), 'line')} not measured"
+    many = f"{plural(len(comparisons), 'line')}{f' of the {source}' if source else ''} not measured"
     takes = f"expected CPU time: {words.duration(sum(times) if times else None)}{rest}"
     listed = "\n".join(f"- {f'{first}, ' if first else ''}{' / '.join(lines)}" for first, lines in groups.items())
     return [f"<details><summary>{many} ({takes})</summary>\n\n{listed}\n\n</details>"]

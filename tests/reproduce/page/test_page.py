@@ -373,7 +373,8 @@ def shown_differences(page_text: str) -> Iterator[tuple[str, Decimal, Decimal, D
         elif "difference" in cells:
             head = cells
         elif head and len(cells) == len(head) and re.fullmatch(r"[+-][\d.]+", cells[head.index("difference")]):
-            paper, mine, apart = (cells[head.index(name)] for name in ("paper", "ours", "difference"))
+            theirs = "paper" if "paper" in head else "authors' logs"
+            paper, mine, apart = (cells[head.index(name)] for name in (theirs, "ours", "difference"))
             yield line, Decimal(paper.split(" ")[0]), Decimal(mine), Decimal(apart)
 
 
