@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fedarena.core import registry
 from fedarena.core.text.markdown import code
@@ -91,27 +91,33 @@ def _measured(comparisons: Sequence[Comparison]) -> list[str]:
     """The lines that are measured, without columns that have nothing to say."""
     if not comparisons:
         return []
-    source = _one_source(comparisons)
-    columns: dict[str, list[str]] = {
-        "setting": [words.setting(one) for one in comparisons],
-        SEVERAL: [one.published.column for one in comparisons],
-        source or "paper": [one.published.number if source else one.published.shown for one in comparisons],
-        "ours": [words.number(one) for one in comparisons],
-        "difference": [words.difference(one) for one in comparisons],
-        "standard error": [words.standard_error(one) for one in comparisons],
-        "verdict": [str(one.verdict) for one in comparisons],
-        "seeds": [words.seeds(one) for one in comparisons],
-        "CPU time": [words.duration(one.cpu_seconds) for one in comparisons],
-        "why": [words.why(one) for one in comparisons],
-    }
+    columns = _columns(comparisons)
     if len(set(columns[SEVERAL])) == 1:
         del columns[SEVERAL]
     shared = columns["why"][0] if len(comparisons) > 1 and len(set(columns["why"])) == 1 else ""
     if shared:
-        columns["why"] = []
+        del columns["why"]
     columns = {head: cells for head, cells in columns.items() if any(cells)}
     lines = markdown(list(columns), [list(cells) for cells in zip(*columns.values(), strict=True)])
     return [*([f"Of all lines: {shared}."] if shared else []), lines]
+
+
+def _columns(comparisons: Sequence[Comparison]) -> dict[str, list[str]]:
+    """Heading → cells of the lines that are measured."""
+    source = _one_source(comparisons)
+    cells: dict[str, Callable[[Comparison], str]] = {
+        "setting": words.setting,
+        SEVERAL: lambda one: one.published.column,
+        source or "paper": lambda one: one.published.number if source else one.published.shown,
+        "ours": words.number,
+        "difference": words.difference,
+        "standard error": words.standard_error,
+        "verdict": lambda one: str(one.verdict),
+        "seeds": words.seeds,
+        "CPU time": lambda one: words.duration(one.cpu_seconds),
+        "why": words.why,
+    }
+    return {head: [cell(one) for one in comparisons] for head, cell in cells.items()}
 
 
 def _one_source(comparisons: Sequence[Comparison]) -> str:
