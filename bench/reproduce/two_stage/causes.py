@@ -6,6 +6,7 @@ from fedarena.reproduce.published import Cause
 from fedarena.reproduce.two_stage.common import Experiment
 
 BY_TEXT = "ours is by the text, the number by the released code"
+OF_TEXT = "ours has the text's rule and attacker, not the released code's"
 DIVISOR = "the text's rule divides by all workers, the released code's by those selected"
 WEIGHTS = "the code draws its initial weights from one seed, and its ELU is a ReLU"
 BLUR = "the authors' copy of USPS is blurred"
