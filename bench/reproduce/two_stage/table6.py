@@ -102,8 +102,8 @@ NOTES = (
     "Its logs of label flips at 40 and 60 % attackers are below the row at 50 % where ε = 1/8: MNIST .843 and .830 for "
     ".88, USPS .580 and .557 for .64.",
     "Few uploads are worth no more than ours: by the code's rule γ = 20 % has .484 on USPS at ε = 1/8 (seeds 0, 1, 2), "
-    "and as many honest uploads alone, with nobody attacking, .472. An audit read γ as the share selected alone, and as "
-    "the threshold alone, and did not come to the paper's numbers either (reports/measured/two-stage.md).",
+    "and as many honest uploads alone, with nobody attacking, .472. An audit read γ as the share selected alone, and "
+    "as the threshold alone, and did not come to the paper's numbers either (reports/measured/two-stage.md).",
 )
 
 TABLE = accuracy_table(SETTING, EXPERIMENTS, notes=NOTES)
