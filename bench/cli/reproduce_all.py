@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,24 +157,25 @@ def _keep(out: Path, key: PartKey, outcome: Outcome) -> str | None:
 
 
 def publish(gathered: Gathered, folder: Path, only: str) -> Path:
-    """Write the page, its picture and the parts that both are based on; return the path of the page.
+    """Write the pages, their picture and the parts that all are based on; return the path of the front page.
 
     Raises:
         UserError: a folder that cannot be written.
     """
     from fedarena.core.files import write_atomically
     from fedarena.reproduce.page import parts
-    from fedarena.reproduce.page.page import page
+    from fedarena.reproduce.page.layout import FRONT
+    from fedarena.reproduce.page.page import pages
     from fedarena.reproduce.page.picture import alt, draw, drawn
 
     picture = None
     if drawn(gathered.all):
         draw(gathered.all, folder / "numbers.png")
         picture = "numbers.png", alt(gathered.all)
-    path = folder / "README.md"
-    write_atomically(path, page(gathered, picture, only))
+    for file, text in pages(gathered, picture, only).items():
+        write_atomically(folder / file, text)
     parts.publish(folder, gathered.parts)
-    return path
+    return folder / FRONT
 
 
 def as_json(gathered: Gathered) -> dict[str, Any]:
@@ -209,10 +210,14 @@ def _as_json(one: Comparison) -> dict[str, Any]:
         "paper": published.paper,
         "source": published.source,
         "derived": published.derived,
+        "spread": published.spread and asdict(published.spread),
         "ours": ours.value if isinstance(ours, Mean) else ours,
         "half_interval": ours.half if isinstance(ours, Mean) else None,
         "difference": one.difference,
+        "standard_error": one.standard_error,
         "verdict": one.verdict,
+        "cause": one.cause,
+        "shown_by": one.shown_by,
         "apart": published.apart,
         "seeds": list(one.seeds),
         "cpu_seconds": one.cpu_seconds,

@@ -8,6 +8,39 @@ from typing import Any, Literal
 
 Better = Literal["higher", "lower", ""]
 
+NOT_FOUND = "cause not found"
+"""What stands beside a difference that no measurement has explained."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the runs behind a published mean scatter.
+
+    Attributes:
+        deviation: the standard deviation of one run over seeds.
+        seeds: the number of seeds.
+    """
+
+    deviation: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why ours differs, which a measurement has shown.
+
+    Attributes:
+        text: the cause in a few words.
+        row: the piece in which the cause is taken away, of the same table, or "table: piece" of another one. The cause
+            counts only while the number comes back there. "" where the text names what has shown it.
+        contradiction: whether the row has the same run with another published number, and that number is what ours
+            agrees with. The cause counts only while it does.
+    """
+
+    text: str
+    row: str = ""
+    contradiction: bool = False
+
 
 @dataclass(frozen=True)
 class Published:
@@ -19,12 +52,14 @@ class Published:
         column: the column of the piece's row that holds ours.
         row: (column, value) pairs that select the row among the piece's rows; () if the piece has one row.
         decimals: the number of decimals that the paper prints.
-        share: whether it is a share in [0, 1], for which the tolerance is a percentage point.
+        share: whether it is a share in [0, 1], for which the tolerance is absolute.
         better: which side of the paper's number is the better one; "" if neither is.
         within: the lowest and the highest measured number that agree with the paper's words.
         remark: what else a reader must know about our number.
         source: the place of the number, if it is not the paper itself.
         apart: why the two cannot be compared; "" if they can.
+        spread: how far the paper's own runs scatter, where that is known.
+        causes: why ours may differ. The first that is shown counts; without any, no cause was found.
         derived: the printed numbers from which `paper` is computed, as "322/96"; "" if the paper prints it.
     """
 
@@ -39,6 +74,8 @@ class Published:
     remark: str = ""
     source: str = ""
     apart: str = ""
+    spread: Spread | None = None
+    causes: tuple[Cause, ...] = ()
     derived: str = ""
 
     def __post_init__(self) -> None:
@@ -57,9 +94,14 @@ class Published:
         return ", ".join([self.piece, *(f"{name} {value}" for name, value in self.row if name != "paper")])
 
     @property
-    def shown(self) -> str:
-        """The paper's number, with the digits that the paper prints, and its source or derivation."""
+    def number(self) -> str:
+        """The paper's number with the digits that the paper prints, and its spread."""
         number = self.paper if isinstance(self.paper, str) else f"{self.paper:.{self.decimals}f}"
+        return number if self.spread is None else f"{number} ± {self.spread.deviation:.{self.decimals}f}"
+
+    @property
+    def shown(self) -> str:
+        """The number with its source or derivation."""
         notes = [self.source] if self.source else []
         notes += [f"derived: {self.derived}"] if self.derived else []
-        return f"{number} ({'; '.join(notes)})" if notes else number
+        return f"{self.number} ({'; '.join(notes)})" if notes else self.number

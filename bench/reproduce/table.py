@@ -39,6 +39,7 @@ class Table:
         compact: the form in which all rows are printed, if it is not one line for each row.
         draw: draws all rows, if the table has a picture.
         runs: piece → what is trained, where another table may have the same run.
+        notes: what a reader of the rows must know of the paper's numbers, in markdown, an item each.
         cpu_only: why the table computes nothing on another device; "" if it does.
     """
 
@@ -50,6 +51,7 @@ class Table:
     compact: Compact | None = None
     draw: Draw | None = None
     runs: Mapping[str, TrainedRun] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     cpu_only: str = ""
 
 

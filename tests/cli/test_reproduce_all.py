@@ -93,12 +93,20 @@ def test_gathering_measures_nothing(reproduce: Reproduce, begun: Callable[[], li
     assert "3 parts are missing; how long they take is not known." in out
     assert "Written to reports/reproduction/README.md" in out
     page = Path("reports/reproduction/README.md").read_text()
-    assert "0 are measured, 3 are not" in page
+    assert "| all | 0 | 0 |  |  |  |  |  | 3 |  |" in page
     assert not Path("reports/reproduction/numbers.png").exists()
     reproduce(TABLE, "--only=red", "--jobs=1")
     code, out = reproduce("--all", "--report=elsewhere", "--json")
     assert verdicts(out) == ["held", "held", "not measured"]
-    assert "2 are measured, 1 are not" in Path("elsewhere/README.md").read_text()
+    first = json.loads(out)["numbers"][0]
+    assert {name: first[name] for name in ("spread", "standard_error", "cause", "shown_by")} == {
+        "spread": None,
+        "standard_error": None,
+        "cause": "",
+        "shown_by": "",
+    }
+    assert "| all | 2 | 2 (100%) |  |  |  |  |  | 1 |  |" in Path("elsewhere/README.md").read_text()
+    assert "| red, one | 0.50 |" in Path("elsewhere/dbcl.md").read_text()
     assert Path("elsewhere/numbers.png").is_file()
     assert [one["piece"] for one in json.loads(out)["missing"]] == ["blue, three"]
 
@@ -234,7 +242,7 @@ def test_what_was_given_up_is_not_begun_again_in_less_time_than_it_takes(
     save_guess(Path("runs"), PartKey(TABLE, "red, two", 0), 3600.0)
     reproduce("--all", "--measure", "--within=30", "--jobs=1", "--only=dbcl/toy: red, two")
     assert begun() == []
-    assert "| 60 min |" in Path("reports/reproduction/README.md").read_text()
+    assert "(expected CPU time: 60 min)" in Path("reports/reproduction/dbcl.md").read_text()
     reproduce("--all", "--measure", "--jobs=1", "--only=dbcl/toy: red, two")
     assert begun() == ["red, two 0"]
     assert not guess.exists()
@@ -274,7 +282,7 @@ def test_what_goes_wrong_is_told_and_the_rest_is_measured(
     code, out = reproduce("--all", "--measure", "--jobs=1")
     assert code == 1
     assert "dbcl/toy: red, one, seed 0: the toy is broken" in out
-    assert "red, one; the toy is broken | accuracy" in Path("reports/reproduction/README.md").read_text()
+    assert "- red, one; the toy is broken: 0.50\n" in Path("reports/reproduction/dbcl.md").read_text()
     assert len(begun()) == 3
     assert main(["reproduce", TABLE, "--jobs=1", "--quiet"]) == 1  # of one table, too: the rest of it is shown
     assert main(["reproduce", TABLE, "--jobs=1", "--quiet", "--only=red, one"]) == 2  # of which there is no rest

@@ -14,7 +14,7 @@ from helpers.published import every_published_number
 from fedarena.reproduce.dbcl import table1_rest as dbcl_table1_rest
 from fedarena.reproduce.left_out import PAPERS, counted
 from fedarena.reproduce.machine import Machine
-from fedarena.reproduce.page.page import LEFT_OUT
+from fedarena.reproduce.page.tallies import LEFT_OUT
 from fedarena.reproduce.published import Published
 from fedarena.reproduce.tables import TABLES, table_of
 from fedarena.reproduce.two_stage import common as two_stage
@@ -89,10 +89,13 @@ def test_the_readme_counts_what_is_on_the_page() -> None:
     assert LEFT_OUT in text
     page = (ROOT / "reports/reproduction/README.md").read_text()
     (row,) = re.findall(r"^\| all \|(.*)\|$", page, re.MULTILINE)
-    lines, held, better, differs, still, none, apart, away = (int(n.strip() or 0) for n in row.split("|"))
-    assert f"in {lines} lines: {lines - away} are measured so far, {held} of them held, {better} better" in text
-    rest = f"{differs} that differ, {still} open, {apart} not comparable and {none} without a result"
-    assert f"{rest}; {away} are listed" in text
+    cells = [cell.strip().partition(" ")[0] for cell in row.split("|")]
+    compared, held, better, differs, still, none, apart, away = (int(cell or 0) for cell in cells[:8])
+    assert compared == held + better + differs + still + none
+    lines = compared + apart + away
+    assert f"in {lines:,} lines: of {compared} that are measured and can be compared, {held} come back" in text
+    rest = f"{better} are better, {differs} differ, {still} are open and {none} have no result"
+    assert f"{rest}; {apart} are measured and not comparable, {away} not measured" in text
 
 
 def test_experiments_of_the_tables_can_be_set_up() -> None:

@@ -81,7 +81,7 @@ def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> N
 
 def _tallies(gathered: Gathered) -> Table:
     """The number of results, with a row for each table and a column for each verdict."""
-    from fedarena.reproduce.page.page import counts
+    from fedarena.reproduce.page.tallies import counts
 
     tallies = {table: counts(own) for table, own in gathered.comparisons.items()}
     tallies["all"] = counts(gathered.all)
@@ -97,8 +97,8 @@ def _tallies(gathered: Gathered) -> Table:
 
 def _missing(gathered: Gathered) -> list[str]:
     """A line that says what is missing; empty if nothing is."""
+    from fedarena.reproduce.page.front import missing
     from fedarena.reproduce.page.order import expected
-    from fedarena.reproduce.page.page import missing
 
     if not gathered.missing:
         return []

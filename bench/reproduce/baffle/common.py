@@ -24,7 +24,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
-from fedarena.reproduce.published import Published
+from fedarena.reproduce.published import Cause, Published
 from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
 
@@ -58,6 +58,7 @@ class Experiment:
         rounds: fewer than the paper's, for cuts.
         same_steps: as many rounds as give the paper's number of steps on the images that there are.
         simulated: estimates are drawn from their distribution; otherwise real forward passes compute them.
+        causes: why ours may differ from the paper's.
     """
 
     data: str
@@ -72,6 +73,7 @@ class Experiment:
     rounds: int | None = None
     same_steps: bool = False
     simulated: bool = True
+    causes: tuple[Cause, ...] = ()
 
     @property
     def name(self) -> str:
@@ -168,7 +170,7 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
         rows=measured_by_name(by_name, measure),
         measured=MEASURED,
         published=tuple(
-            Published(piece=name, paper=experiment.paper, column="accuracy", decimals=4)
+            Published(piece=name, paper=experiment.paper, column="accuracy", decimals=4, causes=experiment.causes)
             for name, experiment in by_name.items()
             if experiment.paper is not None
         ),
@@ -177,7 +179,7 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment]) -> Table:
 
 def longer(experiment: Experiment, title: str) -> Experiment:
     """An experiment with the paper's number of steps, whatever the number of images."""
-    return replace(experiment, title=f"the paper's number of steps, {title}", same_steps=True)
+    return replace(experiment, title=f"the paper's number of steps, {title}", same_steps=True, causes=())
 
 
 def cut(experiment: Experiment, rounds: int) -> tuple[Experiment, Experiment]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.page.parts import MeasuredPart, PartKey, guesses, load, published
 from fedarena.reproduce.page.shared import elsewhere
-from fedarena.reproduce.page.verdict import Verdict, difference, ours_of, verdict
-from fedarena.reproduce.published import Published
+from fedarena.reproduce.page.verdict import APART, Verdict, difference, ours_of, standard_error, tolerance, verdict
+from fedarena.reproduce.published import Cause, Published
 from fedarena.reproduce.table import Row
 from fedarena.reproduce.tables import TABLES, table_of
 
@@ -26,6 +26,9 @@ class Comparison:
         seeds: the seeds that ours was measured with.
         cpu_seconds: the CPU time of its part, for all seeds together. The part may hold other numbers as well.
         reason: why a part that failed gave no number.
+        cause: why ours does not come back, as was shown; "" if no cause was found, or if there is nothing to explain.
+        shown_by: the row that shows it, "" if the cause says so itself.
+        in_part: whether the number is nearer in that row, but does not come back.
     """
 
     table: str
@@ -35,11 +38,19 @@ class Comparison:
     seeds: tuple[int, ...]
     cpu_seconds: float | None
     reason: str = ""
+    cause: str = ""
+    shown_by: str = ""
+    in_part: bool = False
 
     @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
         return difference(self.published, self.ours)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the difference; None where the scatter of neither number is known."""
+        return standard_error(self.published, self.ours)
 
     @property
     def command(self) -> str:
@@ -55,7 +66,7 @@ class Gathered:
 
     Attributes:
         comparisons: by table.
-        settings: the settings of the tables that have comparisons.
+        settings, notes: the settings of the tables that have comparisons, and what a reader must know of their rows.
         without: tables without a published number.
         missing: missing parts that a comparison needs, in the order of the tables.
         parts: the valid parts of tables with comparisons. A part that is derived from another table's part is not among
@@ -66,6 +77,7 @@ class Gathered:
 
     comparisons: Mapping[str, Sequence[Comparison]]
     settings: Mapping[str, str]
+    notes: Mapping[str, Sequence[str]]
     without: Sequence[str]
     missing: Sequence[PartKey]
     parts: Sequence[MeasuredPart]
@@ -177,7 +189,8 @@ def gather(
             continue
         complaints += available.complaints[table]
         there = available.of_table(table, (p.piece for p in numbers))
-        comparisons[table] = [_compare(table, p, there.by_piece[p.piece], failed or {}) for p in numbers]
+        compared = [_compare(table, p, there.by_piece[p.piece], failed or {}) for p in numbers]
+        comparisons[table] = [_explained(one, available) for one in compared]
         settings[table] = table_of(table).setting
         missing += there.missing
         used |= {part.key: part for part in there.used}
@@ -185,6 +198,7 @@ def gather(
     return Gathered(
         comparisons=comparisons,
         settings=settings,
+        notes={table: table_of(table).notes for table in comparisons},
         without=[table for table in TABLES if not table_of(table).published and table.startswith(only)],
         missing=missing,
         parts=list(used.values()),
@@ -244,6 +258,41 @@ def _compare(
         cpu_seconds=sum(part.cpu_seconds for part in parts) if parts else None,
         reason="; ".join([*notes, *reasons]) if parts else next(iter(reasons), ""),
     )
+
+
+def _explained(one: Comparison, available: AvailableParts) -> Comparison:
+    """The comparison with its cause: the first that explains all of the difference, else the first that explains some.
+
+    A cause explains some of it where the number is nearer by more than the tolerance in the row without it.
+    """
+    if one.verdict not in APART:
+        return one
+    partly = one
+    for cause in one.published.causes:
+        if not cause.row:
+            return replace(one, cause=cause.text)
+        row = _row_of(cause, one, available)
+        if row is None:
+            continue
+        number, ours = (row.published, one.ours) if cause.contradiction else (one.published, row.ours)
+        explained = replace(one, cause=cause.text, shown_by=cause.row)
+        if ours is not None and verdict(number, ours) == "held":
+            return explained
+        apart, rest = one.difference, difference(number, ours)
+        nearer = apart is not None and rest is not None and abs(apart) - abs(rest) > tolerance(one.published)
+        if nearer and not partly.cause and not cause.contradiction:
+            partly = replace(explained, in_part=True)
+    return partly
+
+
+def _row_of(cause: Cause, one: Comparison, available: AvailableParts) -> Comparison | None:
+    """The comparison of the row that shows a cause; None if it is not there."""
+    head, _, tail = cause.row.partition(": ")
+    table, piece = (head, tail) if head in TABLES else (one.table, cause.row)
+    for number in table_of(table).published:
+        if (number.piece, number.column, number.row) == (piece, one.published.column, one.published.row):
+            return _compare(table, number, available.of_table(table, [piece]).by_piece[piece], {})
+    return None
 
 
 def _ours(published: Published, by_seed: Sequence[Sequence[Row]]) -> Mean | str | None:

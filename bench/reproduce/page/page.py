@@ -1,237 +1,162 @@
-"""The page in markdown."""
+"""The page in markdown: a front page of one screen, a page for each paper, and what the papers print besides."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from fedarena import __version__
 from fedarena.core import registry
-from fedarena.core.text.markdown import table as table_of
+from fedarena.core.text.markdown import code
 from fedarena.core.text.numbers import plural
-from fedarena.reproduce.left_out import PAPERS, Printed, counted
+from fedarena.reproduce.left_out import PAPERS, Printed
 from fedarena.reproduce.page import words
+from fedarena.reproduce.page.front import front
 from fedarena.reproduce.page.gather import Comparison, Gathered
+from fedarena.reproduce.page.layout import FRONT, LEFT, page_of, paper_of
 from fedarena.reproduce.page.order import expected
 from fedarena.reproduce.page.parts import PartKey
-from fedarena.reproduce.page.verdict import VERDICTS, WIDE
+from fedarena.reproduce.page.tallies import LEFT_OUT, counts, markdown, papers_of
+from fedarena.reproduce.page.verdict import VERDICTS
 
-LEFT_OUT = "What the papers print and this page does not have"
-COUNTED = """Counted are results, each once, however many lines it has above: the cells of tables, and numbers of a text
-that stand in no table. Not counted are settings, plots, and a text's ranges and rough figures. Numbers from authors'
-logs, derived ones and what a text says in words of a plot have lines above, but are not counted either."""
+COUNTED = """Counted are results, each once, however many lines it has on the pages: the cells of tables, and numbers of
+a text that stand in no table. Not counted are settings, plots, and a text's ranges and rough figures. Numbers from
+authors' logs, derived ones and what a text says in words of a plot have lines on the pages, but are not counted
+either."""
 
-RULE = f"""- **held**: ours differs from the paper's number by no more than the tolerance, which is one percentage point
-  for shares (accuracies, AUCs) and a tenth of the paper's number for everything else; or the paper's number, give or
-  take half of its last printed digit, lies within our 95 % interval (Student's t over two seeds or more).
-- **open**: the latter, but the interval reaches further than {WIDE:g} tolerances to either side and decides nothing.
-- **better** or **differs**: neither; ours is on the better side of the paper's number, or it is not. Better is no
-  praise: it is not what the paper has either.
-- **not comparable**: measured, but not on what the paper measured; the setting says what is different.
-- **no result**: measured, and no number came out. **not measured**: nothing is there.
-
-One seed has no interval: its verdict goes by the tolerance alone, and chance may account for it. What a paper says in
-words has bounds, which the setting states; our mean lies within them (held) or it does not (differs). Differences are
-ours less the paper's as it stands here; a number that the paper does not print, but that follows from two that it
-prints, is marked as derived. Time is CPU time of the part that holds the number, of all seeds together; a part may hold
-several numbers. A command measures its line, and whatever else of that table has a name that begins so."""
+SEVERAL = "number"
+"""The heading that is needed where a table has several columns of numbers."""
 
 
-def page(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> str:
-    """The whole page.
+def pages(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> dict[str, str]:
+    """File → text of every page.
 
     Args:
         picture: its file and its alt text; None where there is nothing to draw.
-        only: the beginning of the names that the page is confined to; "" for all.
+        only: the beginning of the names that the pages are confined to; "" for all.
     """
-    every = gathered.all
-    measured = [one for one in every if one.verdict != "not measured"]
-    confined = f" Only what begins with `{only}`: `bench reproduce --all` gathers all." if only else ""
-    parts = [
-        "# The papers' numbers, and ours",
-        f"{len(every)} lines, each a number that a paper or its authors' logs print, or one derived from printed "
-        f"numbers, beside what is measured here: {len(measured)} are measured, {len(every) - len(measured)} are not. A "
-        f"number that several variants of ours stand beside has a line for each.{confined}",
-        *([] if only else [_share(gathered)]),
-        "Written by",
-        _block("bench reproduce --all" + (f' --only "{only}"' if only else "")),
-        "from what is there; `--measure` measures what is not, and `--within MINUTES` as much of it as fits.",
-        _overview(gathered),
-        "## How verdicts come about",
-        RULE,
-    ]
-    if picture is not None:
-        parts.append(f"![{picture[1]}]({picture[0]})")
-    paper = ""
+    by_file: dict[str, list[str]] = {}
     for table in gathered.comparisons:
-        if table.partition("/")[0] != paper:
-            paper = table.partition("/")[0]
-            parts.append(f"## {_citation(paper)}")
+        by_file.setdefault(page_of(table), []).append(table)
+    texts = {FRONT: front(gathered, picture, only)}
+    texts |= {file: _sheet(tables, gathered) for file, tables in by_file.items()}
+    return texts if only else texts | {LEFT: _left_out(gathered)}
+
+
+def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
+    """The page of tables of one paper."""
+    paper = paper_of(tables[0])
+    card = registry.find("defense", paper)
+    tallies = {table: counts(gathered.comparisons[table]) for table in tables}
+    shown = [verdict for verdict in VERDICTS if any(tally[verdict] for tally in tallies.values())]
+    rows = [
+        [f"[{table}](#{_anchor(table)})", *(str(tally[v] or "") for v in shown)] for table, tally in tallies.items()
+    ]
+    parts = [
+        f"# `{paper}`: {card.authors}, {card.year}, {card.paper}",
+        f"Each line sets a number of the paper beside ours; [the front page]({FRONT}) says how verdicts come about. A "
+        "line is measured again by the command over its table, with the line's seeds as SEEDS, and what stands before "
+        "its first semicolon as SETTING. It measures whatever else of the table has a name that begins so, too.",
+        markdown(["lines", *shown], rows),
+    ]
+    for table in tables:
         parts += _table(table, gathered)
-    if not only:
-        parts += _left_out(gathered)
-    parts += _rest(gathered)
     return "\n\n".join(parts) + "\n"
 
 
-def counts(comparisons: Iterable[Comparison]) -> dict[str, int]:
-    """Verdict → number of comparisons that have it, for all verdicts in their order."""
-    tally = Counter(one.verdict for one in comparisons)
-    return {verdict: tally[verdict] for verdict in VERDICTS}
-
-
-def _overview(gathered: Gathered) -> str:
-    rows = []
-    for paper in dict.fromkeys(table.partition("/")[0] for table in gathered.comparisons):
-        own = [one for one in gathered.all if one.table.startswith(f"{paper}/")]
-        rows.append([paper, str(len(own)), *(str(n or "") for n in counts(own).values())])
-    rows.append(["all", str(len(gathered.all)), *(str(n or "") for n in counts(gathered.all).values())])
-    return markdown(["paper", "lines", *VERDICTS], rows)
-
-
-def _papers(gathered: Gathered) -> list[str]:
-    return [paper for paper in PAPERS if any(table.startswith(f"{paper}/") for table in gathered.comparisons)]
-
-
-def _share(gathered: Gathered) -> str:
-    """A sentence on how many of the papers' numbers are on the page."""
-    printed, here = counted(_papers(gathered))
-    anchor = LEFT_OUT.lower().replace(" ", "-")
-    return (
-        f"Lines are not the papers' numbers: the papers print {printed} results, of which {here} are on this page and "
-        f"{printed - here} are not. Which these are, and why, stands under [{LEFT_OUT}](#{anchor}), with the plots, "
-        "which print no numbers."
-    )
-
-
-def _left_out(gathered: Gathered) -> list[str]:
-    """The section on what the papers print, how much of it is on the page, and why the rest is not."""
-    rows = [
-        [paper, one.where, *_amounts(one), one.what, one.why, ", ".join(f"`{table}`" for table in one.tables)]
-        for paper in _papers(gathered)
-        for one in PAPERS[paper]
-    ]
-    head = ["paper", "where", "printed", "on this page", "not here", "what is not here", "why", "lines under"]
-    return [f"## {LEFT_OUT}", COUNTED, markdown(head, rows)]
-
-
-def _amounts(one: Printed) -> list[str]:
-    return ["-"] * 3 if one.numbers is None else [str(one.numbers), str(one.here), str(one.left)]
-
-
-def _citation(name: str) -> str:
-    card = registry.find("defense", name)
-    return f"`{name}`: {card.authors}, {card.year}, {card.paper}"
+def _anchor(heading: str) -> str:
+    return "".join(c for c in heading.lower() if c.isalnum() or c in "-_ ").replace(" ", "-")
 
 
 def _table(table: str, gathered: Gathered) -> list[str]:
     comparisons = gathered.comparisons[table]
     measured = [one for one in comparisons if one.verdict != "not measured"]
     absent = [one for one in comparisons if one.verdict == "not measured"]
-    return [f"### {table}", gathered.settings[table], *_measured(measured), *_absent(absent, gathered)]
+    notes = [f"- {note}" for note in gathered.notes.get(table, ())]
+    return [
+        f"## {table}",
+        gathered.settings[table],
+        *(["\n".join(notes)] if notes else []),
+        code([_command(table, comparisons)]),
+        *_measured(measured),
+        *_absent(absent, gathered),
+    ]
+
+
+def _command(table: str, comparisons: Sequence[Comparison]) -> str:
+    """The command of any line of the table."""
+    selects = "" if all(one.published.piece == "all" for one in comparisons) else ' --only "SETTING"'
+    return f"bench reproduce {table}{selects} --seeds SEEDS"
 
 
 def _measured(comparisons: Sequence[Comparison]) -> list[str]:
+    """The lines that are measured, without columns that have nothing to say."""
     if not comparisons:
         return []
-    head = ["setting", "number", "paper", "ours", "95 % interval", "difference", "verdict", "seeds", "CPU time"]
-    rows = [
-        [
-            words.setting(one),
-            one.published.column,
-            one.published.shown,
-            words.number(one),
-            words.interval(one),
-            words.difference(one),
-            one.verdict,
-            words.seeds(one),
-            words.duration(one.cpu_seconds),
-            f"`{one.command}`",
-        ]
-        for one in comparisons
-    ]
-    return [markdown([*head, "command"], rows)]
+    columns = _columns(comparisons)
+    if len(set(columns[SEVERAL])) == 1:
+        del columns[SEVERAL]
+    shared = columns["why"][0] if len(comparisons) > 1 and len(set(columns["why"])) == 1 else ""
+    if shared:
+        del columns["why"]
+    columns = {head: cells for head, cells in columns.items() if any(cells)}
+    lines = markdown(list(columns), [list(cells) for cells in zip(*columns.values(), strict=True)])
+    return [*([f"Of all lines: {shared}."] if shared else []), lines]
+
+
+def _columns(comparisons: Sequence[Comparison]) -> dict[str, list[str]]:
+    """Heading → cells of the lines that are measured."""
+    source = _one_source(comparisons)
+    cells: dict[str, Callable[[Comparison], str]] = {
+        "setting": words.setting,
+        SEVERAL: lambda one: one.published.column,
+        source or "paper": lambda one: one.published.number if source else one.published.shown,
+        "ours": words.number,
+        "difference": words.difference,
+        "standard error": words.standard_error,
+        "verdict": lambda one: str(one.verdict),
+        "seeds": words.seeds,
+        "CPU time": lambda one: words.duration(one.cpu_seconds),
+        "why": words.why,
+    }
+    return {head: [cell(one) for one in comparisons] for head, cell in cells.items()}
+
+
+def _one_source(comparisons: Sequence[Comparison]) -> str:
+    """The source that all numbers have, which is said once in the heading; "" if they have several, or none."""
+    sources = {one.published.source for one in comparisons}
+    return sources.pop() if len(sources) == 1 and not any(one.published.derived for one in comparisons) else ""
 
 
 def _absent(comparisons: Sequence[Comparison], gathered: Gathered) -> list[str]:
+    """The lines that are not measured, as a list by the first word of their settings."""
     if not comparisons:
         return []
+    several, source = len({one.published.column for one in comparisons}) > 1, _one_source(comparisons)
+    groups: dict[str, list[str]] = {}
+    for one in comparisons:
+        first, _, rest = words.setting(one).partition(", ")
+        number = f"{one.published.column} " if several else ""
+        printed = one.published.number if source else one.published.shown
+        groups.setdefault(first if rest else "", []).append(f"{rest or first}: {number}{printed}")
+    keys = dict.fromkeys(PartKey(one.table, one.published.piece, 0) for one in comparisons)
+    times = [t for t in (expected(key, gathered.times) for key in keys) if t is not None]
+    unknown = len(keys) - len(times)
+    rest = f", unknown for {plural(unknown, 'part')}" if unknown and times else ""
+    many = f"{plural(len(comparisons), 'line')}{f' of the {source}' if source else ''} not measured"
+    takes = f"expected CPU time: {words.duration(sum(times) if times else None)}{rest}"
+    listed = "\n".join(f"- {f'{first}, ' if first else ''}{' / '.join(lines)}" for first, lines in groups.items())
+    return [f"<details><summary>{many} ({takes})</summary>\n\n{listed}\n\n</details>"]
+
+
+def _left_out(gathered: Gathered) -> str:
+    """The page on what the papers print, how much of it is on the other pages, and why the rest is not."""
     rows = [
-        [
-            words.setting(one),
-            one.published.column,
-            one.published.shown,
-            words.duration(expected(PartKey(one.table, one.published.piece, 0), gathered.times)),
-            f"`{one.command}`",
-        ]
-        for one in comparisons
+        [paper, one.where, *_amounts(one), one.what, one.why, ", ".join(f"`{table}`" for table in one.tables)]
+        for paper in papers_of(gathered)
+        for one in PAPERS[paper]
     ]
-    listed = markdown(["setting", "number", "paper", "expected CPU time", "command"], rows)
-    many = f"{len(rows)} line{'s' if len(rows) > 1 else ''} not measured"
-    return [f"<details><summary>{many}</summary>\n\n{listed}\n\n</details>"]
+    head = ["paper", "where", "printed", "on these pages", "not here", "what is not here", "why", "lines under"]
+    return "\n\n".join([f"# {LEFT_OUT}", COUNTED, markdown(head, rows)]) + "\n"
 
 
-def _rest(gathered: Gathered) -> list[str]:
-    return [*_missing(gathered), *_without(gathered), *_complaints(gathered), *_measured_where(gathered)]
-
-
-def _missing(gathered: Gathered) -> list[str]:
-    if not gathered.missing:
-        return []
-    times = [expected(key, gathered.times) for key in gathered.missing]
-    known = [t for t in times if t is not None]
-    return [
-        "## What is missing",
-        f"{missing(len(times), known)} Expected times are those of parts of the same paper whose names begin most "
-        "alike; a guess, no more.",
-    ]
-
-
-def _without(gathered: Gathered) -> list[str]:
-    if not gathered.without:
-        return []
-    listed = ", ".join(f"`{name}`" for name in gathered.without)
-    return [
-        "## Tables without a paper's number",
-        f"{listed}: what they measure no paper has printed a number of, or not on anything that is at hand here.",
-    ]
-
-
-def _complaints(gathered: Gathered) -> list[str]:
-    if not gathered.complaints:
-        return []
-    return ["## Files that were not used", "\n".join(f"- {complaint}" for complaint in gathered.complaints)]
-
-
-def _measured_where(gathered: Gathered) -> list[str]:
-    title = "## Where it was measured"
-    if not gathered.parts:
-        return [title, f"Nothing was measured yet; fedarena {__version__}."]
-    seconds = sum(part.cpu_seconds for part in gathered.parts)
-    versions = {
-        f"{part.environment['fedarena']} at {part.environment.get('commit') or 'no commit'}"
-        + (f" on {part.device}" if part.device != "cpu" else "")
-        for part in gathered.parts
-    }
-    return [
-        title,
-        f"fedarena {', '.join(sorted(versions))}; {plural(len(gathered.parts), 'part')}, "
-        f"{words.duration(seconds)} of CPU time. A run that stands in several tables is measured once.",
-    ]
-
-
-def missing(parts: int, known: Sequence[float]) -> str:
-    """A sentence on how many parts are missing and how long they are expected to take."""
-    if not known:
-        return f"{parts} parts are missing; how long they take is not known."
-    rest = f", not known for {parts - len(known)}" if len(known) < parts else ""
-    return f"{parts} parts are missing; expected: {words.duration(sum(known))} of CPU time for {len(known)}{rest}."
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    return table_of(head, [[cell.replace("|", "\\|") for cell in row] for row in rows])
-
-
-def _block(command: str) -> str:
-    return f"```sh\n{command}\n```"
+def _amounts(one: Printed) -> list[str]:
+    return ["-"] * 3 if one.numbers is None else [str(one.numbers), str(one.here), str(one.left)]

@@ -10,6 +10,7 @@ from typing import Any
 from fedarena.core.text.figures import MARKERS, SHADES, save_png
 from fedarena.core.text.numbers import Mean
 from fedarena.reproduce.page.gather import Comparison
+from fedarena.reproduce.page.verdict import ERRORS
 
 
 def drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -51,7 +52,7 @@ def draw(comparisons: Sequence[Comparison], path: Path) -> None:
     ):
         for paper, handle in _draw_half(axes, title, own, papers).items():
             handles.setdefault(paper, handle)
-    figure.suptitle("full: held; bars: 95 % intervals over seeds", fontsize=9)
+    figure.suptitle("full: held; bars: two standard errors", fontsize=9)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles), fontsize=8)
     save_png(figure, path)
 
@@ -68,7 +69,7 @@ def _draw_half(axes: Any, title: str, comparisons: Sequence[Comparison], papers:
         mark = axes.errorbar(
             x=_paper_s(one),
             y=_ours(one),
-            yerr=one.ours.half if isinstance(one.ours, Mean) else None,
+            yerr=ERRORS * (one.standard_error or 0.0) or None,
             fmt=MARKERS[i % len(MARKERS)],
             color=shade,
             markersize=6,

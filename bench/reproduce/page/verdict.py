@@ -1,40 +1,62 @@
 """The paper's number against ours.
 
-    held            the difference is within the tolerance, or the paper's number, give or take half of its last digit,
-                    lies within our 95 % interval (Student's t over two seeds or more)
-    open            the latter, but the interval reaches further than three tolerances to either side and decides
-                    nothing
+    held            the difference is within what is allowed: the tolerance, or two standard errors of the difference
+                    if these are more
+    open            the latter, but two standard errors are more than three tolerances and decide nothing
     better, differs otherwise, by which side of the paper's number ours is on
-    not comparable  measured, but on something else than the paper's: the setting says on what
+    not comparable  measured, but on something else than the paper's
     no result       measured, and no number came out
     not measured    nothing is there
 
-The tolerance is a percentage point for shares, such as accuracies and AUCs, and a tenth of the paper's number for
-everything else. One seed has no interval: its verdict goes by the tolerance alone. What the paper says in words has
-bounds that the table states, and is held where our mean lies within them.
+The tolerance is .02 for shares, such as accuracies and AUCs, and a tenth of the paper's number for everything else.
+What the paper says in words has bounds that the table states, and is held where our mean lies within them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
-from fedarena.core.text.numbers import Mean, mean
+from fedarena.core.text.numbers import Mean, mean, t_quantile
 from fedarena.reproduce.published import Published
 
 Verdict = Literal["held", "better", "differs", "open", "no result", "not comparable", "not measured"]
 VERDICTS: tuple[Verdict, ...] = ("held", "better", "differs", "open", "no result", "not comparable", "not measured")
+APART: tuple[Verdict, ...] = ("better", "differs")
+"""The verdicts on a number that does not come back, each of which needs a cause."""
 
-POINT, TENTH, WIDE = 0.01, 0.1, 3.0
-"""The tolerance of shares, that of other numbers relative to the paper's, and the widest interval in tolerances."""
+SHARE, TENTH, WIDE = 0.02, 0.1, 3.0
+"""The tolerance of shares, that of other numbers relative to the paper's, and the most of two standard errors that
+decides anything, in tolerances."""
+ERRORS = 2.0
+"""The number of standard errors by which ours may differ."""
 ROUNDING = 1e-9
-"""An allowance with which .80 and .79 differ by one point in floating point as well."""
+"""An allowance with which .80 and .78 differ by .02 in floating point as well."""
 
 
 def tolerance(published: Published) -> float:
-    """The tolerance: how much ours may differ from a number of a paper."""
+    """How much ours may differ from a number of a paper, whatever the standard error."""
     assert not isinstance(published.paper, str)
-    return POINT if published.share else TENTH * abs(published.paper)
+    return SHARE if published.share else TENTH * abs(published.paper)
+
+
+def standard_error(published: Published, ours: Mean | str | None) -> float | None:
+    """The standard error of the difference; None where the scatter of neither number is known.
+
+    One seed of ours is taken to scatter as the paper's runs do, if these have a known spread. A paper's number without
+    one is taken to be exact.
+    """
+    if not isinstance(ours, Mean):
+        return None
+    theirs = published.spread
+    if ours.half is not None:
+        own = ours.half / t_quantile(ours.seeds - 1)
+    elif theirs is not None:
+        own = theirs.deviation
+    else:
+        return None
+    return math.hypot(own, theirs.deviation / math.sqrt(theirs.seeds) if theirs else 0.0)
 
 
 def ours_of(values: Sequence[object]) -> Mean | str | None:
@@ -51,20 +73,19 @@ def ours_of(values: Sequence[object]) -> Mean | str | None:
 
 def verdict(published: Published, ours: Mean | str | None) -> Verdict:
     """The verdict on a number that was measured."""
-    if ours is None:
-        return "no result"
     if published.apart:
         return "not comparable"
+    if ours is None:
+        return "no result"
     if published.within is not None:
         low, high = published.within
         return "held" if isinstance(ours, Mean) and low <= ours.value <= high else "differs"
     if isinstance(ours, str) or isinstance(published.paper, str):
         return "differs"
     apart, allowed = ours.value - published.paper, tolerance(published) + ROUNDING
-    if abs(apart) <= allowed:
-        return "held"
-    if ours.half is not None and abs(apart) <= ours.half + 0.5 * 10.0**-published.decimals + ROUNDING:
-        return "held" if ours.half <= WIDE * allowed else "open"
+    by_chance = ERRORS * (standard_error(published, ours) or 0.0) + ROUNDING
+    if abs(apart) <= max(allowed, by_chance):
+        return "held" if abs(apart) <= allowed or by_chance <= WIDE * allowed else "open"
     return "better" if published.better == ("higher" if apart > 0 else "lower") else "differs"
 
 

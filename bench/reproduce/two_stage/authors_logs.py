@@ -12,9 +12,11 @@ run, and on USPS a blur that brings the data near the authors' copy.
 from __future__ import annotations
 
 import csv
+import functools
 from importlib.resources import files
 
-from fedarena.reproduce.two_stage.common import BLUR, RELU, WEIGHTS, Experiment, Logged, reference
+from fedarena.reproduce.published import Spread
+from fedarena.reproduce.two_stage.common import BLUR, RELU, WEIGHTS, Experiment, reference
 
 FILE = "authors_logs.csv"
 STILL = (("momentum", "0"), ("offset", "1e-6"))
@@ -25,15 +27,22 @@ RATE = 0.2
 
 def experiments(group: str) -> list[Experiment]:
     """The runs of a group of the logs, in the order of the file."""
+    return [_experiment(line) for line in _lines() if line["group"] == group]
+
+
+def _lines() -> list[dict[str, str]]:
     text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-    return [_experiment(line) for line in csv.DictReader(text.splitlines()) if line["group"] == group]
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _spread(line: dict[str, str]) -> Spread:
+    return Spread(float(line["deviation"]), int(line["seeds"]))
 
 
 def _experiment(line: dict[str, str]) -> Experiment:
     data, epsilon, mean = line["data"], float(line["epsilon"]), float(line["accuracy"])
-    logged = Logged(float(line["deviation"]), int(line["seeds"]))
     model = (*((BLUR,) if data == "usps" else ()), RELU, WEIGHTS)
-    common = {"model": model, "partition": line["partition"], "logged": logged, "source": "authors' logs"}
+    common = {"model": model, "partition": line["partition"], "logged": _spread(line), "source": "authors' logs"}
     if not line["attack"]:
         spread = "" if line["partition"] == "iid" else ", not iid"
         return reference(data, f"DP alone{spread}", mean, epsilon, decimals=4, **common)
@@ -75,6 +84,16 @@ def _attack(line: dict[str, str]) -> tuple[str | None, tuple[tuple[str, str], ..
         return name, options, omniscient
     # Late attackers know all uploads, since they copy honest ones before they turn.
     return f"delayed+{name}", (*options, ("start", line["ttbb"])), True
+
+
+@functools.cache
+def spreads() -> dict[tuple[str, float, str, float], Spread]:
+    """(attack, Byzantine share, data set, ε) → spread, of the iid runs with attackers who are not late."""
+    return {
+        (line["attack"], float(line["byzantine"]), line["data"], float(line["epsilon"])): _spread(line)
+        for line in _lines()
+        if line["group"] == "shares" and line["partition"] == "iid"
+    }
 
 
 def described(what: str) -> str:

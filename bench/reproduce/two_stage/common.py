@@ -9,7 +9,7 @@ among the data sets here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
-from fedarena.reproduce.published import Published
+from fedarena.reproduce.published import Cause, Published, Spread
 from fedarena.reproduce.same_run import TrainedRun
 from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
@@ -62,14 +62,6 @@ REFERENCE = ("dp-sgd", {"bound": "normalise", "momentum": "0.1"})
 
 
 @dataclass(frozen=True)
-class Logged:
-    """How the authors' logs came to a mean accuracy: the standard deviation over so many seeds."""
-
-    deviation: float
-    seeds: int
-
-
-@dataclass(frozen=True)
 class Experiment:
     """One number of a table.
 
@@ -88,7 +80,7 @@ class Experiment:
         lr: the learning rate at ε = 2.
         source: the source of the paper's accuracy, if it is not the paper.
         logged: its spread, if it stands in the authors' logs. apart: why ours cannot be compared with it.
-        remark: what else a reader must know about the two.
+        remark: what else a reader must know about the two. causes: why they may differ.
         decimals: the number of decimals that the paper prints.
     """
 
@@ -108,9 +100,10 @@ class Experiment:
     participation: float = 1.0
     lr: float = 0.2
     source: str = ""
-    logged: Logged | None = None
+    logged: Spread | None = None
     apart: str = ""
     remark: str = ""
+    causes: tuple[Cause, ...] = ()
     decimals: int = 2
 
     @property
@@ -126,12 +119,9 @@ class Experiment:
         return {"data": self.data, "ε": self.epsilon, "workers": self.title, "byzantine": share, "paper": self.paper}
 
 
-LOGGED_BY_CODE = "ours by the paper's rule, the logs by the code's, which has a row of its own"
-"""Remark on an accuracy of the authors' logs that stands beside a run by the paper's rule."""
-
-
 def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]:
-    """The paper's accuracies."""
+    """The paper's accuracies. Of the causes, those whose row is another one of the table, or another table's."""
+    names = {experiment.name for experiment in experiments}
     return tuple(
         Published(
             piece=c.name,
@@ -141,10 +131,17 @@ def paper_accuracies(experiments: Sequence[Experiment]) -> tuple[Published, ...]
             source=c.source,
             apart=c.apart,
             remark=c.remark,
+            spread=c.logged,
+            causes=tuple(one for one in c.causes if _of_another_row(one, c.name, names)),
         )
         for c in experiments
         if c.paper is not None
     )
+
+
+def _of_another_row(cause: Cause, name: str, names: Collection[str]) -> bool:
+    elsewhere = not cause.row or "/" in cause.row
+    return elsewhere or (cause.row in names and cause.row != name)
 
 
 def reference(data: str, title: str, paper: float | None, epsilon: float | None = 2.0, **more: Any) -> Experiment:
@@ -241,11 +238,14 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     return [experiment.heading | own]
 
 
-def accuracy_table(setting: str, experiments: Sequence[Experiment], *, published: bool = True) -> Table:
+def accuracy_table(
+    setting: str, experiments: Sequence[Experiment], *, published: bool = True, notes: tuple[str, ...] = ()
+) -> Table:
     """The table of these experiments.
 
     Args:
         published: whether the paper's accuracies are compared with ours.
+        notes: what a reader must know of the paper's numbers.
     """
     by_name = {experiment.name: experiment for experiment in experiments}
     return Table(
@@ -258,4 +258,5 @@ def accuracy_table(setting: str, experiments: Sequence[Experiment], *, published
             name: TrainedRun(group(experiment, Machine(), 0), experiment.heading)
             for name, experiment in by_name.items()
         },
+        notes=notes,
     )

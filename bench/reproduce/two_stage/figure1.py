@@ -12,7 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, LOGGED_BY_CODE, RELU, WEIGHTS, Experiment, accuracy_table
+from fedarena.reproduce.published import Cause
+from fedarena.reproduce.two_stage import causes
+from fedarena.reproduce.two_stage.authors_logs import spreads
+from fedarena.reproduce.two_stage.causes import named
+from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, RELU, WEIGHTS, Experiment, accuracy_table
 
 SETTING = "test accuracy under label flip, Gaussian and Eq. 10, by the share of Byzantine workers"
 
@@ -36,16 +40,19 @@ LOGS = {
 }
 """Data set → attack (label flip: of one sample) → accuracy at 60 % by ε, means of three seeds in the authors' logs."""
 CODE = (("variant", "code"),)
-RELEASED = ", released code"
+RELEASED, WHOLE = ", released code", ", whole protocol"
 BY_TEXT = ", offset=0"
 """The title of a row whose gradients are normalised as the text says, all else as in the code."""
+
+OWN = {"mnist": ", weights_seed=1234, activation=relu", "usps": AUTHORS}
+"""Data set → the title of what the authors had besides."""
 
 
 def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment:
     """One experiment of a figure."""
     released = attack.removesuffix(BY_TEXT)
     code, kind = released.endswith(RELEASED), released.removesuffix(RELEASED)
-    logged = LOGS[data].get(kind.removesuffix(", whole protocol"))
+    logged = LOGS[data].get(kind.removesuffix(WHOLE))
     paper = logged[EPSILONS.index(epsilon)] if logged and share == 0.6 else None
     experiment = Experiment(
         data=data,
@@ -57,7 +64,11 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
         source="authors' logs",
         decimals=4,
     )
-    experiment = replace(experiment, settings=CODE) if code else replace(experiment, remark=LOGGED_BY_CODE)
+    if paper is not None:
+        logged_as = kind.removesuffix(WHOLE)
+        spread = spreads().get((logged_as, share, data, epsilon))
+        experiment = replace(experiment, logged=spread, causes=_causes(experiment, logged_as))
+    experiment = replace(experiment, settings=CODE) if code else experiment
     if attack.endswith(BY_TEXT):
         experiment = replace(experiment, apart="lengths by the paper's text; the logs' code adds 1e-6 to them")
     if kind == "gaussian":
@@ -69,6 +80,16 @@ def attacked(data: str, epsilon: float, share: float, attack: str) -> Experiment
             experiment, attack="optimized", options=(("against", "eq10"),), knowledge="omniscient", settings=still
         )
     return replace(experiment, options=(("samples", "one"),)) if code else experiment
+
+
+def _causes(experiment: Experiment, kind: str) -> tuple[Cause, ...]:
+    """Why a row may differ from the logs of its kind of attack."""
+    code, own = f"{kind}{RELEASED}", OWN.get(experiment.data, "")
+    logs = named(experiment, kind, "two-stage/logs-shares")
+    theirs = (causes.OWN.get(experiment.data, causes.ALL), named(experiment, f"{code}{own}"))
+    if experiment.title == code:
+        return causes.rows(theirs, (causes.ALL, logs))
+    return causes.rows((causes.BY_TEXT, named(experiment, code)), (causes.BY_TEXT, theirs[1]), (causes.BY_TEXT, logs))
 
 
 EXPERIMENTS = (

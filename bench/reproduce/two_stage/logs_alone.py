@@ -7,4 +7,6 @@ from __future__ import annotations
 from fedarena.reproduce.two_stage.authors_logs import described, experiments
 from fedarena.reproduce.two_stage.common import accuracy_table
 
-TABLE = accuracy_table(described("without attackers"), experiments("alone"))
+EXPERIMENTS = experiments("alone")
+
+TABLE = accuracy_table(described("without attackers"), EXPERIMENTS)

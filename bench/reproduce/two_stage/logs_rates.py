@@ -7,4 +7,6 @@ from __future__ import annotations
 from fedarena.reproduce.two_stage.authors_logs import described, experiments
 from fedarena.reproduce.two_stage.common import accuracy_table
 
-TABLE = accuracy_table(described("60 % label flippers, by the learning rate at ε = 2"), experiments("rates"))
+EXPERIMENTS = experiments("rates")
+
+TABLE = accuracy_table(described("60 % label flippers, by the learning rate at ε = 2"), EXPERIMENTS)

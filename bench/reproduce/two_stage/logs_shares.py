@@ -7,4 +7,6 @@ from __future__ import annotations
 from fedarena.reproduce.two_stage.authors_logs import described, experiments
 from fedarena.reproduce.two_stage.common import accuracy_table
 
-TABLE = accuracy_table(described("by the share of Byzantine workers"), experiments("shares"))
+EXPERIMENTS = experiments("shares")
+
+TABLE = accuracy_table(described("by the share of Byzantine workers"), EXPERIMENTS)

@@ -7,4 +7,6 @@ from __future__ import annotations
 from fedarena.reproduce.two_stage.authors_logs import described, experiments
 from fedarena.reproduce.two_stage.common import accuracy_table
 
-TABLE = accuracy_table(described("60 % that are honest until TTBB x T"), experiments("ttbb"))
+EXPERIMENTS = experiments("ttbb")
+
+TABLE = accuracy_table(described("60 % that are honest until TTBB x T"), EXPERIMENTS)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from fedarena.reproduce.two_stage import causes
+from fedarena.reproduce.two_stage.causes import named
 from fedarena.reproduce.two_stage.common import accuracy_table, noise_alone
 
 SETTING = "test accuracy of DP alone, honest workers alone, by ε, shards by Algorithm 4"
@@ -13,6 +17,16 @@ PAPER = {
 }
 """Data set → ε → accuracy; None: no noise."""
 
-EXPERIMENTS = noise_alone(PAPER, partition="algorithm4")
+PLAIN = noise_alone(PAPER, partition="algorithm4")
+
+EXPERIMENTS = [
+    replace(
+        experiment,
+        causes=causes.rows((causes.ALL, named(experiment, "DP alone, not iid", "two-stage/logs-alone"))),
+    )
+    if experiment.epsilon
+    else experiment
+    for experiment in PLAIN
+]
 
 TABLE = accuracy_table(SETTING, EXPERIMENTS)

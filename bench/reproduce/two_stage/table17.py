@@ -22,6 +22,16 @@ PAPER = {
 }
 """(attack, Byzantine share) → data set → accuracy."""
 
+UNDEFINED = ("usps", "optimized", 0.2)
+"""Eq. 10 has no attack for 2 attackers among 12 workers, and none in the authors' code."""
+
+
+def _apart(data: str, attack: str, share: float, foreign: str) -> str:
+    if (data, attack, share) == UNDEFINED:
+        return "the authors' code refuses so few attackers (`assert gama > 0`); the paper repeats its number at 40 %"
+    return "" if foreign == KMNIST else f"the server's samples are {foreign}'s, the paper's KMNIST's"
+
+
 EXPERIMENTS = [
     Experiment(
         data=data,
@@ -31,7 +41,7 @@ EXPERIMENTS = [
         attack=attack,
         knowledge="omniscient" if attack == "optimized" else "own",
         settings=(("aux_dataset", foreign), *((("variant", "code"),) if code else ())),
-        apart="" if foreign == KMNIST else f"the server's samples are {foreign}'s, the paper's KMNIST's",
+        apart=_apart(data, attack, share, foreign),
     )
     for data in FOREIGN
     for foreign in (FOREIGN[data], KMNIST)
@@ -39,4 +49,9 @@ EXPERIMENTS = [
     for code in (False, True)
 ]
 
-TABLE = accuracy_table(SETTING, EXPERIMENTS)
+NOTES = (
+    "Part (c), Eq. 10, repeats its row at 40 % attackers digit for digit at 20 % for USPS and Colorectal. The "
+    "released code's own `assert gama > 0` excludes these two rows.",
+)
+
+TABLE = accuracy_table(SETTING, EXPERIMENTS, notes=NOTES)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fedarena.reproduce.published import Cause
+from fedarena.reproduce.two_stage import causes
+from fedarena.reproduce.two_stage.causes import named
 from fedarena.reproduce.two_stage.common import AUTHORS, BLUR, RELU, WEIGHTS, Experiment, accuracy_table
 
 SETTING = "test accuracy, 60 % label flippers, honest until TTBB x T"
@@ -74,9 +77,62 @@ EACH = [
     for share, paper in zip(TTBB, papers, strict=True)
 ]
 
+AUDIT = {
+    ("mnist", 2.0): {0.4: ".953"},
+    ("usps", 2.0): {0.4: ".848", 0.6: ".852"},
+}
+"""(data set, ε) → TTBB → the accuracy that an audit of this project had with what the authors had besides, and with
+their initial weights."""
+
+
+def explained(experiment: Experiment, share: float) -> Experiment:
+    """The experiment with what may make it differ from the paper."""
+    code, theirs = f"label flip, released code, TTBB {share:g}", OWN.get(experiment.data, ("", ()))[0]
+    where = causes.OWN.get(experiment.data, causes.ALL)
+    text = experiment.title.startswith("label flip, whole protocol")
+    logs = "two-stage/logs-ttbb" if share else "two-stage/logs-shares"
+    logged = named(experiment, f"label flip, TTBB {share:g}" if share else "label flip", logs)
+    found = [
+        *([(causes.BY_TEXT, named(experiment, code))] if text else []),
+        (causes.BY_TEXT if text else where, named(experiment, f"{code}{theirs}")),
+        (causes.ALL, logged),
+    ]
+    known = AUDIT.get((experiment.data, experiment.epsilon or 0.0), {}).get(share)
+    both = f"{causes.BY_TEXT}; {where}" if text else where
+    audit = Cause(f"{both}: an audit had {known} by the code, with its initial weights (reports/measured/two-stage.md)")
+    return replace(
+        experiment,
+        causes=(
+            *([] if share else _contradictions(experiment)),
+            *causes.rows(*found),
+            *([audit] if known and not experiment.model else []),
+        ),
+    )
+
+
+def _contradictions(experiment: Experiment) -> list[Cause]:
+    """The logs' means of the runs at TTBB = 0, which the paper prints otherwise in places."""
+    titles = [experiment.title.removesuffix(", TTBB 0"), "label flip, released code"]
+    if experiment.model:
+        titles = [f"label flip, released code{AUTHORS}"] if experiment.data == "usps" else []
+    return [
+        Cause(causes.LOG, named(experiment, title, "two-stage/figure1"), contradiction=True)
+        for title in dict.fromkeys(titles)
+    ]
+
+
 EXPERIMENTS = [
-    *(attacked(*setting, form) for form in FORMS for setting in EACH),
-    *(with_their_own(attacked(*setting, "released code")) for setting in EACH if setting[0] in OWN),
+    *(explained(attacked(*setting, form), setting[2]) for form in FORMS for setting in EACH),
+    *(
+        explained(with_their_own(attacked(*setting, "released code")), setting[2])
+        for setting in EACH
+        if setting[0] in OWN
+    ),
 ]
 
-TABLE = accuracy_table(SETTING, EXPERIMENTS)
+NOTES = (
+    "At TTBB = 0 the paper does not print its logs' means everywhere: USPS at ε = 1/8 has .557 there and .60 here, "
+    "Fashion .702 and .68 (`two-stage/figure1` compares with the logs).",
+)
+
+TABLE = accuracy_table(SETTING, EXPERIMENTS, notes=NOTES)

@@ -17,12 +17,13 @@ from helpers.published import every_published_number
 
 from fedarena import __version__
 from fedarena.core.errors import UserError
-from fedarena.core.text.numbers import Mean
+from fedarena.core.text.numbers import Mean, t_quantile
 from fedarena.reproduce.left_out import counted
 from fedarena.reproduce.page import words
 from fedarena.reproduce.page.gather import Comparison, Gathered, gather, quoted
+from fedarena.reproduce.page.layout import FRONT, GROUPS, LEFT, page_of
 from fedarena.reproduce.page.order import cheapest_first, expected
-from fedarena.reproduce.page.page import LEFT_OUT, markdown, page
+from fedarena.reproduce.page.page import pages
 from fedarena.reproduce.page.parts import (
     GUESS,
     PUBLISHED,
@@ -35,10 +36,14 @@ from fedarena.reproduce.page.parts import (
     save_guess,
 )
 from fedarena.reproduce.page.picture import alt, draw, drawn
-from fedarena.reproduce.page.verdict import ours_of, verdict
-from fedarena.reproduce.published import Published
+from fedarena.reproduce.page.tallies import LEFT_OUT, farthest, markdown, scatter
+from fedarena.reproduce.page.verdict import APART, ours_of, standard_error, verdict
+from fedarena.reproduce.published import NOT_FOUND, Cause, Published, Spread
+from fedarena.reproduce.tables import TABLES
 
 TABLE = toy_table.NAME
+REPORT = ROOT / "reports/reproduction"
+PAGES_AT_HAND = sorted(REPORT.glob("*.md"))
 
 
 @pytest.fixture
@@ -66,7 +71,13 @@ def put(folder: Path, *parts: MeasuredPart) -> Path:
     return folder
 
 
+def mean_of(value: float, error: float) -> Mean:
+    """A mean of three seeds with this standard error."""
+    return Mean(value, t_quantile(2) * error, 3)
+
+
 SHARE = Published("p", paper=0.80, column="accuracy")
+LOGGED = replace(SHARE, spread=Spread(0.01 * math.sqrt(3), seeds=3))
 COUNT = Published("p", paper=100, column="rounds", decimals=0, share=False, better="lower")
 WORDS = Published("p", paper="about 0", column="cosine", better="", within=(-0.05, 0.05))
 
@@ -74,15 +85,19 @@ WORDS = Published("p", paper="about 0", column="cosine", better="", within=(-0.0
 @pytest.mark.parametrize(
     ("published", "found", "expected"),
     [
-        (SHARE, Mean(0.79, None, 1), "held"),  # a point, of one seed
-        (SHARE, Mean(0.8101, None, 1), "better"),
-        (SHARE, Mean(0.7899, None, 1), "differs"),
-        (SHARE, Mean(0.77, 0.03, 3), "held"),  # within the interval, which is narrow enough
-        (SHARE, Mean(0.77, 0.0251, 3), "held"),  # with the paper's rounding
-        (SHARE, Mean(0.77, 0.0249, 3), "differs"),
-        (SHARE, Mean(0.70, 0.2, 2), "open"),  # so wide that it would hold nearly anything
-        (SHARE, Mean(0.795, 0.2, 2), "held"),  # near, whatever the interval
+        (SHARE, Mean(0.78, None, 1), "held"),  # within the tolerance, of one seed
+        (SHARE, Mean(0.8201, None, 1), "better"),
+        (SHARE, Mean(0.7799, None, 1), "differs"),
+        (SHARE, mean_of(0.75, error=0.0251), "held"),  # within two standard errors
+        (SHARE, mean_of(0.75, error=0.0249), "differs"),
+        (SHARE, mean_of(0.70, error=0.06), "open"),  # so wide that it would hold nearly anything
+        (SHARE, mean_of(0.785, error=0.06), "held"),  # near, whatever the error
+        (LOGGED, mean_of(0.75, error=0.024), "held"),  # with the logs' own error of .01
+        (LOGGED, mean_of(0.75, error=0.022), "differs"),
+        (LOGGED, Mean(0.765, None, 1), "held"),  # one seed that scatters as theirs: an error of .02
+        (LOGGED, Mean(0.759, None, 1), "differs"),
         (SHARE, None, "no result"),
+        (replace(SHARE, apart="other data"), None, "not comparable"),
         (SHARE, "more than 1000", "differs"),
         (COUNT, Mean(110, None, 1), "held"),
         (COUNT, Mean(111, None, 1), "differs"),
@@ -108,25 +123,28 @@ def test_ours_is_a_mean_or_what_is_there_in_words() -> None:
     assert ours_of(["more than 1000", 400]) == "more than 1000, 400"
 
 
-def test_several_seeds_have_an_interval_and_one_has_none(toy: str, tmp_path: Path) -> None:
+def test_several_seeds_have_a_standard_error_and_one_has_none(toy: str, tmp_path: Path) -> None:
     one = part("red, two", accuracy=0.61)
     put(tmp_path, *(part(seed=s, seconds=2.0, accuracy=0.49 + 0.01 * s) for s in range(3)), one)
     first, second, third = gather(tmp_path, tmp_path).comparisons[toy]
     assert (first.verdict, first.seeds, first.cpu_seconds) == ("held", (0, 1, 2), 6.0)
     assert first.difference == pytest.approx(0.0)
-    assert words.interval(first) == "0.4752 to 0.5248"  # ± 4.303 · 0.01/√3
-    assert (second.verdict, words.interval(second), words.difference(second)) == ("held", "one seed", "+0.0100")
+    assert words.standard_error(first) == "0.0058"  # 0.01/√3
+    assert (second.verdict, words.standard_error(second), words.difference(second)) == ("held", "one seed", "+0.0100")
     assert first.command == 'bench reproduce dbcl/toy --only "red, one" --seeds 0,1,2'
     assert second.command == 'bench reproduce dbcl/toy --only "red, two"'
     assert (third.verdict, third.ours, third.seeds) == ("not measured", None, ())
 
 
-def test_the_interval_of_a_share_stays_among_shares(toy: str, tmp_path: Path) -> None:
-    put(tmp_path, *(part(seed=s, accuracy=a) for s, a in enumerate((0.05, 0.95, 0.7))))
-    line = gather(tmp_path, tmp_path).comparisons[toy][0]
-    assert words.interval(line) == "0.0000 to 1.0000"
-    counted = replace(line, published=replace(line.published, share=False))
-    assert words.interval(counted).startswith("-0.")
+def test_the_standard_error_is_of_both_numbers() -> None:
+    assert standard_error(SHARE, Mean(0.8, None, 1)) is None
+    assert standard_error(SHARE, mean_of(0.8, error=0.03)) == pytest.approx(0.03)
+    assert standard_error(LOGGED, mean_of(0.8, error=0.03)) == pytest.approx(math.hypot(0.03, 0.01))
+    assert standard_error(LOGGED, Mean(0.8, None, 1)) == pytest.approx(0.02)  # theirs, of one run and of three
+    assert standard_error(LOGGED, "more than 1000") is None
+    line = Comparison(TABLE, published=LOGGED, ours=Mean(0.8, None, 1), verdict="held", seeds=(0,), cpu_seconds=1.0)
+    assert words.standard_error(line) == "0.0200, one seed"
+    assert LOGGED.shown == "0.80 ± 0.02"
 
 
 def test_missing_are_the_seeds_that_are_asked_for(toy: str, tmp_path: Path) -> None:
@@ -174,7 +192,7 @@ def test_a_damaged_file_is_one_line_and_counts_as_missing(toy: str, tmp_path: Pa
     assert "\n" not in complaint
     assert [line.verdict for line in found.comparisons[toy]] == ["held", "not measured", "not measured"]
     assert PartKey(toy, "red, two", 0) in found.missing
-    assert complaint in page(found, None, "")
+    assert complaint in pages(found, None, "")[FRONT]
 
 
 def test_a_part_in_another_s_place_is_not_taken_for_it(toy: str, tmp_path: Path) -> None:
@@ -288,25 +306,24 @@ def rich(toy: str, folder: Path) -> Gathered:
 
 
 def test_the_page_lists_every_number_with_its_command(toy: str, tmp_path: Path) -> None:
-    text = page(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
-    assert "3 lines, each a number that a paper or its authors' logs print, or one derived from printed" in text
-    assert "2 are measured, 1 are not." in text
-    row = (
-        "| red, one | accuracy | 0.50 | 0.5010 | 0.4985 to 0.5035 | +0.0010 | held | 0, 1, 2 | 3.0 s | `bench reproduce"
-    )
-    assert row in text
-    assert "| 0.60 | 0.9000 | one seed | +0.3000 | better | 0 | 1.0 s |" in text
-    assert "<summary>1 line not measured</summary>" in text
-    assert '| blue, three | accuracy | 0.70 | unknown | `bench reproduce dbcl/toy --only "blue, three"` |' in text
-    assert "![two numbers](numbers.png)" in text
-    assert "one percentage point" in text
-    assert "| all | 3 | 1 | 1 |" in text
-    assert f"fedarena {__version__} at abc; 4 parts, 4.0 s of CPU time." in text
+    texts = pages(rich(toy, tmp_path), ("numbers.png", "two numbers"), "")
+    assert list(texts) == [FRONT, "dbcl.md", LEFT]
+    front, sheet = texts[FRONT], texts["dbcl.md"]
+    assert "| red, one | 0.50 | 0.5010 | +0.0010 | 0.0006 | held | 0, 1, 2 | 3.0 s |  |" in sheet
+    assert f"| red, two | 0.60 | 0.9000 | +0.3000 | one seed | better | 0 | 1.0 s | {NOT_FOUND} |" in sheet
+    assert 'bench reproduce dbcl/toy --only "SETTING" --seeds SEEDS' in sheet
+    assert "<summary>1 line not measured (expected CPU time: unknown)</summary>\n\n- blue, three: 0.70\n" in sheet
+    assert "3 lines set a number" in front
+    assert "| dbcl | 2 | 1 (50%) | 1 |  |  |  |  | 1 | [dbcl](dbcl.md) |" in front
+    assert "| [dbcl/toy](dbcl.md): red, two | 0.60 | 0.9000 | +0.3000 | cause not found |  |" in front
+    assert "scatters over seeds by 0.0010" in front
+    assert "![two numbers](numbers.png)" in front
+    assert f"took 4.0 s of CPU time, in 4 parts by fedarena {__version__} (1 commit) on cpu" in front
 
 
 def test_an_empty_page_is_true(toy: str, tmp_path: Path) -> None:
-    text = page(gather(tmp_path, tmp_path), None, "dbcl")
-    assert "0 are measured, 3 are not." in text
+    text = pages(gather(tmp_path, tmp_path), None, "dbcl")[FRONT]
+    assert "| all | 0 | 0 |  |  |  |  |  | 3 |  |" in text
     assert "Only what begins with `dbcl`" in text
     assert "Nothing was measured yet" in text
     assert "3 parts are missing; how long they take is not known." in text
@@ -356,7 +373,8 @@ def shown_differences(page_text: str) -> Iterator[tuple[str, Decimal, Decimal, D
         elif "difference" in cells:
             head = cells
         elif head and len(cells) == len(head) and re.fullmatch(r"[+-][\d.]+", cells[head.index("difference")]):
-            paper, mine, apart = (cells[head.index(name)] for name in ("paper", "ours", "difference"))
+            theirs = "paper" if "paper" in head else "authors' logs"
+            paper, mine, apart = (cells[head.index(name)] for name in (theirs, "ours", "difference"))
             yield line, Decimal(paper.split(" ")[0]), Decimal(mine), Decimal(apart)
 
 
@@ -377,31 +395,124 @@ def test_differences_on_the_page_are_ours_less_the_paper_s_as_printed() -> None:
         lines.setdefault(t, []).append(
             Comparison(t, published=p, ours=mine, verdict=verdict(p, mine), seeds=(0,), cpu_seconds=1.0)
         )
-    text = page(
-        Gathered(lines, settings=dict.fromkeys(lines, ""), without=(), missing=(), parts=(), times={}, complaints=()),
-        None,
-        "",
+    found = Gathered(
+        lines,
+        settings=dict.fromkeys(lines, ""),
+        notes={},
+        without=(),
+        missing=(),
+        parts=(),
+        times={},
+        complaints=(),
     )
-    assert_differences_hold(text, len(every))
+    assert_differences_hold("".join(pages(found, None, "").values()), len(every))
 
 
 def test_differences_on_the_page_at_hand_are_ours_less_the_paper_s() -> None:
-    assert_differences_hold((ROOT / "reports/reproduction/README.md").read_text(), 20)
+    assert_differences_hold("".join(path.read_text() for path in PAGES_AT_HAND), 400)
 
 
 def test_the_page_tells_what_of_the_papers_is_not_there(toy: str, tmp_path: Path) -> None:
-    text = page(gather(tmp_path, tmp_path), None, "")
+    texts = pages(gather(tmp_path, tmp_path), None, "")
     printed, here = counted(["dbcl"])
-    assert f"the papers print {printed} results, of which {here} are on this page and {printed - here} are not" in text
-    assert f"## {LEFT_OUT}\n" in text
-    assert f"(#{LEFT_OUT.lower().replace(' ', '-')})" in text
-    assert "| dbcl | Table 1 | 20 | 20 | 0 |" in text
-    assert "| baffle |" not in text  # which the toy is not of
-    assert LEFT_OUT not in page(gather(tmp_path, tmp_path), None, "dbcl/toy: red")
+    told = f"The papers print {printed} results, of which {here} are on these pages and {printed - here} are not"
+    assert told in texts[FRONT]
+    assert f"[{LEFT_OUT}]({LEFT})" in texts[FRONT]
+    assert texts[LEFT].startswith(f"# {LEFT_OUT}\n")
+    assert "| dbcl | Table 1 | 20 | 20 | 0 |" in texts[LEFT]
+    assert "| baffle |" not in texts[LEFT]  # which the toy is not of
+    assert LEFT not in pages(gather(tmp_path, tmp_path), None, "dbcl/toy: red")
 
 
-def test_the_page_at_hand_is_what_the_parts_beside_it_give() -> None:
-    found = gather(ROOT / "nothing", ROOT / "reports/reproduction")
-    text = (ROOT / "reports/reproduction/README.md").read_text()
-    assert len(found.parts) > 100
-    assert page(found, ("numbers.png", alt(found.all)), "") == text
+@pytest.fixture(scope="module")
+def at_hand() -> Gathered:
+    """What the parts beside the published page give."""
+    return gather(ROOT / "nothing", REPORT)
+
+
+def test_the_pages_at_hand_are_what_the_parts_beside_them_give(at_hand: Gathered) -> None:
+    texts = pages(at_hand, ("numbers.png", alt(at_hand.all)), "")
+    assert len(at_hand.parts) > 100
+    assert texts == {path.name: path.read_text() for path in PAGES_AT_HAND}
+
+
+def test_a_page_at_hand_is_short_enough_to_be_read() -> None:
+    assert all(path.stat().st_size <= 100_000 for path in PAGES_AT_HAND)
+    assert len((REPORT / FRONT).read_text().splitlines()) <= 75
+
+
+def test_what_does_not_come_back_has_its_cause_or_says_that_none_was_found(at_hand: Gathered) -> None:
+    apart = [one for one in at_hand.all if one.verdict in APART]
+    assert apart
+    told = "".join(path.read_text() for path in PAGES_AT_HAND)
+    for one in apart:
+        assert one.cause or words.why(one) == NOT_FOUND
+        assert f" {words.why(one)} |" in told
+    assert all(words.why(one) for one in at_hand.all if one.verdict == "not comparable")
+
+
+def test_the_row_of_every_cause_is_a_row_of_a_table() -> None:
+    rows = {(table, published.piece) for table, published in every_published_number()}
+    for table, published in every_published_number():
+        for cause in published.causes:
+            assert cause.text
+            if cause.row:
+                head, _, tail = cause.row.partition(": ")
+                place = (head, tail) if head in TABLES else (table, cause.row)
+                assert place in rows - {(table, published.piece)}, (published.piece, cause)
+
+
+def test_a_cause_counts_while_the_number_comes_back_in_its_row(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cause_of_red_one(*causes: Cause, ours: float, other: float) -> str:
+        first, second, third = toy_table.TABLE.published
+        numbers = (replace(first, causes=causes), replace(second, paper=0.50), third)
+        monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, published=numbers))
+        put(tmp_path, part(accuracy=ours), part("red, two", accuracy=other))
+        return words.why(gather(tmp_path, tmp_path).comparisons[toy][0])
+
+    row, absent = Cause("the paint", "red, two"), Cause("the wood", "blue, three")
+    assert cause_of_red_one(row, ours=0.40, other=0.49) == "the paint (see `red, two`)"
+    assert cause_of_red_one(replace(row, row=f"{toy}: red, two"), ours=0.40, other=0.49).startswith("the paint (see")
+    nearer = f"in part, the paint (nearer in `red, two`); for the rest, {NOT_FOUND}"
+    assert cause_of_red_one(row, ours=0.40, other=0.45) == nearer
+    assert cause_of_red_one(row, ours=0.40, other=0.41) == NOT_FOUND
+    assert cause_of_red_one(absent, ours=0.40, other=0.49) == NOT_FOUND
+    assert cause_of_red_one(absent, Cause("the glue: page 3"), ours=0.40, other=0.49) == "the glue: page 3"
+    assert cause_of_red_one(row, ours=0.49, other=0.49) == ""  # nothing to explain
+    elsewhere = Cause("another print", "blue, three", contradiction=True)  # 0.70
+    assert cause_of_red_one(elsewhere, ours=0.69, other=0.49) == "another print (see `blue, three`)"
+    assert cause_of_red_one(elsewhere, ours=0.60, other=0.49) == NOT_FOUND
+
+
+def test_the_largest_differences_are_one_for_each_cause() -> None:
+    def line(ours: float, cause: str, published: Published = SHARE) -> Comparison:
+        mine = Mean(ours, None, 1)
+        return Comparison(
+            TABLE, published=published, ours=mine, verdict="differs", seeds=(0,), cpu_seconds=1.0, cause=cause
+        )
+
+    lines = [line(0.5, "a"), line(0.6, "a"), line(0.4, ""), line(200, "b", COUNT), line(0.7, "c")]
+    found = farthest(lines, 3)
+    assert [(place.comparison, place.others) for place in found] == [(lines[2], 0), (lines[0], 1), (lines[3], 0)]
+
+
+def test_scatter_is_of_shares_with_several_seeds() -> None:
+    def line(ours: Mean, published: Published = SHARE) -> Comparison:
+        return Comparison(TABLE, published=published, ours=ours, verdict="held", seeds=(0,), cpu_seconds=1.0)
+
+    ones = [line(mean_of(0.8, error=0.01)), line(Mean(0.8, None, 1)), line(mean_of(90, error=9), COUNT)]
+    ones.append(line(mean_of(0.8, error=0.2), replace(SHARE, apart="other data")))
+    assert scatter(ones) == (pytest.approx(0.01 * math.sqrt(3)), 1)
+    assert scatter(ones[1:]) is None
+
+
+def test_every_table_of_a_paper_with_groups_is_in_one() -> None:
+    for paper, groups in GROUPS.items():
+        own = [table for table in TABLES if table.startswith(f"{paper}/")]
+        grouped = [f"{paper}/{name}" for tables in groups.values() for name in tables]
+        assert set(grouped) <= set(own)
+        assert all(page_of(table) != f"{paper}.md" for table, _ in every_published_number() if table in own)
+    assert page_of("two-stage/table6") == "two-stage-gamma.md"
+    assert page_of("baffle/table1") == "baffle.md"
