@@ -14,8 +14,8 @@ class Options:
     vary: float = option(0.0, "draw s each round between ratio·d_in and (ratio + vary)·d_in", low=0, below=1)
     hash: str = option(
         "balanced",
-        "distribution of the buckets: balanced as in the authors' code, countsketch as in the paper",
-        choices=("countsketch", "balanced"),
+        "distribution of S: balanced as in the authors' code, countsketch as in the paper, uniform (dropout), gaussian",
+        choices=("countsketch", "balanced", "uniform", "gaussian"),
     )
 
 
@@ -36,9 +36,10 @@ CARD = Card(
         "the code's is the default, because networks train with it nearly as without sketches; the paper's, with which "
         "they do not, is hash=countsketch.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
-        "constant rate.",
-        "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone: its last step takes "
-        "‖W Vᵀ‖² to be of order d, and it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
+        "constant rate. "
+        "hash=gaussian has no local Adam, which steps entry by entry of W, out of the row space of Sᵀ.",
+        "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone: its last step "
+        "takes ‖W Vᵀ‖² to be of order d, and it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
     ),
     check="Table 1, MLP: 97 % on MNIST in 96 rounds plain and 322 sketched (c = 10 %): bench reproduce dbcl/table1",
     facts=(
