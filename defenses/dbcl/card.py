@@ -48,6 +48,12 @@ CARD = Card(
         ("server knows", "W, S, every Γ"),
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
+        (
+            "hash=uniform",
+            "dropout of the inputs of layers, one mask a round for all clients and samples; W·S then holds s/d of W's "
+            "entries in clear",
+        ),
+        ("hash=gaussian", "a client holds S, d_in·s numbers a layer, beside W·S; its peak memory counts them"),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
         (
             "eavesdropper in the paper form",
