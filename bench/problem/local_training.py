@@ -45,11 +45,18 @@ def upload(
     memory: dict[str, tuple[Tensor, ...]] = {}
     for t in range(batch.x.shape[0]):
         for name, g in gradient(params, batch.x[t], batch.y[t]).items():
-            decayed = g + schedule.weight_decay * params[name] if schedule.weight_decay else g
-            step, memory[name] = local_step(decayed, memory.get(name), t + 1, schedule)
+            if schedule.weight_decay:
+                g = g + decay_of(params[name], schedule, None if metric is None else metric.get(name))
+            step, memory[name] = local_step(g, memory.get(name), t + 1, schedule)
             taken[name] = taken[name] + step
             params[name] = params[name] - (step * metric[name] if metric and name in metric else step)
     return taken
+
+
+def decay_of(p: Tensor, schedule: Schedule, metric: Tensor | None) -> Tensor:
+    """What weight decay adds to the gradient: λ·p, or λ·p/D with a metric, so that p itself shrinks by lr·λ·p."""
+    decay = schedule.weight_decay * p
+    return decay if metric is None else torch.where(metric == 0, 0.0, decay / metric)
 
 
 def local_step(

@@ -14,8 +14,8 @@ class Options:
     vary: float = option(0.0, "draw s each round between ratio·d_in and (ratio + vary)·d_in", low=0, below=1)
     hash: str = option(
         "balanced",
-        "distribution of the buckets: balanced as in the authors' code, countsketch as in the paper",
-        choices=("countsketch", "balanced"),
+        "distribution of S: balanced as in the authors' code, countsketch as in the paper, uniform (dropout), gaussian",
+        choices=("countsketch", "balanced", "uniform", "gaussian"),
     )
 
 
@@ -36,7 +36,8 @@ CARD = Card(
         "the code's is the default, because networks train with it nearly as without sketches; the paper's, with which "
         "they do not, is hash=countsketch.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
-        "constant rate.",
+        "constant rate. "
+        "hash=gaussian has no local Adam, which steps entry by entry of W, out of the row space of Sᵀ.",
         "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone. Its last step "
         "takes ‖W Vᵀ‖² to be of order d; it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
     ),
@@ -47,6 +48,12 @@ CARD = Card(
         ("server knows", "W, S, every Γ"),
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
+        (
+            "hash=uniform",
+            "dropout of the inputs of layers, one mask a round for all clients and samples; W·S then holds s/d of W's "
+            "entries in clear",
+        ),
+        ("hash=gaussian", "a client holds S, d_in·s numbers a layer, beside W·S; its peak memory counts them"),
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows S"),
         (
             "eavesdropper in the paper form",

@@ -4,7 +4,8 @@ Machine Learning", ICML 2021), Section 4.2 and Appendix B.
     server → client   seed ψ (4 bytes), W̃ = W S of every dense and convolutional layer but the output,
                       biases and output layer in clear; a new S after every communication
     client            Z = (X S) W̃ᵀ + b;  backward Γ = Gᵀ (X S),  ∂L/∂X = (G W̃) Sᵀ
-    client → server   Γ = ∂L/∂W̃ (FedSGD), or the sum of its local steps on Γ (FedAvg, S fixed meanwhile)
+    client → server   Γ = ∂L/∂W̃ (FedSGD), or the sum of its local steps on Γ (FedAvg, S fixed meanwhile;
+                      `fedarena.defenses.dbcl.local_training`)
     server            ∂L/∂W = mean(Γ) Sᵀ;  W ← W − η ∂L/∂W          (Eq. 2)
     test time         the plain network with W, no sketch
 
@@ -30,10 +31,12 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dbcl.card import Options
+from fedarena.defenses.dbcl.local_training import LocalCoordinates
 from fedarena.defenses.dbcl.model_estimate import likeliest
 from fedarena.defenses.dbcl.readings import readings
-from fedarena.defenses.dbcl.wire import SEED, DBCLWire, Sketches, metric
+from fedarena.defenses.dbcl.wire import SEED, DBCLWire
 from fedarena.problem import client_steps as forms
+from fedarena.problem.client_steps import InputMap
 from fedarena.problem.local_training import upload
 from fedarena.problem.task import Batch, Task
 
@@ -49,6 +52,11 @@ class DBCL(Defense):
         self.wire = DBCLWire.of(task, options.hash)
         if not self.wire.shapes:
             raise UserError("defense dbcl: the model has no layer but the output, which is never sketched: give it one")
+        if options.hash == "gaussian" and not task.schedule.fedsgd and task.schedule.client_optimizer == "adam":
+            raise UserError(
+                "defense dbcl: hash=gaussian has no local Adam: it steps entry by entry of W, which leaves the row "
+                "space of Sᵀ, and a client knows steps inside it alone; take client_optimizer=sgd or momentum"
+            )
 
     # -- the server --------------------------------------------------------------------------------
 
@@ -80,17 +88,24 @@ class DBCL(Defense):
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         """Γ = ∂L/∂W̃, where the network runs with W̃ Sᵀ."""
         start, sketches = self.wire.open(down)
-        return upload(self._loss(sketches), start, batch, self.task.schedule, metric(sketches)), memory
+        if self.task.schedule.fedsgd:
+            return upload(self._loss(sketches), start, batch, self.task.schedule), memory
+        local = LocalCoordinates(sketches)
+        up = upload(self._loss(local.maps), local.start(start), batch, self.task.schedule, local.metric)
+        return local.upload(up), memory
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
         start, sketches = self.wire.open(down)
-        ups = forms.uploads(self.task, self._loss(sketches), start, batches, metric(sketches), sketches)
-        return ups, list(memories)
+        if self.task.schedule.fedsgd:
+            return forms.uploads(self.task, self._loss(sketches), start, batches, None, sketches), list(memories)
+        local = LocalCoordinates(sketches)
+        loss, start = self._loss(local.maps), local.start(start)
+        return local.upload(forms.uploads(self.task, loss, start, batches, local.metric, local.maps)), list(memories)
 
-    def _loss(self, sketches: Sketches) -> SketchedLoss:
-        return SketchedLoss(self.task, self.wire, sketches)
+    def _loss(self, maps: Mapping[str, InputMap]) -> SketchedLoss:
+        return SketchedLoss(self.task, self.wire, maps)
 
     # -- what parties observe ----------------------------------------------------------------------
 
@@ -113,10 +128,10 @@ class DBCL(Defense):
 
 
 class SketchedLoss:
-    """L(W̃): the plain loss at the weights W̃ Sᵀ."""
+    """L(W̃): the plain loss at the weights W̃ Sᵀ, or L(P) at P Tᵀ where local training has another map T."""
 
-    def __init__(self, task: Task, wire: DBCLWire, sketches: Sketches) -> None:
-        self._task, self._wire, self._sketches = task, wire, sketches
+    def __init__(self, task: Task, wire: DBCLWire, maps: Mapping[str, InputMap]) -> None:
+        self._task, self._wire, self._maps = task, wire, maps
 
     def __call__(self, params: Tensors, x: Tensor, y: Tensor) -> Tensor:
-        return self._task.loss(self._wire.expand(params, self._sketches), x, y)
+        return self._task.loss(self._wire.expand(params, self._maps), x, y)

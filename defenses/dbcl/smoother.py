@@ -75,8 +75,8 @@ class Move:
 
 
 def prior_deviation(sketch: Sketch, seen: Tensor) -> float:
-    """τ from one broadcast: E‖W S‖² = τ²·d_out·Σ_j (SᵀS)_jj for independent entries."""
-    return float((seen.double().square().sum() / (seen.shape[0] * sketch.counts().double().sum())).sqrt())
+    """τ from one broadcast: E‖W S‖² = τ²·d_out·‖S‖² for independent entries."""
+    return float((seen.double().square().sum() / (seen.shape[0] * sketch.squared_norm())).sqrt())
 
 
 def smooth(
@@ -141,7 +141,7 @@ class _Gain:
 
     Attributes:
         step: the round.
-        filled: the buckets that hold a coordinate, [s'].
+        filled: the columns of S that hold a coordinate, [s'].
         root: L, [s', s'].
         gain: G, [s', d].
         innovation: e, [s', rows].
@@ -158,7 +158,7 @@ class _Filter:
     """The Kalman filter: mean [d, rows] and shared covariance [d, d] of w_t."""
 
     def __init__(self, first: Step, tau: float) -> None:
-        d, rows = first.sketch.bucket.numel(), first.seen.shape[0]
+        d, rows = first.sketch.coordinates, first.seen.shape[0]
         self.mean = torch.zeros(d, rows, dtype=torch.float64)
         self.cov = torch.eye(d, dtype=torch.float64) * tau**2
         self.tau = tau
@@ -181,7 +181,7 @@ class _Filter:
         sketch, d = step.sketch, self.cov.shape[0]
         self.mean = self.mean - sketch.expand(step.own.double()).T
         inside, outside = _variances(step, self.tau)
-        # S Sᵀ couples the coordinates of one bucket: row i of it holds sign_i·sign_j where buckets agree.
+        # S Sᵀ couples the coordinates that share a column of S.
         self.cov.add_(sketch.expand(sketch.apply(torch.eye(d, dtype=torch.float64))), alpha=inside)
         self.cov.diagonal().add_(outside)
 

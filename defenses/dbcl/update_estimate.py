@@ -30,14 +30,12 @@ def difference(wire: DBCLWire, now: Seen, after: Seen, option: str) -> Tensors:
 
 
 def unsketched(wire: DBCLWire, down: Tensors, option: str) -> Tensors:
-    """The plain model's parameters as one broadcast shows them: W̃ Sᵀ (option I) or W̃ S† (option II).
-
-    A bucket of S without coordinates adds nothing.
-    """
+    """The plain model's parameters as one broadcast shows them: W̃ Sᵀ (option I) or W̃ S† (option II)."""
     params, sketches = wire.open(down)
-    if option == PSEUDO_INVERSE:
-        params = {n: w / sketches[n].counts().clamp(min=1).to(w) if n in sketches else w for n, w in params.items()}
-    return wire.expand(params, sketches)
+    if option == TRANSPOSE:
+        return wire.expand(params, sketches)
+    inverted = {n: sketch.pseudo_inverse(params[n]).reshape(wire.shapes[n]) for n, sketch in sketches.items()}
+    return params | inverted
 
 
 def smoothed(

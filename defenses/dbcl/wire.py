@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.dbcl.sketch import Sketch, draw
+from fedarena.problem.client_steps import InputMap
 from fedarena.problem.task import Task
 
 SEED = "seed"
@@ -52,18 +52,12 @@ class DBCLWire:
                 sketches[name] = self.sketch(seed, layer, name, w.shape[1]).to(w.device)
         return params, sketches
 
-    def expand(self, tensors: Tensors, sketches: Sketches) -> Tensors:
-        """Y ↦ Y Sᵀ in the plain model's shape, for every sketched parameter; the others as they are."""
+    def expand(self, tensors: Tensors, maps: Mapping[str, InputMap]) -> Tensors:
+        """Y ↦ Y Sᵀ in the plain model's shape, for every parameter that has a map; the others as they are."""
         return {
-            name: sketches[name].expand(t).reshape(self.shapes[name]) if name in sketches else t
-            for name, t in tensors.items()
+            name: maps[name].adjoint(t).reshape(self.shapes[name]) if name in maps else t for name, t in tensors.items()
         }
 
     def hidden(self, tensors: Tensors) -> Tensors:
         """The sketched parameters alone."""
         return {name: tensors[name] for name in self.shapes}
-
-
-def metric(sketches: Sketches) -> dict[str, Tensor]:
-    """D = diag(Sᵀ S): a step W ← W − u Sᵀ moves W̃ = W S by u Sᵀ S."""
-    return {name: sketch.counts() for name, sketch in sketches.items()}

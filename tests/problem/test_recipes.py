@@ -14,7 +14,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
 
 from fedarena.contracts.control import relative_error
-from fedarena.contracts.defense import Defense
+from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.readings import all_readings
 from fedarena.contracts.transcript import Round, cut
 from fedarena.core.errors import UserError
@@ -135,6 +135,29 @@ def test_every_form_decays_as_one_client_alone(model: str, optimizer: str, decay
     for i, batch in enumerate(drawn):
         alone = upload(of.task.loss, of.init, batch, of.task.schedule)
         assert relative_error({name: t[i] for name, t in got.items()}, alone) < 1e-9
+
+
+@pytest.mark.parametrize("law", ["balanced", "countsketch", "uniform", "gaussian"])
+def test_a_sketched_client_decays_what_it_sees(law: str) -> None:
+    """With a step of almost no gradient W S shrinks by lr·λ, as it does where W itself decays; in both forms."""
+    of = problem(2, local_epochs=1, local_samples=8, weight_decay=0.5, lr=0.1)
+    defense = make_defense(parse_defense("dbcl", {"hash": law}), of.task)
+    down = defense.broadcast(State(of.init), Rng(3)).down
+    drawn = [Batch(b.x.double(), b.y) for b in of.batches([(c, Rng(0).child("b", c)) for c in range(2)], False)]
+    still = make_defense(parse_defense("dbcl", {"hash": law}), _without_decay(of).task)
+    for protocol in (defense, still):
+        many, _ = protocol.clients(down, drawn, [{}] * 2, [{}] * 2)
+        for i, batch in enumerate(drawn):
+            assert relative_error({n: t[i] for n, t in many.items()}, protocol.client(down, batch, {}, {})[0]) < 1e-9
+    moved, (params, sketches) = defense.client(down, drawn[0], {}, {})[0], defense.wire.open(down)  # type: ignore[attr-defined]
+    unmoved = still.client(down, drawn[0], {}, {})[0]
+    for name, sketch in sketches.items():
+        by_decay = sketch.apply(sketch.expand(moved[name] - unmoved[name]))
+        torch.testing.assert_close(by_decay, 0.05 * params[name], rtol=1e-6, atol=1e-9)
+
+
+def _without_decay(of: Problem) -> Problem:
+    return replace(of, task=replace(of.task, schedule=replace(of.task.schedule, weight_decay=0.0)))
 
 
 def test_warm_up_rises_in_proportion() -> None:

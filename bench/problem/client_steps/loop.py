@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
-from fedarena.problem.local_training import Loss, local_step
+from fedarena.problem.local_training import Loss, decay_of, local_step
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
 
@@ -67,8 +67,10 @@ def train(
         for t in range(batch.x.shape[0]):
             steps, rate = objective.gradient(batch.x[t], batch.y[t]), schedule.lr
             if schedule.weight_decay:
-                with torch.no_grad():
-                    torch._foreach_add_(steps, params, alpha=schedule.weight_decay)
+                decays = [
+                    decay_of(p.detach(), schedule, metric.get(name)) for name, p in zip(names, params, strict=True)
+                ]
+                torch._foreach_add_(steps, decays)
             if schedule.client_optimizer != "sgd":
                 rate = 1.0
                 for i, g in enumerate(steps):

@@ -16,6 +16,7 @@ from fedarena.core.tensors import Tensors, flatten, weighted_mean
 from fedarena.core.threat import Form, NotApplicable, Party, Threat
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS
 from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, unsketched
 
 PARTIES = pytest.mark.parametrize("party", ["client", "eavesdropper"])
@@ -49,6 +50,12 @@ def test_the_paper_form_is_the_network_that_clients_ran(party: Party) -> None:
 
 
 @PARTIES
+def test_a_square_gaussian_hides_nothing_from_who_inverts_it(party: Party) -> None:
+    defense, rounds = play(2, Options(ratio=1.0, hash="gaussian"))
+    assert hidden_error(defense, rounds, party, "adaptive") < 1e-4 < 0.3 < hidden_error(defense, rounds, party, "paper")
+
+
+@PARTIES
 @pytest.mark.parametrize("form", ["paper", "adaptive"])
 def test_a_sketch_that_loses_nothing_hides_nothing(party: Party, form: Form) -> None:
     defense, rounds = play(2, Options(ratio=1.0, hash="balanced"))
@@ -56,8 +63,9 @@ def test_a_sketch_that_loses_nothing_hides_nothing(party: Party, form: Form) -> 
 
 
 @PARTIES
-def test_one_sketch_alone_is_undone_by_least_squares(party: Party) -> None:
-    defense, rounds = play(1)
+@pytest.mark.parametrize("law", list(DISTRIBUTIONS))
+def test_one_sketch_alone_is_undone_by_least_squares(party: Party, law: str) -> None:
+    defense, rounds = play(1, Options(hash=law))
     (found,) = told(defense, rounds, party, "adaptive", [0])
     assert distance(found, unsketched(defense.wire, rounds[0].down, PSEUDO_INVERSE)) < 1e-5
 
@@ -66,9 +74,10 @@ TRAINING: list[dict[str, Any]] = [{}, {"local_epochs": 1}, {"server_optimizer": 
 
 
 @PARTIES
+@pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 @pytest.mark.parametrize("schedule", TRAINING)
-def test_several_sketches_tell_nearly_all(party: Party, schedule: dict[str, Any]) -> None:
-    defense, rounds = play(12, **schedule)
+def test_several_sketches_tell_nearly_all(party: Party, schedule: dict[str, Any], law: str) -> None:
+    defense, rounds = play(12, Options(hash=law), **schedule)
     assert hidden_error(defense, rounds[-1:], party, "adaptive") > 0.4
     assert hidden_error(defense, rounds, party, "paper") > 0.4
     assert hidden_error(defense, rounds, party, "adaptive") < 0.1

@@ -9,16 +9,20 @@ from helpers.dbcl import cnn, distance, mlp, parameters, play, samples
 from torch import Tensor, nn
 
 from fedarena.contracts.defense import State
+from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, nbytes, row
 from fedarena.defenses.dbcl.card import Options
-from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.dbcl.protocol import DBCL, SketchedLoss
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS, BucketSketch, draw
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
 
-BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
+EACH = pytest.mark.parametrize("law", list(DISTRIBUTIONS))
+LOCAL = [(o, law) for o in ("sgd", "momentum", "adam") for law in DISTRIBUTIONS if (o, law) != ("adam", "gaussian")]
+"""What a client may train with; the last pair is refused."""
 MODELS = pytest.mark.parametrize(("make", "shape"), [(mlp, (12,)), (cnn, (1, 8, 8))])
 
 
@@ -45,7 +49,7 @@ def dense_sketches(defense: DBCL, down: Tensors) -> Tensors:
     return {name: sketch.dense() for name, sketch in defense.wire.open(down)[1].items()}
 
 
-@BOTH
+@EACH
 @MODELS
 def test_gradient_is_that_of_the_explicit_network(make: type, shape: tuple[int, ...], law: str) -> None:
     defense, (first,) = play(1, Options(hash=law), make(), shape, dtype=torch.float64)
@@ -60,7 +64,7 @@ def test_gradient_is_that_of_the_explicit_network(make: type, shape: tuple[int, 
         assert distance(row(first.ups, c), gradients) < 1e-12
 
 
-@BOTH
+@EACH
 def test_broadcast_is_the_sketch_of_each_hidden_layer(law: str) -> None:
     defense, rounds = play(2, Options(hash=law), cnn(), (1, 8, 8), dtype=torch.float64)
     for r in rounds:
@@ -70,7 +74,7 @@ def test_broadcast_is_the_sketch_of_each_hidden_layer(law: str) -> None:
     assert int(rounds[0].down["seed"]) != int(rounds[1].down["seed"])
 
 
-@BOTH
+@EACH
 def test_server_steps_along_the_mean_times_the_transpose(law: str) -> None:
     """W ← W − η mean(Γ) Sᵀ, with clients weighted by N_c (Eq. 2)."""
     defense, (r,) = play(1, Options(hash=law), cnn(), (1, 8, 8), sizes=(8, 4, 20), dtype=torch.float64)
@@ -81,13 +85,12 @@ def test_server_steps_along_the_mean_times_the_transpose(law: str) -> None:
         torch.testing.assert_close(r.after[name], w - 0.1 * direction)
 
 
-@BOTH
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
-def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
+@MODELS
+@pytest.mark.parametrize(("optimizer", "law"), LOCAL)
+def test_local_training_is_the_authors(optimizer: str, make: type, shape: tuple[int, ...], law: str) -> None:
     """Sketching inside the layer of a network that holds W, trained by torch.optim, moves W by −upload·Sᵀ."""
-    defense, (r,) = play(
-        1, Options(hash=law), cnn(), (1, 8, 8), dtype=torch.float64, local_epochs=3, client_optimizer=optimizer, lr=0.01
-    )
+    local = {"local_epochs": 3, "client_optimizer": optimizer, "lr": 0.01}
+    defense, (r,) = play(1, Options(hash=law), make(), shape, dtype=torch.float64, **local)
     sketches = defense.wire.open(r.down)[1]
     for c, batch in enumerate(r.batches):
         w = {n: t.clone().requires_grad_() for n, t in r.params.items()}
@@ -106,6 +109,59 @@ def test_local_training_is_the_authors(optimizer: str, law: str) -> None:
         assert distance(upload, moved) < (1e-6 if optimizer == "adam" else 1e-10)
 
 
+def test_gaussian_refuses_local_adam_alone() -> None:
+    """Adam steps entry by entry of W, out of the row space of Sᵀ; a client of FedSGD takes no step."""
+    play(1, Options(hash="gaussian"), client_optimizer="adam")
+    with pytest.raises(UserError, match="leaves the row space"):
+        play(1, Options(hash="gaussian"), client_optimizer="adam", local_epochs=1)
+
+
+def masks_of_size(defense: DBCL, kept: float) -> tuple[int, dict[str, Tensor]]:
+    """A seed with which torch's dropout keeps exactly s inputs of every hidden layer, and its masks."""
+    for seed in range(10_000):
+        torch.manual_seed(seed)
+        masks = {n: F.dropout(torch.ones(shape[1]), 1 - kept) > 0 for n, shape in defense.wire.shapes.items()}
+        if all(int(mask.sum()) == round(kept * len(mask)) for mask in masks.values()):
+            return seed, masks
+    raise AssertionError("no seed keeps exactly s")
+
+
+def test_uniform_is_dropout_with_the_same_mask() -> None:
+    """The paper's remark: torch's dropout before every hidden layer gives the same loss, and the gradient Γ Sᵀ."""
+    defense, (r,) = play(1, Options(hash="uniform"), dtype=torch.float64)
+    seed, masks = masks_of_size(defense, 0.5)
+    sketches = {n: sampled(mask) for n, mask in masks.items()}
+    params, (x, y) = r.params, (r.batches[0].x[0][:1], r.batches[0].y[0][:1])  # torch has a mask for each sample
+    first, sigmoid, *rest = defense.task.model
+    dropped = nn.Sequential(nn.Dropout(0.5), first, sigmoid, nn.Dropout(0.5), *rest).double()
+    names = [*params]
+    for parameter, value in zip(dropped.parameters(), params.values(), strict=True):
+        parameter.data = value.clone()
+    torch.manual_seed(seed)
+    loss = F.cross_entropy(dropped(x), y)
+    truth = dict(zip(names, torch.autograd.grad(loss, list(dropped.parameters())), strict=True))
+    down = {n: sketches[n].apply(w) if n in sketches else w for n, w in params.items()}
+    sketched = SketchedLoss(defense.task, defense.wire, sketches)
+    torch.testing.assert_close(sketched(down, x, y), loss)
+    assert distance(defense.wire.expand(torch.func.grad(sketched)(down, x, y), sketches), truth) < 1e-12
+
+
+def sampled(mask: Tensor) -> BucketSketch:
+    """The S that samples the coordinates of a mask."""
+    d, s = len(mask), int(mask.sum())
+    bucket = torch.zeros(d, dtype=torch.int64)
+    bucket[mask] = torch.arange(s)
+    return BucketSketch(bucket, mask.float(), s, (d / s) ** 0.5)
+
+
+@pytest.mark.parametrize("d", [12, 25])
+def test_uniform_draws_such_a_mask(d: int) -> None:
+    for seed in range(20):
+        drawn = draw(seed, 0, d, 6, "uniform")
+        mask = drawn.dense().square().sum(1) > 0
+        torch.testing.assert_close(drawn.dense() @ drawn.dense().T, (S := sampled(mask).dense()) @ S.T)
+
+
 def test_half_the_bytes() -> None:
     """MNIST's 784-200-200-10: 100,810 floats and a 4-byte seed instead of 199,210 floats."""
     task = Task(mlp((784, 200, 200, 10)), input_shape=(784,), n_classes=10, sizes=(4,), schedule=Schedule(batch_size=2))
@@ -119,7 +175,7 @@ def test_half_the_bytes() -> None:
     assert counted == {DBCL: (4 * 100_810 + 4, 4 * 100_810), FedAvg: (4 * 199_210, 4 * 199_210)}
 
 
-@BOTH
+@EACH
 def test_a_broadcast_determines_nothing_but_the_sketch(law: str) -> None:
     """Servers whose weights differ by anything with N S = 0 send the same bytes."""
     task = Task(mlp(), input_shape=(12,), n_classes=3, sizes=(4,), schedule=Schedule())
@@ -135,17 +191,20 @@ def test_a_broadcast_determines_nothing_but_the_sketch(law: str) -> None:
         torch.testing.assert_close(again[name], t)
 
 
-def test_sketch_size_varies_within_its_bounds() -> None:
-    _, rounds = play(30, Options(ratio=0.25, vary=0.5))
+@EACH
+def test_sketch_size_varies_within_its_bounds(law: str) -> None:
+    _, rounds = play(30, Options(ratio=0.25, vary=0.5, hash=law))
     sizes = {r.down["0.weight"].shape[1] for r in rounds}
     assert sizes <= set(range(3, 10))
     assert len(sizes) > 3
     assert {r.down["0.weight"].shape[1] for r in play(5, Options(ratio=0.25))[1]} == {3}
 
 
-def test_client_step_differentiates_in_the_batch() -> None:
+@EACH
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_client_step_differentiates_in_the_batch(law: str, epochs: int) -> None:
     """What an adaptive attack needs: ∂Γ/∂x, under vmap too."""
-    defense, (r,) = play(1)
+    defense, (r,) = play(1, Options(hash=law), local_epochs=epochs)
     x, y = r.batches[0].x[0], r.batches[0].y[0]
 
     def size(x: Tensor) -> Tensor:

@@ -19,11 +19,12 @@ from fedarena.core.tensors import Tensors, combine, row, weighted_mean
 from fedarena.core.threat import FORMS, Form, NotApplicable, Party, Threat
 from fedarena.defenses.dbcl.card import Options
 from fedarena.defenses.dbcl.protocol import DBCL
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS
 from fedarena.defenses.dbcl.smoother import Step, smooth
 from fedarena.defenses.dbcl.update_estimate import smoothed
 from fedarena.problem.task import Batch
 
-BOTH = pytest.mark.parametrize("law", ["countsketch", "balanced"])
+EACH = pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 LOSSLESS = Options(ratio=1.0, hash="balanced")
 """S is a signed permutation: S Sᵀ = I, and every estimate is exact."""
 
@@ -58,7 +59,7 @@ def others_mean(r: Round, sizes: tuple[int, ...]) -> Tensors:
 # -- uploads --------------------------------------------------------------------------------------------
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("party", ["server", "eavesdropper"])
 @pytest.mark.parametrize("epochs", [0, 2])
 def test_adaptive_target_is_the_upload_and_the_truth_matches_it(party: Party, law: str, epochs: int) -> None:
@@ -95,7 +96,7 @@ def repeat_first_epoch(defense: DBCL, r: Round) -> Round:
     )
 
 
-@BOTH
+@EACH
 def test_paper_form_hands_the_gradient_through_the_transpose(law: str) -> None:
     defense, rounds = play(2, Options(hash=law), cnn(), (1, 8, 8))
     r = rounds[1]
@@ -145,7 +146,7 @@ def test_paper_form_of_local_training_is_the_gradient_per_step(party: Party) -> 
 # -- a client -------------------------------------------------------------------------------------------
 
 
-@BOTH
+@EACH
 def test_options_are_the_papers_formulas(law: str) -> None:
     defense, rounds = play(3, Options(hash=law, ratio=0.6), cnn(), (1, 8, 8), dtype=torch.float64)
     one, two = read(defense, rounds, "client", "paper", [1])
@@ -179,7 +180,7 @@ def test_unsketched_parameters_are_exact(sizes: tuple[int, ...]) -> None:
             assert distance(exact, others_mean(rounds[2], sizes)) < 1e-6  # the server's weights are floats
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_smoother_reads_what_the_options_cannot(law: str, epochs: int) -> None:
     defense, rounds = play(60, Options(hash=law), cnn(), (1, 8, 8), sizes=(8, 8), local_epochs=epochs, lr=0.05)
@@ -338,7 +339,7 @@ def views(defense: DBCL, rounds: list[Round], party: Party, form: Form) -> list[
     ]
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("party", ["client", "eavesdropper"])
 def test_views_hold_neither_weights_nor_data(party: Party, form: Form, law: str) -> None:

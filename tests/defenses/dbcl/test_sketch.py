@@ -8,17 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fedarena.defenses.dbcl.sketch import draw
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS, BucketSketch, GaussianSketch, draw
 
-LAWS = st.sampled_from(["countsketch", "balanced"])
+LAWS = st.sampled_from(list(DISTRIBUTIONS))
+EACH = pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 
 
 def dense(seed: int, d: int, s: int, law: str) -> Tensor:
     """S written out entry by entry."""
     sketch = draw(seed, 0, d, s, law)
+    if isinstance(sketch, GaussianSketch):
+        return sketch.matrix.double()
+    assert isinstance(sketch, BucketSketch)
     S = torch.zeros(d, s, dtype=torch.float64)
     for i in range(d):
-        S[i, sketch.bucket[i]] = float(sketch.sign[i])
+        S[i, sketch.bucket[i]] = sketch.scale * float(sketch.sign[i])
     return S
 
 
@@ -32,7 +36,23 @@ def test_is_the_dense_matrix(seed: int, d: int, ratio: float, law: str) -> None:
     torch.testing.assert_close(sketch.apply(x), x @ S)
     torch.testing.assert_close(sketch.expand(y), y @ S.T)
     torch.testing.assert_close(sketch.adjoint(y), y @ S.T)
-    torch.testing.assert_close(torch.diag(sketch.counts().double()), S.T @ S)
+    assert (sketch.coordinates, sketch.size) == (d, s)
+    assert sketch.squared_norm() == pytest.approx(float(S.square().sum()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1), d=st.integers(1, 30), ratio=st.floats(0.05, 0.8), law=LAWS)
+def test_has_orthogonal_columns_but_for_its_factor(seed: int, d: int, ratio: float, law: str) -> None:
+    """S = Q R, with Qᵀ Q = diag(counts); S† = R⁻¹ (Qᵀ Q)⁺ Qᵀ."""
+    s = max(1, round(ratio * d))
+    sketch, S, one = draw(seed, 0, d, s, law), dense(seed, d, s, law), torch.eye(s, dtype=torch.float64)
+    R, Q = sketch.times_r(one), S @ sketch.times_r(one, inverse=True)
+    torch.testing.assert_close(Q @ R, S)
+    torch.testing.assert_close(Q.T @ Q, torch.diag(sketch.counts().double()))
+    torch.testing.assert_close(sketch.times_r(one, transposed=True), R.T)
+    torch.testing.assert_close(sketch.times_r(R.T, transposed=True, inverse=True), one)
+    y = torch.randn(2, 3, s, generator=torch.Generator().manual_seed(seed)).double()
+    torch.testing.assert_close(sketch.pseudo_inverse(y), y @ torch.linalg.pinv(S))
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,12 +69,31 @@ def test_countsketch_keeps_every_coordinate() -> None:
         assert bool((dense(seed, 25, 12, "countsketch").abs().sum(1) == 1).all())
 
 
-def test_layers_and_rounds_differ_and_repeat() -> None:
-    one = draw(3, 0, 200, 100, "countsketch")
-    assert torch.equal(one.dense(), draw(3, 0, 200, 100, "countsketch").dense())
-    for other in (draw(3, 1, 200, 100, "countsketch"), draw(4, 0, 200, 100, "countsketch")):
-        assert not torch.equal(one.bucket, other.bucket)
-        assert not torch.equal(one.sign, other.sign)
+def test_uniform_samples_coordinates_without_replacement() -> None:
+    for seed in range(20):
+        S = dense(seed, 25, 12, "uniform")
+        torch.testing.assert_close(S.T @ S, 25 / 12 * torch.eye(12, dtype=torch.float64))
+        assert set(S.unique().tolist()) == {0.0, (25 / 12) ** 0.5}
+
+
+def test_gaussian_is_drawn_within_vmap_and_again_after_many_others() -> None:
+    """An attack may open a broadcast within `vmap`, where torch draws nothing, long after it was sent."""
+    first = draw(5, 0, 7, 3, "gaussian").dense()
+    for seed in range(100, 140):
+        draw(seed, 0, 7, 3, "gaussian")
+    x = torch.rand(4, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sketched = torch.func.vmap(lambda row: draw(5, 0, 7, 3, "gaussian").apply(row))(x)
+    torch.testing.assert_close(sketched, x @ first)
+    assert torch.equal(draw(5, 0, 7, 3, "gaussian").dense(), first)
+
+
+@EACH
+def test_layers_and_rounds_differ_and_repeat(law: str) -> None:
+    one = draw(3, 0, 200, 100, law).dense()
+    assert torch.equal(one, draw(3, 0, 200, 100, law).dense())
+    for other in (draw(3, 1, 200, 100, law).dense(), draw(4, 0, 200, 100, law).dense()):
+        assert not torch.equal(one, other)
+        assert not torch.equal(one.abs(), other.abs())
 
 
 def within(values: Tensor, expected: Tensor | float) -> bool:
@@ -63,7 +102,9 @@ def within(values: Tensor, expected: Tensor | float) -> bool:
     return bool(((values.mean(0) - expected).abs() <= 5 * error + 1e-9).all())
 
 
-@pytest.mark.parametrize(("law", "d", "s"), [("countsketch", 10, 4), ("balanced", 12, 4)])
+@pytest.mark.parametrize(
+    ("law", "d", "s"), [("countsketch", 10, 4), ("balanced", 12, 4), ("uniform", 10, 4), ("gaussian", 10, 4)]
+)
 def test_unbiased(law: str, d: int, s: int) -> None:
     """E[S Sᵀ] = I."""
     products = torch.stack([(S := draw(seed, 0, d, s, law).dense()) @ S.T for seed in range(3000)])
@@ -73,16 +114,27 @@ def test_unbiased(law: str, d: int, s: int) -> None:
 
 @pytest.mark.parametrize(
     ("law", "d", "s", "factor"),
-    [("countsketch", 10, 4, 9 / 4), ("countsketch", 16, 8, 15 / 8), ("balanced", 12, 4, 2.0), ("balanced", 12, 6, 1.0)],
+    [
+        ("countsketch", 10, 4, 9 / 4),
+        ("countsketch", 16, 8, 15 / 8),
+        ("balanced", 12, 4, 2.0),
+        ("balanced", 12, 6, 1.0),
+        ("uniform", 10, 4, 3 / 2),
+        ("uniform", 16, 12, 1 / 3),
+        ("gaussian", 10, 4, 11 / 4),
+        ("gaussian", 16, 8, 17 / 8),
+    ],
 )
 def test_error_of_one_sketch(law: str, d: int, s: int, factor: float) -> None:
-    """E‖W S Sᵀ − W‖² = (d − 1)/s·‖W‖² for CountSketch; (q − 1)·‖W‖² for buckets of q."""
+    """E‖W S Sᵀ − W‖²/‖W‖² is (d − 1)/s for CountSketch, q − 1 for buckets of q, d/s − 1 for samples, (d + 1)/s for
+    normal entries."""
     g = torch.Generator().manual_seed(0)
     W, errors = torch.randn(3, d, generator=g).double(), []
     for seed in range(3000):
         sketch = draw(seed, 0, d, s, law)
         errors.append((sketch.expand(sketch.apply(W)) - W).square().sum())
     assert within(torch.stack(errors), factor * float(W.square().sum()))
+    assert not within(torch.stack(errors), 1.1 * factor * float(W.square().sum())) or law == "balanced"
 
 
 def test_theorem_1() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fedarena.defenses.dbcl.sketch import draw
+from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS, draw
 from fedarena.defenses.dbcl.smoother import Move, Step, filtered, prior_deviation, smooth
 
 TAU = 0.7
@@ -21,7 +21,7 @@ def solved(steps: Sequence[Step], tau: float) -> tuple[Tensor, list[int], Tensor
 
     Unknowns, scaled to variance 1: w_0/τ, then (u_t − own_t)/σ_t and v_t/ρ_t of every round.
     """
-    d = steps[0].sketch.bucket.numel()
+    d = steps[0].sketch.coordinates
     widths = [d] + [w for step in steps[:-1] for w in (step.sketch.size, d)]
     starts = torch.tensor([0, *widths]).cumsum(0).tolist()
     rows, known = [], []
@@ -82,7 +82,7 @@ def assert_close(ours: Sequence[Move], reference: Sequence[Move]) -> None:
     d=st.integers(3, 14),
     rounds=st.integers(2, 9),
     ratio=st.sampled_from([0.25, 0.5, 0.8]),
-    law=st.sampled_from(["countsketch", "balanced"]),
+    law=st.sampled_from(list(DISTRIBUTIONS)),
     gaps=st.booleans(),
 )
 def test_equals_least_squares(seed: int, d: int, rounds: int, ratio: float, law: str, gaps: bool) -> None:
@@ -92,7 +92,7 @@ def test_equals_least_squares(seed: int, d: int, rounds: int, ratio: float, law:
     assert_close(smooth(steps, range(rounds - 1), tau=TAU), least_squares(steps, TAU))
 
 
-@pytest.mark.parametrize("law", ["countsketch", "balanced"])
+@pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 @pytest.mark.parametrize("gaps", [[0] * 7, [0, 2, 0, 1, 0, 0, 3]])
 def test_the_filter_s_model_equals_least_squares_up_to_its_round(law: str, gaps: list[int]) -> None:
     steps, _ = simulate(6, 11, [5, 6, 5, 6, 5, 6, 5], law, gaps)
@@ -115,7 +115,7 @@ def test_adam_moves_outside_the_row_space_equal_least_squares() -> None:
     assert all(float(m.inside.abs().max()) == 0 for m in ours)
 
 
-@pytest.mark.parametrize("law", ["countsketch", "balanced"])
+@pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 def test_finds_the_hidden_steps(law: str) -> None:
     steps, truth = simulate(1, 64, [32] * 60, law, [0] * 60, rows=20, ratio=0.01)
     estimates = [k.sketch.expand(m.inside) for k, m in zip(steps[:-1], smooth(steps, range(59)), strict=True)]
@@ -155,7 +155,7 @@ def test_own_share_is_known_input() -> None:
 
 def test_prior_deviation_is_unbiased() -> None:
     w = 0.3 * torch.randn(400, 30, generator=torch.Generator().manual_seed(0))
-    for law in ("countsketch", "balanced"):
+    for law in DISTRIBUTIONS:
         sketch = draw(0, 0, 30, 7, law)
         assert prior_deviation(sketch, sketch.apply(w)) == pytest.approx(0.3, rel=0.05)
 
