@@ -428,6 +428,12 @@ SCHEDULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "server_optimizer": ({"server_optimizer": "adam"}, {}),
     "server_lr": ({"server_lr": 3.0}, {}),
     "adam_beta2": ({"adam_beta2": 0.5}, {"server_optimizer": "adam"}),
+    "weight_decay": ({"weight_decay": 0.5}, {}),
+    "lr_schedule": ({"lr_schedule": "cosine"}, {}),
+    "lr_steps": ({"lr_steps": (0.5,)}, {"lr_schedule": "steps"}),
+    "lr_gamma": ({"lr_gamma": 0.5}, {"lr_schedule": "steps"}),
+    "warmup": ({"warmup": 0.5}, {}),
+    "augment": ({"augment": ("flip",)}, {}),
     "eval_every": ({"eval_every": 2}, {}),
 }
 

@@ -21,7 +21,8 @@ An adaptive attacker may still do what the paper tried: `paper` columns use cell
 and the ranks use cells of either form. FedAvg has no paper that an attacker could adapt to, so it meets an attack in
 one form, which counts in both. Where every attack is n/a the worst case is 1 and belongs to no cell.
 
-A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Rows are in the order
+A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Neither has a defense
+that gains nothing over not federating (`fedarena.board.references.without_gain`). Rows are in the order
 of the point values to three digits. Among equals the second lowest score decides, and then the third: a defense that is
 good for one thing alone stands below one that is worth a little on two. With a reader's weights the overall score does.
 Then fewer bytes come first, then less time.
@@ -38,7 +39,7 @@ from statistics import fmean
 from fedarena.board.board import Board, BoardCell, BySeed
 from fedarena.board.lowest_mean import lowest_mean_interval
 from fedarena.board.rank_range import DIGITS, RankRange, rank_ranges
-from fedarena.board.references import measures_utility
+from fedarena.board.references import measures_utility, without_gain
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.board.unranked import unranked
 from fedarena.board.weights import Weights, used_weights
@@ -239,6 +240,8 @@ def _why_unranked(
     reason = unranked(board, threats, defense, [name for name, score in counting.items() if score.value is None])
     if not reason and weighted is not None and weighted.value is None:
         return "no seed that has all scores with a weight"
+    if not reason and "utility" in counting:
+        return without_gain(board, defense, [name for name in utility_problems(board) if threats.has_problem(name)])
     return reason
 
 

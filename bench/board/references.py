@@ -13,7 +13,7 @@ from typing import Any
 
 from fedarena.board.board import Board, BySeed, CleanRun, ProblemInfo
 from fedarena.core.text.numbers import Mean, mean
-from fedarena.goals.metrics.gain import gained, mean_gain
+from fedarena.goals.metrics.gain import LEAST_GAIN, gained, mean_gain, unfederated
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,29 @@ def measures_utility(problem: ProblemInfo) -> bool:
     """Whether FedAvg gains something over not federating, or it is not known."""
     known = gain_of_fedavg(problem)
     return known is None or gained(*known)
+
+
+def without_gain(board: Board, defense: str, problems: Sequence[str]) -> str:
+    """Why a defense is not worth a federation: on none of these problems it gains `LEAST_GAIN`. Empty if it does.
+
+    A server that trains well on its own samples may end a little above its reference, which is chosen on a part of
+    them. That little is no reason to stand above a defense that keeps much and loses an axis whole.
+    """
+    told, best = [], None
+    for run in board.clean_runs:
+        if run.defense != defense or run.problem not in problems:
+            continue
+        problem = next(p for p in board.problems if p.name == run.problem)
+        known = {s: facts(problem, s, run.local_only, run.server_only, run.accuracy.get(s)) for s in run.utility}
+        floors = {s: floor for s, one in known.items() if (floor := unfederated(one)) is not None}
+        if not floors or len(floors) < len(known):
+            return ""  # measured before there were references
+        gains = [run.utility[s] * (known[s]["fedavg_accuracy"] - floor) for s, floor in floors.items()]
+        best = max(best or 0.0, fmean(gains))
+        told.append(f"{run.problem}: {fmean(run.accuracy.values()):.2f} against {fmean(floors.values()):.2f}")
+    if best is None or gained(best, 0.0):
+        return ""
+    return f"it gains less than {LEAST_GAIN:g} over what can be had without a federation ({', '.join(told)})"
 
 
 def no_better_than_alone(utility: Mapping[int, float]) -> bool:

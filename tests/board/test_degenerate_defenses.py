@@ -83,7 +83,16 @@ def test_it_stands_below_every_sound_defense(rows: dict[str, RankingRow], name: 
     assert order.index(name) > max(order.index(sound) for sound in SOUND), order
 
 
-@pytest.mark.parametrize("name", ["constant-model", "ignores-clients", "drops-uploads", "random-labels"])
+def test_a_server_that_ignores_its_clients_trains_and_has_no_rank(board: Board, rows: dict[str, RankingRow]) -> None:
+    (run,) = [r for r in board.clean_runs if r.defense == "ignores-clients" and r.problem == "poison"]
+    assert run.accuracy[0] > 0.5
+    assert rows["ignores-clients"].rank is None
+    assert "it gains less than 0.05 over what can be had without a federation (poison: " in (
+        rows["ignores-clients"].unranked
+    )
+
+
+@pytest.mark.parametrize("name", ["constant-model", "drops-uploads", "random-labels"])
 def test_it_has_no_utility_whatever_its_accuracy(rows: dict[str, RankingRow], name: str) -> None:
     assert rows[name].utility.level == 0.0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.func import grad
 
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Observation, Reading
@@ -52,7 +53,7 @@ class ServerOnly(SendingZeros):
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         assert state.auxiliary is not None
-        return Direction(self.expected_upload(state.params, *state.auxiliary.images()))
+        return Direction(grad(self.task.loss)(state.params, *state.auxiliary.images()))
 
 
 class Dropping(FedAvg):

@@ -4,8 +4,9 @@
     utility  = (accuracy − b)/(FedAvg's accuracy − b)            `gain`, cut to [0, 1]
 
 Chance is a constant answer. Local-only is the mean of clients that train alone, and server-only the defense's server,
-if it holds samples (`fedarena.problem.alone.parties`). A defense that ignores its clients therefore has no utility,
-whatever its server knows.
+if it holds samples (`fedarena.problem.alone.parties`). A server that ignores its clients and trains on these samples
+may end a little above its reference, which is chosen on a part of them; boards rank no defense that gains so little
+(`fedarena.board.references.without_gain`).
 """
 
 from __future__ import annotations

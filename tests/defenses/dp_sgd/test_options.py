@@ -30,9 +30,16 @@ SHARED = {
 BY_RENYI = {name: (SHARED[name][0], {"accounting": "renyi"}) for name in ("epsilon", "delta", "base_epsilon")}
 """Its search for σ is ten times as fast as that for a tight one."""
 OTHER = {
-    "dp-sgd": {**SHARED, **BY_RENYI, "accounting": ("renyi", {}), "bound": ("normalise", {"clip": "5"})},
+    "dp-sgd": {
+        **SHARED,
+        **BY_RENYI,
+        "accounting": ("renyi", {}),
+        "bound": ("normalise", {"clip": "5"}),
+        "offset": ("1", {"bound": "normalise"}),
+    },
     "two-stage": {
         **SHARED,
+        "offset": ("1", {}),
         "accounting": ("tight", {"base_epsilon": "none"}),
         "noise": ("0.5", {"epsilon": "none", "first_stage": "false"}),
         "bound": ("clip", {"clip": "5"}),
