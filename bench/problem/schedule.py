@@ -59,7 +59,7 @@ class Schedule:
         listed=False,
     )
     lr_gamma: float = option(
-        0.1, "factor on lr at each of lr_steps", above=0, high=1, acts_with=("lr_schedule", "steps"), listed=False
+        0.1, "factor on lr at each of lr_steps", above=0, below=1, acts_with=("lr_schedule", "steps"), listed=False
     )
     warmup: float = option(
         0.0,
@@ -144,6 +144,13 @@ class Schedule:
             raise UserError(
                 f"option 'adam_beta2' is {self.adam_beta2}, but neither client_optimizer nor server_optimizer is adam"
             )
+        if self.warmup and self.at(self.warmup) <= 1:
+            raise UserError(
+                f"option 'warmup' is {self.warmup:g}, allowed with {self.rounds} rounds: 0, or more than one round's "
+                f"share, {1 / self.rounds:.2g}"
+            )
+        if self.lr_schedule == "steps" and not self.lr_steps:
+            raise UserError("option 'lr_steps' is empty, allowed with lr_schedule=steps: shares of the rounds")
         if self.local_samples is not None and self.fedsgd:
             raise UserError(
                 f"option 'local_samples' is {self.local_samples}, but with local-epochs 0 a client takes one batch: "

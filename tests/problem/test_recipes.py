@@ -172,6 +172,10 @@ def test_steps_that_do_nothing_are_refused() -> None:
         problem(lr_steps=(0.5,))
     with pytest.raises(UserError, match="lr_gamma"):
         problem(lr_gamma=0.5, lr_schedule="cosine")
+    with pytest.raises(UserError, match="option 'lr_steps' is empty"):
+        problem(lr_steps=(), lr_schedule="steps")
+    with pytest.raises(UserError, match="option 'warmup' is"):
+        problem(warmup=0.1)
 
 
 @pytest.mark.parametrize("defense", ["fedavg", "baffle", "dbcl", "pbpfl", "pairwise-masks"])

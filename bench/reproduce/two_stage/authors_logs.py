@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import functools
+from dataclasses import dataclass
 from importlib.resources import files
 
 from fedarena.reproduce.published import Spread
@@ -86,11 +87,21 @@ def _attack(line: dict[str, str]) -> tuple[str | None, tuple[tuple[str, str], ..
     return f"delayed+{name}", (*options, ("start", line["ttbb"])), True
 
 
+@dataclass(frozen=True)
+class LoggedMean:
+    """The mean accuracy of a setting, and its spread."""
+
+    accuracy: float
+    spread: Spread
+
+
 @functools.cache
-def spreads() -> dict[tuple[str, float, str, float], Spread]:
-    """(attack, Byzantine share, data set, ε) → spread, of the iid runs with attackers who are not late."""
+def shares() -> dict[tuple[str, float, str, float], LoggedMean]:
+    """(attack, Byzantine share, data set, ε) → what was logged, of the iid runs with attackers who are not late."""
     return {
-        (line["attack"], float(line["byzantine"]), line["data"], float(line["epsilon"])): _spread(line)
+        (line["attack"], float(line["byzantine"]), line["data"], float(line["epsilon"])): LoggedMean(
+            float(line["accuracy"]), _spread(line)
+        )
         for line in _lines()
         if line["group"] == "shares" and line["partition"] == "iid"
     }
