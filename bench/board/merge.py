@@ -3,14 +3,13 @@
 A worst case over attacks holds until a stronger attack is found. To contribute one, run a suite on the board's own
 problems, with an attack from a plug-in or with better options of a listed attack. The cells of that suite join the
 board, and the lowest score counts. They join only where the problem is exactly the board's (FedAvg must have reached
-the same
-accuracy on every seed that both have), and only with every seed of the board, since success on one lucky seed is no
-weakness.
+the same accuracy on every seed that both have), where the board has the defense, and only with every seed of the board,
+since success on one lucky seed is no weakness. A note says what was left out and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
@@ -59,15 +58,14 @@ def _joining_cells(board: Board, other: Board, present: Set[Measurement]) -> tup
             f"board '{other.suite}' cannot join '{board.suite}': it has no problem on which FedAvg reached the "
             "same accuracy on the same seeds; copy the problem's table from the suite as it stands"
         )
-    cells = [
-        replace(c, problem=names[c.problem])
-        for c in other.cells
-        if c.problem in names and c.defense != BASELINE and c.defense in board.defenses and c.scores
-    ]
+    scored = [c for c in other.cells if c.defense != BASELINE and c.scores]
+    cells = [replace(c, problem=names[c.problem]) for c in scored if c.problem in names]
+    cells, unknown_defenses = _of_known_defenses(board, cells)
     cells = [c for c in cells if _measurement(board, c) not in present]
     cells, other_options = _with_same_defense(board, cells)
     cells, too_few_seeds = _on_all_seeds(board, cells)
-    return cells, other_options + too_few_seeds
+    other_problems = _left_out("problem", (c.problem for c in scored if c.problem not in names))
+    return cells, other_problems + unknown_defenses + other_options + too_few_seeds
 
 
 def _with_cells(merged: Board, other: Board, cells: Sequence[BoardCell], left_out: str) -> Board:
@@ -83,6 +81,20 @@ def _with_cells(merged: Board, other: Board, cells: Sequence[BoardCell], left_ou
         for c in cells
     )
     return replace(merged, cells=(*merged.cells, *added), notes=(*merged.notes, _note(other, added) + left_out))
+
+
+def _of_known_defenses(board: Board, cells: Sequence[BoardCell]) -> tuple[list[BoardCell], str]:
+    """Cells of defenses that the board has, and a note on the others."""
+    known = [c for c in cells if c.defense in board.defenses]
+    return known, _left_out("defense", (c.defense for c in cells if c.defense not in board.defenses))
+
+
+def _left_out(kind: str, names: Iterable[str]) -> str:
+    """A note on cells of problems or defenses that the board does not have."""
+    unknown = list(dict.fromkeys(names))
+    if not unknown:
+        return ""
+    return f"; left out are cells of {', '.join(unknown)} (the board has no such {kind})"
 
 
 def _with_same_defense(board: Board, cells: Sequence[BoardCell]) -> tuple[list[BoardCell], str]:

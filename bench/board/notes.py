@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
+from fedarena import goals
 from fedarena.board.board import Board, ProblemInfo
 from fedarena.board.ranking import RankingRow, warnings_of
 from fedarena.board.references import gain_of_fedavg, measures_utility, no_better_than_alone
 from fedarena.board.score_text import DAGGER
-from fedarena.board.threat_filter import ThreatFilter
-from fedarena.core.text.numbers import plural, with_ranges, without_numbers
+from fedarena.board.threat_filter import ThreatFilter, threats_on
+from fedarena.core.text.numbers import mean, number, plural, with_ranges, without_numbers
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
+from fedarena.goals.metrics.gain import gained
 
 
 def threats_text(threats: ThreatFilter) -> str:
@@ -58,6 +61,7 @@ def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> li
     lines = [*board.notes, *_without_references(board), *_several_versions(board), *warning_lines(board, threats)]
     lines += [*_no_gain(board, threats), *_excluded(board, threats), *_no_better_than_alone(board, threats)]
     lines += [*_fewer_seeds(rows, threats), *_problems_without_scores(board, threats)]
+    lines += [*_axes_left_out(board, threats), *_lower_and_not_counted(board, threats, rows)]
     cells = [c for c in board.cells if threats.counts(c) and c.found_by]
     if by_others := sorted({f"{c.attack} ({c.found_by})" for c in cells}):
         lines.append(f"attacks by others: {', '.join(by_others)}")
@@ -100,11 +104,19 @@ def _excluded(board: Board, threats: ThreatFilter) -> list[str]:
 
 
 def _no_better_than_alone(board: Board, threats: ThreatFilter) -> list[str]:
-    """Defenses whose model is not shown to be better than what can be had without a federation."""
+    """Defenses whose model is not shown to be better than what can be had without a federation.
+
+    Where FedAvg is no better than such a defense's server, the note gives the two figures.
+    """
+    problems = {p.name: p for p in problems_of(board, threats)}
     lines = []
     for run in board.clean_runs:
-        if threats.has_problem(run.problem) and run.server_only and no_better_than_alone(run.utility):
-            lines.append(f"{run.defense} on {run.problem}: no better than what its server or its clients reach alone")
+        if run.problem not in problems or not run.server_only or not no_better_than_alone(run.utility):
+            continue
+        reference, alone = fmean(problems[run.problem].reference_accuracy.values()), fmean(run.server_only.values())
+        of_no_use = f"; FedAvg reaches {reference:.3f}, and its server alone {alone:.3f}"
+        line = f"{run.defense} on {run.problem}: no better than what its server or its clients reach alone"
+        lines.append(line if gained(reference, alone) else line + of_no_use)
     return lines
 
 
@@ -128,6 +140,40 @@ def _problems_without_scores(board: Board, threats: ThreatFilter) -> list[str]:
     counting = {c.problem for c in board.cells if threats.counts(c)}
     names = [p.name for p in board.problems if p.name in admitted - counting]
     return [f"{name}: its attacks are on the board and count in no score" for name in names]
+
+
+def _axes_left_out(board: Board, threats: ThreatFilter) -> list[str]:
+    """Axes with cells of which none counts, where the reader has not chosen them away."""
+    if threats != threats_on(board, threats.problems):
+        return []
+    lines = []
+    for axis in ("integrity", "privacy"):
+        cells = [c for c in board.cells if c.axis == axis and threats.has_problem(c.problem)]
+        if cells and axis not in threats.axes:
+            reasons = dict.fromkeys(c.excluded for c in cells if c.excluded)
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            lines.append(
+                f"{axis} is left out of the ranking, since none of its {plural(len(cells), 'cell')} counts{why}"
+            )
+    return lines
+
+
+def _lower_and_not_counted(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> list[str]:
+    """Cells that the suite does not count and that are lower than what a ranked defense is ranked by."""
+    scores = {row.defense: row for row in rows if not row.unranked}
+    found: dict[tuple[str, str, float], list[str]] = {}
+    for c in board.cells:
+        if c.counts or c.excluded or c.defense not in scores or not c.scores or not threats.admits(c):
+            continue
+        shown = scores[c.defense].score(c.axis)
+        score = mean(list(c.scores.values()))
+        if goals.recorded(c.goal).of_data and shown.value is not None and round(score.value, 2) < round(shown.level, 2):
+            attack = f"{c.attack} on {c.problem} ({c.threat}) leaves {number(score)}"
+            found.setdefault((c.defense, c.axis, shown.level), []).append(attack)
+    return [
+        f"{defense}: its {axis} of {level:.2f} leaves out cells that the suite does not count: {', '.join(attacks)}"
+        for (defense, axis, level), attacks in found.items()
+    ]
 
 
 def _several_versions(board: Board) -> list[str]:
@@ -184,4 +230,4 @@ def unranked_lines(rows: Sequence[RankingRow]) -> list[str]:
     for row in rows:
         if row.unranked:
             defenses.setdefault(row.unranked, []).append(row.defense)
-    return [f"No rank: {', '.join(names)} ({reason})" for reason, names in defenses.items()]
+    return [f"No rank: {', '.join(names)}: {reason}" for reason, names in defenses.items()]

@@ -90,7 +90,8 @@ def read_threat_filter(text: str | None, problems: Sequence[str] = ()) -> Threat
 def threats_on(board: Board, problems: Sequence[str] = ()) -> ThreatFilter:
     """The filter where the reader names no threats: all threats, without an axis that no attack of the board is on.
 
-    Such an axis would leave every defense without a rank.
+    Such an axis would leave every defense without a rank. Where it has cells and none counts, a note says so
+    (`fedarena.board.notes`).
     """
     threats = ThreatFilter(problems=tuple(problems))
     axes = {c.axis for c in board.cells if threats.counts(c)}

@@ -72,7 +72,8 @@ class Goal(ABC):
 
     of_data: ClassVar[bool] = True
     """Whether its trials count in the score. The privacy score is about the clients' data. The server's model, which
-    most protocols give away by design, and a gradient, which is only an intermediate step, do not count."""
+    most protocols give away by design, and a gradient, which is only an intermediate step, do not count. Neither do
+    pictures of classes: a model that was trained without any client's data shows them too."""
 
     idle_options: ClassVar[Mapping[str, str]] = {}
     """Options of a pairing that have no effect on such an attack → the reason. Giving one of them is an error."""

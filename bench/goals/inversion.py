@@ -124,6 +124,8 @@ class Inversion(InferenceGoal):
 
     text: ClassVar[GoalText] = InversionText()
 
+    of_data: ClassVar[bool] = False
+
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
     undefended_form: ClassVar[Form] = "paper"
 

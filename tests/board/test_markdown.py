@@ -68,7 +68,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_the_page_has_all_parts_and_true_words_without_records() -> None:
     text = page(render(big_board(), ThreatFilter()), ["bench leaderboard play"])
-    for part in (*HOW, "## Notes", "`bench leaderboard play`", "No rank: median (4 of 26", "commit 0123456789ab"):
+    for part in (*HOW, "## Notes", "`bench leaderboard play`", "No rank: median: 4 of 26", "commit 0123456789ab"):
         assert part in text
     empty = page(render(make_board([], [], seeds=(), problems=(), provenance={})))
     assert "No records, so there is nothing to rank." in empty
@@ -81,4 +81,4 @@ def test_one_seed_and_failures_are_stated() -> None:
     assert "one seed (0): no interval, and differences may be chance" in one
     failed = page(render(make_board([make_cell(status="failed")]), read_threat_filter("server")))
     assert "1 failed" in failed
-    assert "No rank: fedavg, dbcl, two-stage (no privacy score)" in failed
+    assert "No rank: fedavg, dbcl, two-stage: no privacy score" in failed

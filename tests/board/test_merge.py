@@ -152,6 +152,16 @@ def test_a_defense_with_other_options_does_not_join() -> None:
     assert "other options there than on the board" in board.notes[-1]
 
 
+def test_cells_of_defenses_and_problems_that_the_board_lacks_are_named() -> None:
+    base, mine = (_defended(make_board(suite=name), "same options") for name in ("base", "mine"))
+    cell = next(c for c in mine.cells if c.attack == "dlg" and c.defense == "dbcl")
+    cells = (cell, replace(cell, defense="krum"), replace(cell, problem="elsewhere"))
+    note = merge(base, [replace(mine, cells=cells)]).notes[-1]
+    assert "left out are cells of krum (the board has no such defense)" in note
+    assert "left out are cells of elsewhere (the board has no such problem)" in note
+    assert "left out" not in merge(base, [replace(mine, cells=(cell,))]).notes[-1]
+
+
 def _defended(board: Board, digest: str) -> Board:
     def keys(c: BoardCell) -> dict[int, str]:
         return {seed: f"{board.suite}-{key}" for seed, key in c.keys.items()}

@@ -12,7 +12,7 @@ from fedarena.board.board import Board
 from fedarena.board.notes import notes, seeds_text, unmeasured_threats, warning_lines
 from fedarena.board.ranking import Score, rank_defenses, worst
 from fedarena.board.score_text import counts, defense_name, interval, score, times, worst_case
-from fedarena.board.threat_filter import ThreatFilter, read_threat_filter
+from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on
 from fedarena.core.text.numbers import Mean
 
 
@@ -121,6 +121,32 @@ def test_a_mean_over_fewer_seeds_than_its_parts_is_noted() -> None:
     cells = [make_cell("dbcl"), left, make_cell(), make_cell(attack="sign-flip", axis="integrity")]
     found = note_lines(make_board(cells), read_threat_filter("server,own"))
     assert found == ["dbcl: its mean is over 1 of 3 seeds, since on others it has no integrity"]
+
+
+def test_an_axis_of_which_no_cell_counts_is_noted() -> None:
+    why = "uninformative: the model is at chance"
+    out = replace(make_cell(attack="dlg"), counts=False, excluded=why)
+    board = make_board([out, make_cell(attack="sign-flip", axis="integrity")])
+    wanted = f"privacy is left out of the ranking, since none of its 1 cell counts: {why}"
+    assert wanted in note_lines(board, threats_on(board))
+    assert not any("left out of the ranking" in line for line in note_lines(board, ThreatFilter()))
+    counting = make_board([make_cell(attack="dlg"), out, make_cell(attack="sign-flip", axis="integrity")])
+    assert not any("left out of the ranking" in line for line in note_lines(counting, threats_on(counting)))
+
+
+def test_a_lower_cell_that_the_suite_does_not_count_is_noted() -> None:
+    told = make_cell("dbcl", "alie", 0.6, axis="integrity")
+    lower = replace(make_cell("dbcl", "min-max", 0.1, axis="integrity"), counts=False)
+    cells = [told, lower, make_cell(attack="alie", axis="integrity")]
+    found = note_lines(make_board(cells), read_threat_filter("own"))
+    assert [line for line in found if "does not count" in line] == [
+        "dbcl: its integrity of 0.60 leaves out cells that the suite does not count: min-max on digits (corrupted "
+        "clients (own), paper) leaves 0.10 ± 0.02"
+    ]
+    above = replace(lower, scores=dict.fromkeys(lower.scores, 0.7))
+    assert not any(
+        "does not count" in line for line in note_lines(make_board([told, above, cells[2]]), read_threat_filter("own"))
+    )
 
 
 def test_problems_that_count_in_no_score_are_noted() -> None:

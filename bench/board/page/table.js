@@ -89,7 +89,7 @@ function drawTable(cut, ranked) {
 // The defenses without a rank, one line for each reason.
 function unrankedLines(rows) {
   const reasons = [...new Set(rows.map((r) => r.unranked).filter(Boolean))];
-  return reasons.map((why) => `No rank: ${rows.filter((r) => r.unranked === why).map((r) => r.defense).join(", ")} (${why})`);
+  return reasons.map((why) => `No rank: ${rows.filter((r) => r.unranked === why).map((r) => r.defense).join(", ")}: ${why}`);
 }
 
 function drawReferences(cut) {

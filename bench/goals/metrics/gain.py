@@ -56,7 +56,8 @@ def learned_nothing(accuracies: Sequence[float], chance: float) -> int:
 def worthwhile(utility: Mapping[str, Any]) -> bool:
     """Whether FedAvg gains something over clients that train alone and a constant answer; False if it is not known.
 
-    Where it does, a defense whose server reaches as much alone has no use for a federation.
+    Where it does, a defense whose server reaches as much alone has no use for a federation, and its scores there are 0.
+    That is no fault of the problem: `fltrust` asks for a hundred samples on the server, and most defenses for none.
     """
     reference = utility.get("fedavg_accuracy")
     return reference is not None and gained(reference, floor_of(_without_server(utility)))

@@ -5,6 +5,11 @@ steps, and judges it on samples that it has kept back: a fifth of them, or each 
 `FEW`. Then it trains on all of its samples with the best rate and stop. It begins from the federation's initial
 parameters, and the problem's held-out data judge the result.
 
+With few samples the choice is the limit, and not the training. On `smoke`'s problem `poison` (MLP, server with 20
+samples, five seeds) it reaches .700. With plain gradient descent at rates .1, .3 and 1 among the choices it reaches
+.706, and the best of all recipes in hindsight .736; on the problems `poison` and `model` of `digits` the former changes
+the mean by −.004 and −.001. No rank rests on so little (`fedarena.board.references.without_gain`).
+
 All models of a choice are trained together (`fedarena.problem.alone.lessons`).
 """
 
