@@ -118,8 +118,8 @@ class BoardCell:
         command: the command that measures the cell again.
         warnings: what a reader must know beside its numbers in addition to the warnings of the clean run, such as
             gradients that were lost to rounding under poisoning.
-        counts: whether it counts in its axis's score. Attacks on the server's model, on a gradient or on a class's looks
-            do not (`fedarena.goals.goal.Goal.of_data`), nor do cells with an `excluded`.
+        counts: whether it counts in its axis's score. Attacks on the server's model, on a gradient alone or on how a
+            class looks do not (`fedarena.goals.goal.Goal.of_data`), nor do cells with an `excluded`.
         excluded: why a cell that was to count does not: it is silent, misleading or uninformative, or its
             attack was not tuned (`fedarena.board.exclusion`).
     """

@@ -72,12 +72,13 @@ function frame({ box, x, y }, yName) {
 
 // Not federating has utility 0, whatever is attacked. Boards that were measured without references have no such line.
 function references({ box, x }, cut) {
-  if (!D.references[D.problems.indexOf(cut.problem)].length) return [];
+  const lines = D.references[D.problems.indexOf(cut.problem)];
+  if (!lines.length) return [];
   const place = { x: x(0) - 5, y: (box.top + box.bottom) / 2 };
-  return [
-    svg("line", { class: "reference", x1: x(0), x2: x(0), y1: box.top, y2: box.bottom }),
-    svg("text", { class: "faint", ...place, "text-anchor": "middle", transform: `rotate(-90 ${place.x} ${place.y})` }, "not federating"),
-  ];
+  const names = svg("text", { class: "faint", ...place, "text-anchor": "middle", transform: `rotate(-90 ${place.x} ${place.y})` },
+    `not federating: ${lines.map(([name]) => name).join(", ")}`);
+  names.append(svg("title", {}, lines.map(([name, , accuracy]) => `${name}: ${accuracy}`).join("\n")));
+  return [svg("line", { class: "reference", x1: x(0), x2: x(0), y1: box.top, y2: box.bottom }), names];
 }
 
 function stairs({ box, x, y }, front) {

@@ -95,5 +95,8 @@ def test_references_are_in_the_picture_and_below_the_ranking(board: Board, show:
     lines = [line.text for line in browser.find_elements("css selector", "#references tbody tr")]
     assert [line.split()[0] for line in lines] == ["constant", "local-only", "server-only"]
     assert "50 % (digits 50 ± 0 %, fashion 50 ± 0 %) 0 – 1" in lines[1]
-    assert "not federating" in [t.text for t in browser.find_elements("css selector", "#drawing text")]
+    shown = [t.text for t in browser.find_elements("css selector", "#drawing text")]
+    assert any(text.startswith("not federating: constant, local-only, server-only") for text in shown)
+    told = find(browser, "#drawing text title").get_attribute("textContent").splitlines()
+    assert told[1] == "local-only: 50 % (digits 50 ± 0 %, fashion 50 ± 0 %)"
     assert len(browser.find_elements("css selector", "#drawing .reference")) == 1
