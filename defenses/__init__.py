@@ -5,6 +5,7 @@ CARDS = {
     "dbcl": "fedarena.defenses.dbcl.card:CARD",
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
+    "fedzo": "fedarena.defenses.fedzo.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",
     "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",
