@@ -85,6 +85,7 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
             what="accuracy by round with one upload a batch; the ablations",
             why=PLOT,
         ),
+        Printed(where="Section 2, FedZO", numbers=1, tables=("baffle/fedzo",)),
         Printed(where="Figure 5", numbers=None, left=0, what="loss differences of data and of noise", why=PLOT),
         Printed(
             where="the text",

@@ -8,6 +8,7 @@ from fedarena.reproduce.table import Table
 
 TABLES = {
     "baffle/adaptive": "fedarena.reproduce.baffle.adaptive",
+    "baffle/fedzo": "fedarena.reproduce.baffle.fedzo",
     "baffle/table1": "fedarena.reproduce.baffle.table1",
     "baffle/table2": "fedarena.reproduce.baffle.table2",
     "baffle/table4": "fedarena.reproduce.baffle.table4",
