@@ -3,6 +3,7 @@
 CARDS = {
     "baffle": "fedarena.defenses.baffle.card:CARD",
     "dbcl": "fedarena.defenses.dbcl.card:CARD",
+    "dp-rsa": "fedarena.defenses.dp_rsa.card:CARD",
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
     "fedzo": "fedarena.defenses.fedzo.card:CARD",

@@ -91,7 +91,7 @@ def one_round_of(defense):
 
 
 def test_many_directions_give_fedavg_s_round():
-    """The error of g is √(d/b2) of the gradient's length: 0.09 with 20,000 directions in 171 dimensions."""
+    """The error of g is √(d/b2) of the gradient's length: 0.09 with 20,000 directions in 179 dimensions."""
     defense = make(directions=20_000, precision="float64")
     sent, batches, ups, _, _ = one_round_of(defense)
     expected, _ = FedAvg(None, defense.task).clients(sent.down, batches, [{}] * 3, [{}] * 3)
