@@ -8,6 +8,7 @@ CARDS = {
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
     "fedzo": "fedarena.defenses.fedzo.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
+    "sign-dp": "fedarena.defenses.sign_dp.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",
     "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",
 }

@@ -34,6 +34,7 @@ TABLES = {
     "two-stage/logs-rates": "fedarena.reproduce.two_stage.logs_rates",
     "two-stage/logs-shares": "fedarena.reproduce.two_stage.logs_shares",
     "two-stage/logs-ttbb": "fedarena.reproduce.two_stage.logs_ttbb",
+    "two-stage/sign-rules": "fedarena.reproduce.two_stage.sign_rules",
     "two-stage/table2": "fedarena.reproduce.two_stage.table2",
     "two-stage/table3": "fedarena.reproduce.two_stage.table3",
     "two-stage/table4": "fedarena.reproduce.two_stage.table4",
