@@ -3,9 +3,12 @@
 CARDS = {
     "baffle": "fedarena.defenses.baffle.card:CARD",
     "dbcl": "fedarena.defenses.dbcl.card:CARD",
+    "dp-rsa": "fedarena.defenses.dp_rsa.card:CARD",
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
+    "fedzo": "fedarena.defenses.fedzo.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
+    "sign-dp": "fedarena.defenses.sign_dp.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",
     "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",
 }

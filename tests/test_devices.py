@@ -93,6 +93,7 @@ SHORT: Mapping[str, tuple[str, ...]] = {
     "marginal-membership": ("attack.rounds=3", "baffle.directions=20"),
     "membership-inference": ("attack.shadows=2", "model.widths=16"),
     "baffle": ("baffle.directions=20",),
+    "fedzo": ("fedzo.directions=5",),
 }
 """Attack or defense → options that make it quick."""
 AGAINST = {"steer": "baffle", "bank": "two-stage", "rank-map": "two-stage", "marginal-membership": "baffle"}

@@ -77,7 +77,7 @@ def poisoned_problem(corrupted: int, partition: str = "iid") -> ProblemSpec:
     )
 
 
-COSTS: dict[str, float] = {"dp-sgd": 0.35, "two-stage": 0.35, "two-stage-hardened": 0.35}
+COSTS: dict[str, float] = {"dp-sgd": 0.35, "two-stage": 0.35, "two-stage-hardened": 0.35, "sign-dp": 0.35}
 """What privacy costs in accuracy, at ε = 2 for clients with 72 samples each."""
 
 

@@ -85,6 +85,7 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
             what="accuracy by round with one upload a batch; the ablations",
             why=PLOT,
         ),
+        Printed(where="Section 2, FedZO", numbers=1, tables=("baffle/fedzo",)),
         Printed(where="Figure 5", numbers=None, left=0, what="loss differences of data and of noise", why=PLOT),
         Printed(
             where="the text",
@@ -180,14 +181,7 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
             why="copied from that paper: another protocol on another network, at ε = 3.46 and 7.58",
             tables=("two-stage/table2",),
         ),
-        Printed(
-            where="Table 3",
-            numbers=4,
-            left=2,
-            what="the rows of Zhu and Ling 2022",
-            why="copied from that paper: another protocol, at ε = 0.21 and 0.40",
-            tables=("two-stage/table3",),
-        ),
+        Printed(where="Table 3", numbers=4, tables=("two-stage/table3", "two-stage/sign-rules")),
         _without_colorectal("Table 4", 24, 6, "two-stage/table4"),
         _without_colorectal("Table 5", 40, 10, "two-stage/table5"),
         _without_colorectal("Table 6", 40, 10, "two-stage/table6"),

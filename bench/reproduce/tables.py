@@ -8,6 +8,7 @@ from fedarena.reproduce.table import Table
 
 TABLES = {
     "baffle/adaptive": "fedarena.reproduce.baffle.adaptive",
+    "baffle/fedzo": "fedarena.reproduce.baffle.fedzo",
     "baffle/table1": "fedarena.reproduce.baffle.table1",
     "baffle/table2": "fedarena.reproduce.baffle.table2",
     "baffle/table4": "fedarena.reproduce.baffle.table4",
@@ -33,6 +34,7 @@ TABLES = {
     "two-stage/logs-rates": "fedarena.reproduce.two_stage.logs_rates",
     "two-stage/logs-shares": "fedarena.reproduce.two_stage.logs_shares",
     "two-stage/logs-ttbb": "fedarena.reproduce.two_stage.logs_ttbb",
+    "two-stage/sign-rules": "fedarena.reproduce.two_stage.sign_rules",
     "two-stage/table2": "fedarena.reproduce.two_stage.table2",
     "two-stage/table3": "fedarena.reproduce.two_stage.table3",
     "two-stage/table4": "fedarena.reproduce.two_stage.table4",

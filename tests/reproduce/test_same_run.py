@@ -146,8 +146,13 @@ def test_a_part_of_its_own_comes_before_what_is_made_of_another(log: Path) -> No
     assert elsewhere([PartKey(TABLE, "red, one", 0)], there.__getitem__) == {}  # not of itself
 
 
+OWN_RUNS = {"two-stage/sign-rules"}
+"""Tables of the paper whose runs no other table has: other rules, mostly in another federation."""
+
+
 def test_parts_are_one_run_exactly_where_the_same_is_trained() -> None:
-    modules = {table: import_module(module) for table, module in TABLES.items() if table.startswith("two-stage/")}
+    names = [table for table in TABLES if table.startswith("two-stage/") and table not in OWN_RUNS]
+    modules = {table: import_module(TABLES[table]) for table in names}
     experiments = {
         (table, experiment.name): experiment
         for table, module in modules.items()

@@ -1,6 +1,7 @@
 """Two-stage, Table 3: Gaussian attackers on MNIST.
 
-The table's other rows are those of an earlier paper (Zhu & Ling 2022), which ran other rules."""
+The table's other rows are those of an earlier paper (Zhu & Ling 2022), which ran another rule
+(`two-stage/sign-rules`)."""
 
 from __future__ import annotations
 
