@@ -5,8 +5,8 @@ as its loss is (Eq. 3). The released code prints the halved one, but at k = 10 h
 below the paper's .097. `mse` is of the last epoch, as the text has it ("for the final converged model"), `best` of the
 epoch that is best on the test part, which the code keeps.
 
-The data are the paper's, bank-additional-full with 41,188 rows and the code's 48 inputs. Its split and the scaling of its
-inputs are not in the release. Here numbers are brought to mean 0 and variance 1 and one-hot columns stay 0 and 1
+The data are the paper's, bank-additional-full with 41,188 rows and the code's 48 inputs. Its split and the scaling of
+its inputs are not in the release. Here numbers are brought to mean 0 and variance 1 and one-hot columns stay 0 and 1
 (`standardised`), or all columns lie in [0, 1].
 
 The recipe is that of `UMBD/fl_train.py` and `UMBD/pbpfl_train.sh`: 100 epochs, batch 512, Adam at 0.001 with weight
