@@ -1,4 +1,4 @@
-"""Bank Marketing with economic indicators: what becomes of codes, who is in which part, and what wrong files are told."""
+"""Bank Marketing with economic indicators: what becomes of codes, the two parts, and the words on wrong files."""
 
 from __future__ import annotations
 
