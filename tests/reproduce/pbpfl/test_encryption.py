@@ -95,7 +95,8 @@ def test_the_table_sets_all_methods_side_by_side(library):
     assert found["fedavg+ckks"]["bytes_up"] > 5 * found["fedavg"]["bytes_up"]
     assert found["fedavg+ckks"]["bytes_down"] == pytest.approx(found["fedavg+ckks"]["bytes_up"], rel=0.02)
     assert all(row["error"] < 1e-4 for row in rows)
-    assert found["fedavg"]["error"] < 1e-6
+    assert found["fedavg"]["error"] == 0
+    assert all(row["error"] > 0 for row in rows[1:])
     assert all(row["seconds"] > 0 for row in rows)
     assert [name for name, row in found.items() if row["encrypt_s"] is not None] == ["fedavg+ckks"]
     assert set(encryption.MEASURED) < set(rows[0])
