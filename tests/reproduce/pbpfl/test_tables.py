@@ -63,7 +63,7 @@ def test_table_1_names_its_federations():
     assert pbpfl_table1.BY_NAME["bank-additional, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
 
 
-def test_every_number_of_bank_marketing_is_compared_once_in_the_code_s_form():
+def test_every_number_is_compared_once_in_the_code_s_form():
     """Those on disjoint shards, which the code does not have, are compared beside them and name the cause."""
     released = [p for p in pbpfl_table1.PUBLISHED if not p.causes]
     assert sorted(p.paper for p in released) == sorted(n for row in pbpfl_table1.PAPER.values() for n in row)
