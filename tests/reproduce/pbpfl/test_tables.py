@@ -57,22 +57,25 @@ def test_table_1_names_its_federations():
     assert "bank-additional, MLP-3 (code), k = 10, copies" in names
     assert not [n for n in names if "k = 1," in n and "copies" in n]
     assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
-    assert len(names) == 3 * 5 + 3 + 6 * 5
+    assert len(names) == 3 * 5 + 3 * 3 + 6 * 5
     deepest = pbpfl_table1.BY_NAME["bank-additional, standardised, MLP-7 (code), k = 10, disjoint"]
     assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
     assert pbpfl_table1.BY_NAME["bank-additional, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
 
 
-def test_every_number_is_compared_once_in_the_code_s_form():
+def test_every_number_is_compared_in_the_code_s_form_for_either_scaling():
     """Those on disjoint shards, which the code does not have, are compared beside them and name the cause."""
-    released = [p for p in pbpfl_table1.PUBLISHED if not p.causes]
-    assert sorted(p.paper for p in released) == sorted(n for row in pbpfl_table1.PAPER.values() for n in row)
-    assert not [p for p in pbpfl_table1.PUBLISHED if p.apart]
-    for other in (p for p in pbpfl_table1.PUBLISHED if p.causes):
-        assert "disjoint" in other.piece
-        assert [(p.paper, p.row) for p in released if p.piece == other.causes[0].row and p.row == other.row] == [
-            (other.paper, other.row)
-        ]
+    published = pbpfl_table1.PUBLISHED
+    every = sorted(number for row in pbpfl_table1.PAPER.values() for number in row)
+    in_form = [p for p in published if "disjoint" not in p.piece]
+    for standardised in (True, False):
+        assert sorted(p.paper for p in in_form if ("standardised" in p.piece) == standardised) == every
+    assert not [p for p in published if p.apart]
+    by_number = {(p.piece, p.row): p for p in published}
+    for number in published:
+        shown = [by_number[cause.row, number.row] for cause in number.causes]
+        assert all(p.paper == number.paper and "disjoint" not in p.piece for p in shown)
+        assert len(shown) == (0 if "standardised" not in number.piece else 2 if "disjoint" in number.piece else 1)
 
 
 def test_columns_are_standardised_by_the_training_part_and_flags_stay():
