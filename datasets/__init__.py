@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fedarena.datasets.dataset import Dataset
 
 CARDS: dict[str, str] = {
+    "bank-additional": "fedarena.datasets.cards.bank_additional:CARD",
     "bank-marketing": "fedarena.datasets.cards.bank_marketing:CARD",
     "breast-cancer": "fedarena.datasets.cards.breast_cancer:CARD",
     "cifar10": "fedarena.datasets.cards.cifar10:CARD",

@@ -22,6 +22,7 @@ TABLES = {
     "inversion/images": "fedarena.reproduce.inference.inversion_images",
     "membership/lira": "fedarena.reproduce.inference.membership_lira",
     "inversion/faces": "fedarena.reproduce.inference.inversion_faces",
+    "pbpfl/encryption": "fedarena.reproduce.pbpfl.encryption",
     "pbpfl/precision": "fedarena.reproduce.pbpfl.precision",
     "pbpfl/table1": "fedarena.reproduce.pbpfl.table1",
     "pbpfl/table2": "fedarena.reproduce.pbpfl.table2",

@@ -30,9 +30,9 @@ CARD = Card(
     year=2014,
     url="https://doi.org/10.24432/C5K306",
     departures=(
-        "PBPFL (Feng et al. 2020) reports 41,188 rows of 17 columns, split 8:1:1, and its code reads 48 inputs. "
-        "41,188 is the number of rows of bank-additional-full.csv; this is bank-full.csv, with 45,211 rows and 16 "
-        "columns, which become 7 numbers and 44 one-hot columns, split 80/20 within each class.",
+        "PBPFL (Feng et al. 2020) reports 41,188 rows of 17 columns, split 8:1:1, and its code reads 48 inputs. These "
+        "are rows of bank-additional-full.csv, the data set `bank-additional`. This is bank-full.csv, with 45,211 rows "
+        "and 16 columns, which become 7 numbers and 44 one-hot columns, split 80/20 within each class.",
         "`duration`, the length of the call, is known only after the call, when the answer is known too. It is kept: "
         "this is a benchmark of protocols, no forecast.",
     ),

@@ -16,6 +16,7 @@ class File:
         sha256: checksum of the one such file that is known.
         source: a description of the file with that checksum.
         lacks: what every such file leaves out of the data set, however many samples it holds.
+        stored: columns of a row in the file, where the loader makes other ones of them; None: those of `shape`.
     """
 
     name: str
@@ -24,6 +25,7 @@ class File:
     sha256: str | None = None
     source: str | None = None
     lacks: str | None = None
+    stored: tuple[int, ...] | None = None
 
     @property
     def samples(self) -> str:
@@ -39,7 +41,7 @@ class File:
     def layout(self) -> tuple[int, ...]:
         """Shape of one sample in the file, where colours come last and grey images have no axis for them."""
         if len(self.shape) != 3:
-            return self.shape
+            return self.shape if self.stored is None else self.stored
         channels, height, width = self.shape
         return (height, width) if channels == 1 else (height, width, channels)
 

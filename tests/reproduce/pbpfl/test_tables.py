@@ -13,6 +13,7 @@ from fedarena.cli.output.reproduce import over_seeds
 from fedarena.core.tensors import combine
 from fedarena.defenses.pbpfl.protocol import PBPFL
 from fedarena.federation.rounds import Point, Run
+from fedarena.problem.problem import build
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.pbpfl import common as pbpfl
 from fedarena.reproduce.pbpfl import precision as pbpfl_precision
@@ -42,7 +43,7 @@ def few_samples(monkeypatch):
     monkeypatch.setattr(pbpfl, "build", cut)
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "table3", "precision", "unmask"])
+@pytest.mark.parametrize("name", ["encryption", "table1", "table2", "table3", "precision", "unmask"])
 def test_every_piece_has_a_name_of_its_own(name):
     table = table_of(f"pbpfl/{name}")
     assert len(set(table.pieces)) == len(table.pieces) > 3
@@ -51,18 +52,61 @@ def test_every_piece_has_a_name_of_its_own(name):
 
 def test_table_1_names_its_federations():
     names = pbpfl_table1.TABLE.pieces
-    assert "bank-marketing, MLP-3, k = 1, whole" in names
-    assert "bank-marketing, MLP-3 (code), k = 10, copies" in names
+    assert "bank-additional, standardised, MLP-3 (code), k = 1, whole" in names
+    assert "bank-additional, standardised, MLP-7 (code), k = 10, copies" in names
+    assert "bank-additional, MLP-3 (code), k = 10, copies" in names
     assert not [n for n in names if "k = 1," in n and "copies" in n]
     assert "double precision, bank-marketing, MLP-5, k = 10, copies" in names
-    assert len(names) == 2 * 6 * 5
-    deepest = pbpfl_table1.BY_NAME["bank-marketing, MLP-7, k = 10, disjoint"]
+    assert len(names) == 3 * 5 + 3 * 3 + 6 * 5
+    deepest = pbpfl_table1.BY_NAME["bank-additional, standardised, MLP-7 (code), k = 10, disjoint"]
     assert [deepest.paper(method) for method in ("fedavg", "pbpfl", "trivial")] == [0.113, 0.114, None]
-    assert pbpfl_table1.BY_NAME["bank-marketing, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
+    assert pbpfl_table1.BY_NAME["bank-additional, MLP-3 (code), k = 5, copies"].paper("fedavg") == 0.079
+
+
+def test_every_number_is_compared_in_the_code_s_form_for_either_scaling():
+    """Those on disjoint shards, which the code does not have, are compared beside them and name the cause."""
+    published = pbpfl_table1.PUBLISHED
+    every = sorted(number for row in pbpfl_table1.PAPER.values() for number in row)
+    in_form = [p for p in published if "disjoint" not in p.piece]
+    for standardised in (True, False):
+        assert sorted(p.paper for p in in_form if ("standardised" in p.piece) == standardised) == every
+    assert not [p for p in published if p.apart]
+    by_number = {(p.piece, p.row): p for p in published}
+    for number in published:
+        shown = [by_number[cause.row, number.row] for cause in number.causes]
+        assert all(p.paper == number.paper and "disjoint" not in p.piece for p in shown)
+        assert len(shown) == (0 if "standardised" not in number.piece else 2 if "disjoint" in number.piece else 1)
+
+
+def test_columns_are_standardised_by_the_training_part_and_flags_stay():
+    problem = build(pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule()), 0)
+    marked = torch.arange(len(problem.x)) % 2
+    x = torch.cat([problem.x, marked[:, None], torch.full((len(problem.x), 1), 0.5)], 1)
+    after = pbpfl_table1.standardised(replace(problem, x=4 * x, x_test=4 * x[:7], scale=4.0))
+    assert after.scale == 1
+    assert after.x.dtype == problem.x.dtype
+    assert after.x[:, :-2].mean(0).abs().max() < 1e-5
+    assert (after.x[:, :-2].std(0, correction=0) - 1).abs().max() < 1e-5
+    assert torch.equal(after.x[:, -2], marked.float())
+    assert (after.x[:, -1] == 0.5).all()
+    assert torch.equal(after.x_test, after.x[:7])
+
+
+def test_the_recipe_decays_weights_and_steps_once_in_a_hundred_epochs():
+    federation = pbpfl_table1.Federation("MLP-3", k=5, shards="copies", data="breast-cancer", batch=32)
+    schedule = pbpfl_table1._problem(federation, Machine(), 0).task.schedule
+    per_epoch = schedule.rounds // 100
+    rates = {epoch: schedule.in_round(epoch * per_epoch).lr for epoch in range(100)}
+    assert schedule.server_decay == 5e-4
+    assert {epoch for epoch, rate in rates.items() if rate == 0.001} == set(range(60))
+    assert all(rates[epoch] == pytest.approx(1e-4) for epoch in range(60, 100))
+    plain = pbpfl_table1._problem(replace(federation, recipe=False), Machine(), 0).task.schedule
+    assert (plain.server_decay, plain.in_round(plain.rounds - 1).lr) == (0, 0.001)
 
 
 def test_an_epoch_is_one_pass_of_a_client_over_its_shard():
     assert [pbpfl.steps_of(36169, k, 512) for k in (1, 5, 10)] == [71, 15, 8]
+    assert [pbpfl.steps_of(32950, k, 512) for k in (1, 5, 10)] == [65, 13, 7]
 
 
 @pytest.mark.parametrize(("model", "layers"), [("MLP-3", 3), ("MLP-3 (code)", 4)])
