@@ -27,6 +27,8 @@ TABLES = {
     "pbpfl/table3": "fedarena.reproduce.pbpfl.table3",
     "pbpfl/unmask": "fedarena.reproduce.pbpfl.unmask",
     "two-stage/bank": "fedarena.reproduce.two_stage.bank",
+    "two-stage/claim1": "fedarena.reproduce.two_stage.claim1",
+    "two-stage/claim6": "fedarena.reproduce.two_stage.claim6",
     "two-stage/figure1": "fedarena.reproduce.two_stage.figure1",
     "two-stage/figure2": "fedarena.reproduce.two_stage.figure2",
     "two-stage/logs-alone": "fedarena.reproduce.two_stage.logs_alone",
