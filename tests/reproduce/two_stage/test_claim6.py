@@ -56,7 +56,8 @@ def test_means_are_of_three_seeds_that_no_other_part_has(monkeypatch: pytest.Mon
         return None if experiment.title == "fails" and seed == 4 else 0.25 * seed
 
     monkeypatch.setattr(claim_runs, "_accuracy", accuracy)
-    experiments = {"0.2": Experiment("usps", "works", None), "0.4": Experiment("usps", "fails", None)}
+    experiments = {"0.2": Experiment(data="usps", title="works", paper=None)}
+    experiments["0.4"] = Experiment(data="usps", title="fails", paper=None)
     found = claim_runs.mean_accuracies(experiments, Machine(), 1, lambda share, text: None)
     assert found == {"0.2": 1.0, "0.4": None}
     assert asked == [(title, seed) for title in ("works", "fails") for seed in (3, 4, 5)]
