@@ -8,6 +8,11 @@ from fedarena.reproduce.table import Table
 
 TABLES = {
     "baffle/adaptive": "fedarena.reproduce.baffle.adaptive",
+    "baffle/compute": "fedarena.reproduce.baffle.compute",
+    "baffle/figure2": "fedarena.reproduce.baffle.figure2",
+    "baffle/figure3": "fedarena.reproduce.baffle.figure3",
+    "baffle/figure5": "fedarena.reproduce.baffle.figure5",
+    "baffle/guideline4": "fedarena.reproduce.baffle.guideline4",
     "baffle/table1": "fedarena.reproduce.baffle.table1",
     "baffle/table2": "fedarena.reproduce.baffle.table2",
     "baffle/table4": "fedarena.reproduce.baffle.table4",

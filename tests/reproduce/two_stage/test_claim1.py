@@ -43,7 +43,7 @@ def test_runs_differ_in_bound_threshold_and_rate_alone(workers: str) -> None:
             assert rate == pytest.approx(0.2 / threshold if column in SCALED else 0.2)
 
 
-def test_clipping_below_every_gradient_is_normalising_at_the_product_of_the_two(
+def test_clipping_below_every_gradient_is_normalising_at_rate_times_c(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The thought experiment, on digits: C = 1e-6 at rate 0.2/C ends where normalising at 0.2 ends.

@@ -24,14 +24,14 @@ def test_a_sweep_varies_the_rate_alone() -> None:
     assert slow.attack == fast.attack
 
 
-def test_only_the_control_leaves_the_rate_unscaled_and_only_dp_alone_has_no_attackers() -> None:
+def test_only_the_control_leaves_the_rate_unscaled() -> None:
     by_workers = {who: group(Sweep("usps", 0.5, who).at(0.2), Machine(), 0) for who in (FLIPPED, ALONE, UNSCALED)}
     scaled = {who: getattr(spec.defense.options, "base_epsilon", None) for who, spec in by_workers.items()}
     assert scaled == {FLIPPED: 2.0, ALONE: 2.0, UNSCALED: None}
     assert [spec.problem.corrupted for spec in by_workers.values()] == [15, 0, 15]
 
 
-def test_only_the_papers_own_sweeps_are_compared_and_the_bounds_admit_nothing_but_its_rate() -> None:
+def test_only_the_papers_own_sweeps_are_compared_and_only_0_2_agrees() -> None:
     rate, lost = published(Sweep("usps", 1.0, FLIPPED))
     assert rate.within == (0.2, 0.2)
     assert lost.paper == 0.0
