@@ -9,7 +9,8 @@ backpropagation.
 `ks` is the largest distance between the two empirical distributions of ΔL, the two-sample Kolmogorov-Smirnov statistic.
 It counts as difficult to distinguish up to 0.0859, its critical value at 5 % for 500 and 500. `auc` is the chance that
 a difference of real data is the larger one, within .05 of .5 where the signs say nothing. `auc_of_lengths` takes |ΔL|.
-`control_ks` compares two batches of real data."""
+`ks_scaled` divides each sample by its own standard deviation first: ΔL is about σ‖∂L/∂W‖ times a normal number, so that
+batches differ by the length of their gradients. `control_ks` compares two batches of real data."""
 
 from __future__ import annotations
 
@@ -42,9 +43,9 @@ CRITICAL = math.sqrt(-math.log(0.05 / 2) / 2) * math.sqrt(2 / COUNT)
 SETTING = (
     f"{COUNT} loss differences of a batch of {BATCH} test images against {COUNT} of a batch of noise; ks: "
     "Kolmogorov-Smirnov distance; auc: the chance that the real one is larger; auc_of_lengths: the same of |ΔL|; "
-    "sd: standard deviations; control_ks: two batches of real data"
+    "ks_scaled: ks of samples divided by their standard deviations sd_real and sd_noise; control_ks: two batches of real data"
 )
-MEASURED = ("ks", "auc", "auc_of_lengths", "sd_real", "sd_noise", "control_ks", "accuracy", "cpu_seconds")
+MEASURED = ("ks", "ks_scaled", "auc", "auc_of_lengths", "sd_real", "sd_noise", "control_ks", "accuracy", "cpu_seconds")
 START, TRAINED = "random start", "after one round"
 GAUSSIAN, LAPLACIAN = "Gaussian", "Laplacian"
 TOLD_BY_SIGN = 0.05
@@ -101,6 +102,7 @@ def compared(real: Tensor, noise: Tensor) -> Row:
     a, b = (t.double().cpu().numpy() for t in (real, noise))
     return {
         "ks": float(ks_2samp(a, b).statistic),
+        "ks_scaled": float(ks_2samp(a / a.std(ddof=1), b / b.std(ddof=1)).statistic),
         "auc": _auc(a, b),
         "auc_of_lengths": _auc(abs(a), abs(b)),
         "sd_real": float(a.std(ddof=1)),
