@@ -37,7 +37,7 @@ def test_a_sample_is_not_told_from_itself_and_a_wider_one_by_lengths_alone() -> 
     assert wider["auc"] == pytest.approx(0.5)
     assert wider["auc_of_lengths"] > 0.7
     assert wider["ks"] > CRITICAL
-    assert wider["ks_scaled"] == 0.0
+    assert wider["ks_scaled"] < 0.01  # rounding alone
 
 
 def test_one_in_twenty_pairs_of_one_law_exceeds_the_critical_value() -> None:
