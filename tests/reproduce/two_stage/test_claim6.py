@@ -14,6 +14,7 @@ def test_the_best_rate_is_that_of_the_largest_mean() -> None:
     found: dict[str, float | None] = dict.fromkeys(claim6.COLUMNS, 0.5) | {"0.2": 0.75, "0.4": 0.875}
     assert judged(found) == {"best_rate": 0.4, "lost_at_0.2": 0.125}
     assert judged(found | {"0.2": 0.9}) == {"best_rate": 0.2, "lost_at_0.2": 0.0}
+    assert judged(found | {"0.2": 0.875})["best_rate"] == 0.2  # the lowest of equal ones
     assert judged(found | {"1": None}) == {"best_rate": None, "lost_at_0.2": None}
 
 
