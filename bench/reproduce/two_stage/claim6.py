@@ -5,8 +5,8 @@ data sets), with 60 % label flippers: the optimal point is the same, 0.2 on MNIS
 can also be observed on the other three datasets". All of its other tables take 0.2 on every data set.
 
 A row has the mean accuracy of three seeds at each rate. `best_rate` is the rate of the largest mean (the lowest of
-several equal ones), and `lost_at_0.2` is that mean less the mean at 0.2: two rates that chance alone tells apart lose next to nothing.
-`one rate, not scaled` is the control: it takes the same η at every ε, without Eq. 4."""
+several equal ones). `lost_at_0.2` is that mean less the mean at 0.2: two rates that chance alone tells apart lose next
+to nothing. `one rate, not scaled` is the control: it takes the same η at every ε, without Eq. 4."""
 
 from __future__ import annotations
 
