@@ -8,7 +8,12 @@ from fedarena.reproduce.table import Table
 
 TABLES = {
     "baffle/adaptive": "fedarena.reproduce.baffle.adaptive",
+    "baffle/compute": "fedarena.reproduce.baffle.compute",
     "baffle/fedzo": "fedarena.reproduce.baffle.fedzo",
+    "baffle/figure2": "fedarena.reproduce.baffle.figure2",
+    "baffle/figure3": "fedarena.reproduce.baffle.figure3",
+    "baffle/figure5": "fedarena.reproduce.baffle.figure5",
+    "baffle/guideline4": "fedarena.reproduce.baffle.guideline4",
     "baffle/table1": "fedarena.reproduce.baffle.table1",
     "baffle/table2": "fedarena.reproduce.baffle.table2",
     "baffle/table4": "fedarena.reproduce.baffle.table4",
@@ -29,6 +34,8 @@ TABLES = {
     "pbpfl/table3": "fedarena.reproduce.pbpfl.table3",
     "pbpfl/unmask": "fedarena.reproduce.pbpfl.unmask",
     "two-stage/bank": "fedarena.reproduce.two_stage.bank",
+    "two-stage/claim1": "fedarena.reproduce.two_stage.claim1",
+    "two-stage/claim6": "fedarena.reproduce.two_stage.claim6",
     "two-stage/figure1": "fedarena.reproduce.two_stage.figure1",
     "two-stage/figure2": "fedarena.reproduce.two_stage.figure2",
     "two-stage/logs-alone": "fedarena.reproduce.two_stage.logs_alone",

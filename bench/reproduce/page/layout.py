@@ -11,6 +11,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "tables": ("table2", "table3", "table4", "table5", "table15", "table16", "table17"),
         "gamma": ("table6", "tables10-14"),
         "figures": ("figure1", "figure2"),
+        "claims": ("claim1", "claim6"),
         "logs": ("logs-alone", "logs-rates", "logs-shares", "logs-ttbb"),
     }
 }
