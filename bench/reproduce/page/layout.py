@@ -8,7 +8,7 @@ FRONT, LEFT = "README.md", "left-out.md"
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "two-stage": {
-        "tables": ("table2", "table3", "table4", "table5", "table15", "table16", "table17"),
+        "tables": ("table2", "table3", "sign-rules", "table4", "table5", "table15", "table16", "table17"),
         "gamma": ("table6", "tables10-14"),
         "figures": ("figure1", "figure2"),
         "claims": ("claim1", "claim6"),
