@@ -14,6 +14,7 @@ from fedarena.board.page.outcome import outcome
 from fedarena.board.page.pictures import Pictures
 from fedarena.board.ranking import utility_problems
 from fedarena.board.reference_lines import reference_lines
+from fedarena.board.references import without_gain
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.board.weights import Weights
 from fedarena.core.text.numbers import t_quantile
@@ -44,6 +45,11 @@ def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dic
         "references": [
             [line.cells for line in reference_lines(board, ThreatFilter(problems=(name,) if name else ()))]
             for name in problem_choices(board)
+        ],
+        # Problem choice, defense → why it is not worth a federation.
+        "without_gain": [
+            [without_gain(board, defense, chosen) for defense in board.defenses]
+            for chosen in ([n for n in utility_problems(board) if name in ("", n)] for name in problem_choices(board))
         ],
         # Student's quantiles by degrees of freedom, from 1; the first entry is unused.
         "t": [0.0, *(t_quantile(n) for n in range(1, most))],

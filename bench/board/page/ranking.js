@@ -77,6 +77,15 @@ function weightedMean(axes, scores, weights) {
   return { ...empty(), value: mean([...bySeed.values()]), seeds: bySeed, cells: used.length };
 }
 
+const attempt = (c) => JSON.stringify([c.problem, c.attack, c.party, c.knows]);
+const triedAsPaper = new Set(D.cells.filter((c) => c.form === "paper").map(attempt));
+
+// Attempts that other defenses met in paper form, and this one in adaptive form alone, count in adaptive form.
+function inPaperForm(cells) {
+  const own = new Set(cells.filter((c) => c.form === "paper").map(attempt));
+  return cells.filter((c) => c.form === "paper" || (triedAsPaper.has(attempt(c)) && !own.has(attempt(c))));
+}
+
 function row(cut, defense) {
   const mine = D.cells.filter((c) => c.defense === defense && has(cut, c));
   const runs = D.honest.filter((h) => h.defense === defense && (!cut.problem || h.problem === cut.problem));
@@ -85,8 +94,7 @@ function row(cut, defense) {
     defense, rank: null,
     utility: together(runs.filter((h) => useful.has(h.problem)).map((h) => h.utility).filter((u) => u.size)),
     integrity: worst(axis.integrity), privacy: worst(axis.privacy),
-    paper_integrity: worst(axis.integrity.filter((c) => c.form === "paper")),
-    paper_privacy: worst(axis.privacy.filter((c) => c.form === "paper")),
+    paper_integrity: worst(inPaperForm(axis.integrity)), paper_privacy: worst(inPaperForm(axis.privacy)),
     counts: new Map(),
   };
   for (const party of D.everyone) result[`party:${party}`] = worst(axis.privacy.filter((c) => c.party === party));
@@ -106,7 +114,8 @@ function row(cut, defense) {
   result.time = seconds.length ? fmean(seconds) : null;
   result.marked = [...runs, ...mine].some((x) => x.marks.length);
   result.unranked = unranked(cut, defense, axes.filter((name) => !result[name].value))
-    || (result.deciding.value ? "" : "no seed that has all scores with a weight");
+    || (result.deciding.value ? "" : "no seed that has all scores with a weight")
+    || D.without_gain[D.problems.indexOf(cut.problem)][D.defenses.indexOf(defense)];
   return result;
 }
 

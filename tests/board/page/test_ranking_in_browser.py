@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from itertools import chain, combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from helpers.browser import Open, find, phone, rows
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
+from fedarena.board.load import load_board
 from fedarena.board.page.html import page
 from fedarena.board.rank_rule import rank_rule
 from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.board.score_text import average, counts, defense_name, rank, score, times, worst_case
-from fedarena.board.threat_filter import ThreatFilter
+from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
+
+REPORTS = Path(__file__).parents[3] / "reports"
 
 READ_ALL = """
 const [cuts] = arguments, found = [];
@@ -95,6 +99,22 @@ def test_scores_and_ranks_are_python_s_for_every_filter(show: Open, weights: dic
         assert seen["rule"] == rank_rule(threats.axes, weights)
         for row, line in zip(ranking, seen["rows"], strict=True):
             _assert_the_same(line, row, threats)
+
+
+@pytest.mark.parametrize("name", ["digits", "iid"])
+def test_a_published_board_is_ranked_as_python_ranks_it(show: Open, name: str) -> None:
+    """With defenses that gain nothing over not federating, cells that are excluded, and attacks in one form alone."""
+    board = load_board(REPORTS / name)
+    problems = ["", *(p.name for p in board.problems)]
+    cuts = [(p, k, i, None) for p, k in ((EVERYONE, KNOWLEDGE), (("server",), ("own",))) for i in range(len(problems))]
+    found = show(page(board, threats_on(board), None, [f"bench leaderboard reports/{name}"])).execute_script(
+        READ_ALL, cuts
+    )
+    for (parties, knows, i, _), seen in zip(cuts, found, strict=True):
+        threats = ThreatFilter(parties, knows, (problems[i],) if i else ())
+        for row, line in zip(rank_defenses(board, threats), seen["rows"], strict=True):
+            _assert_the_same(line, row, threats)
+    assert any("gains less than" in row.unranked for row in rank_defenses(board))
 
 
 def test_weights_of_the_reader_rank_anew(board: Board, text: str, show: Open) -> None:
