@@ -7,6 +7,7 @@ CARDS = {
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
     "fedzo": "fedarena.defenses.fedzo.card:CARD",
+    "fetchsgd": "fedarena.defenses.fetchsgd.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
     "sign-dp": "fedarena.defenses.sign_dp.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",

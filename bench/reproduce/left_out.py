@@ -129,6 +129,14 @@ PAPERS: dict[str, tuple[Printed, ...]] = {
             what="words a round, times the plain: 0.5",
             why="follows from the size of the sketch; the rows of dbcl/table1 hold the bytes",
         ),
+        Printed(
+            where="Section 1, sketches of gradients",
+            numbers=None,
+            left=0,
+            what="SEGA and Li et al. 2019, which it names; FetchSGD stands for them",
+            why="a claim without numbers",
+            tables=("dbcl/gradient-sketches",),
+        ),
         Printed(where="Figure 1", numbers=None, left=0, what="loss and accuracy by round on CIFAR-10", why=PLOT),
         Printed(where="Figure 2", numbers=None, left=0, what="ROC curves of the gender of LFW's faces", why=PLOT),
         Printed(

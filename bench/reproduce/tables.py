@@ -19,6 +19,7 @@ TABLES = {
     "baffle/table4": "fedarena.reproduce.baffle.table4",
     "baffle/table4-large": "fedarena.reproduce.baffle.table4_large",
     "dbcl/figure3": "fedarena.reproduce.dbcl.figure3",
+    "dbcl/gradient-sketches": "fedarena.reproduce.dbcl.gradient_sketches",
     "dbcl/property": "fedarena.reproduce.dbcl.property",
     "dbcl/table1": "fedarena.reproduce.dbcl.table1",
     "dbcl/table1-rest": "fedarena.reproduce.dbcl.table1_rest",

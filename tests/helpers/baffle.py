@@ -47,9 +47,9 @@ def one_round(defense, state, t=0, memories=None):
     return sent, batches, ups, after, defense.aggregate(state, sent, ups, cohort, Rng(t).child("aggregate"))
 
 
-def watched(defense, rounds=2):
-    """A few rounds, written down."""
-    state, memories, found = start(defense), [{}] * len(defense.task.sizes), []
+def watched(defense, rounds=2, state=None):
+    """A few rounds from a state, written down."""
+    state, memories, found = state or start(defense), [{}] * len(defense.task.sizes), []
     for t in range(rounds):
         sent, batches, ups, memories, after = one_round(defense, state, t, memories)
         clients = tuple(range(len(batches)))

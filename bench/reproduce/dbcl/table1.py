@@ -153,12 +153,17 @@ def rows(piece: str, machine: Machine, seed: int, progress: Progress) -> list[Ta
 
 
 def train(
-    row: Row, machine: Machine, seed: int, progress: Progress, participation: float = PARTICIPATION
+    row: Row,
+    machine: Machine,
+    seed: int,
+    progress: Progress,
+    participation: float = PARTICIPATION,
+    rounds: int = LIMIT,
 ) -> federation.Run:
-    """Train until the target, or for `LIMIT` rounds."""
+    """Train until the target, or for so many rounds."""
     network = row.network
     schedule = Schedule(
-        rounds=LIMIT,
+        rounds=rounds,
         loss="cross-entropy",
         batch_size=10,
         local_epochs=network.local_epochs,

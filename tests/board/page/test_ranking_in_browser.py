@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import re
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.big_board import big_board, with_exclusions
 from helpers.browser import Open, find, phone, rows
+from helpers.paths import REPORTS
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
@@ -21,8 +21,6 @@ from fedarena.board.ranking import RankingRow, rank_defenses
 from fedarena.board.score_text import average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.core.threat import EVERYONE, KNOWLEDGE
-
-REPORTS = Path(__file__).parents[3] / "reports"
 
 READ_ALL = """
 const [cuts] = arguments, found = [];
