@@ -2,9 +2,9 @@
 
 An inference cell is *silent* if the defense gives a party nothing to read of messages that leak, and *misleading* if it
 gives something that does not follow from them (`fedarena.goals.control`). It is *uninformative* if the model that is
-attacked is no better than a constant answer: what is read from it, or is not, says nothing about a model that learns.
-A poisoning cell counts only if its attack was tuned, where it can be: a score against an attack that took its strength
-as given says how that default fails.
+attacked is hardly better than a constant answer: what is read from it, or is not, says nothing about a model that
+learns. A poisoning cell counts only if its attack was tuned, where it can be: a score against an attack that took its
+strength as given says how that default fails.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def uninformative(accuracy: BySeed, chance: float) -> str:
     where = "" if seeds == len(accuracy) else f" on {seeds} of {len(accuracy)} seeds"
     reached = share(mean(list(accuracy.values())))
     return (
-        f"uninformative: the model that is attacked is no better than a constant answer{where} (it reaches {reached}, "
-        f"the answer {share(Mean(chance, None, 1))})"
+        f"uninformative: the model that is attacked is hardly better than a constant answer{where} (it reaches "
+        f"{reached}, the answer {share(Mean(chance, None, 1))})"
     )
 
 

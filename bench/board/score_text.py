@@ -25,7 +25,7 @@ HOW = (
     "case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. On a seed on which "
     f"the defense gains nothing without poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg "
     "gains something, and there is none if FedAvg does not. "
-    "A cell does not count if the model that is attacked is no better than a constant answer, if the defense lets "
+    "A cell does not count if the model that is attacked is hardly better than a constant answer, if the defense lets "
     "parties read nothing of messages that leak, or if its attack could have been tuned and was not.",
     "A defense is ranked by the lowest of the scores that count, so that it cannot lead by two while it gives away the "
     "third. Among scores that are equal to three digits the next lowest decides, then fewer bytes, then less "

@@ -144,9 +144,9 @@ def verdict(
 
 
 def _uninformative(records: Sequence[Record], defense: str) -> str:
-    """A sentence, if the defended model is no better than a constant guess; else empty.
+    """A sentence, if the defended model is hardly better than a constant guess; else empty.
 
-    So it is on half of the seeds or more (`fedarena.goals.metrics.gain.learned_nothing`).
+    So it is in the mean, or on half of the seeds or more (`fedarena.goals.metrics.gain.learned_nothing`).
     """
     of_seed = {r["seed"]: r["utility"] for r in records if r["defense"] == defense}
     reached = mean([u["clean_accuracy"] for u in of_seed.values()])
@@ -156,7 +156,7 @@ def _uninformative(records: Sequence[Record], defense: str) -> str:
     measure = records[0]["utility"]["measure"]
     guess = level(Mean(chance, None, 1), measure)
     return (
-        f"But this is uninformative: the model that {defense} trains here is no better than a constant guess "
+        f"But this is uninformative: the model that {defense} trains here is hardly better than a constant guess "
         f"({MEASURES[measure]} {level(reached, measure)}, the guess's {guess}). What is read from it, or is not, says "
         "nothing about a model that learns."
     )

@@ -19,6 +19,8 @@ from fedarena.board.exclusion import silent, uninformative, untuned
         ({0: 0.9, 1: 0.1, 2: 0.88}, False),
         ({0: 0.2, 1: 0.6}, False),  # though Student's interval over two seeds holds chance
         ({0: 0.12}, True),
+        ({0: 0.159, 1: 0.1, 2: 0.111, 3: 0.162, 4: 0.156}, True),  # on two seeds of five, and in the mean
+        ({0: 0.26, 1: 0.1, 2: 0.111, 3: 0.262, 4: 0.256}, False),
         ({0: 0.2}, False),
         ({}, False),  # nothing is known of it
     ],

@@ -41,16 +41,18 @@ def gained(accuracy: float, floor: float) -> bool:
 
 
 def learned_nothing(accuracies: Sequence[float], chance: float) -> int:
-    """On how many seeds a model is no better than a constant answer, if these are half of the seeds or more; else 0.
+    """On how many seeds a model is hardly better than a constant answer: less than `LEAST_GAIN` above it.
 
-    An interval over two or three seeds is so wide that it holds chance whatever the model reaches. Each accuracy is of
-    hundreds of held-out samples, so that `LEAST_GAIN` is several standard errors.
+    It is 0 unless these are half of the seeds or more, or the mean is so, too. An interval over two or three seeds is
+    so wide that it holds chance whatever the model reaches. Each accuracy is of hundreds of held-out samples, so that
+    `LEAST_GAIN` is several standard errors.
 
     Args:
         accuracies: one a seed.
     """
     nothing = sum(not gained(accuracy, chance) for accuracy in accuracies)
-    return nothing if 2 * nothing >= len(accuracies) else 0
+    most = 2 * nothing >= len(accuracies) or not gained(fmean(accuracies), chance)
+    return nothing if most else 0
 
 
 def worthwhile(utility: Mapping[str, Any]) -> bool:

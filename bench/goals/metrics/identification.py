@@ -14,7 +14,9 @@ because victim and decoys are exchangeable for its author. The leak is what iden
 Decoys are of the victim's class, so that knowing the label alone gains nothing. They are drawn from training and
 held-out samples alike, without those that the attacker owns, which it could have ruled out beforehand, and without
 exact copies of the victim, which cannot be told from it. Where a class has too few, samples of other classes fill up,
-and `same_class` says how many were of the class. Labels that are numbers form no classes: any sample is a decoy.
+and `same_class` says how many were of the class. Where fewer than half are, as with ten images of a person, a guess
+that knows the label alone rules out the others: chance is then 1/(n + 1) for the n decoys of the class. Labels that are
+numbers form no classes: any sample is a decoy.
 """
 
 from __future__ import annotations
@@ -62,8 +64,12 @@ class Decoys:
 
     @property
     def chance(self) -> float:
-        """What a guess without an upload identifies in the mean: the mean of 1/(N_i + 1)."""
-        return fmean(1 / (len(d) + 1) for d in self.images) if self.images else 1.0
+        """What a guess without an upload identifies in the mean: that of 1/(N_i + 1).
+
+        Of a victim with less than half of its decoys from its class, only these count.
+        """
+        sizes = (n if 2 * n < len(d) else len(d) for d, n in zip(self.images, self.of_class, strict=True))
+        return fmean(1 / (size + 1) for size in sizes) if self.images else 1.0
 
     @property
     def mean_size(self) -> float:

@@ -100,6 +100,17 @@ def test_numbers_as_labels_form_no_classes() -> None:
     assert decoys.same_class == 1
 
 
+def test_chance_is_among_the_class_where_the_class_has_few() -> None:
+    """Ten images of a person: who knows the person has ten to choose from, whatever else fills up."""
+    data = stored(n=120, held=60, classes=18)
+    decoys = draw_decoys(victims(data, 3, 50), data, NOTHING, Rng(0), 30)
+    assert [len(images) for images in decoys.images] == [30, 30]
+    assert decoys.of_class == (9, 9)
+    assert decoys.chance == pytest.approx(1 / 10)
+    many = draw_decoys(victims(data, 3), data, NOTHING, Rng(0), 18)  # half of them are of the class
+    assert many.chance == pytest.approx(1 / 19)
+
+
 def test_a_guess_without_an_upload_identifies_by_chance() -> None:
     """The class's mean, the nearest of the other samples and noise, each on every training sample as victim."""
     data = stored(n=600, held=200, classes=2)
