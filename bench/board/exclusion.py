@@ -27,7 +27,7 @@ def uninformative(accuracy: BySeed, chance: float) -> str:
     seeds = learned_nothing(list(accuracy.values()), chance)
     if not seeds:
         return ""
-    where = "" if seeds == len(accuracy) else f" on {seeds} of {len(accuracy)} seeds"
+    where = f" on {seeds} of {len(accuracy)} seeds" if 2 * seeds >= len(accuracy) > seeds else ""
     reached = share(mean(list(accuracy.values())))
     return (
         f"uninformative: the model that is attacked is hardly better than a constant answer{where} (it reaches "
