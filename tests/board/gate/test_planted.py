@@ -228,11 +228,10 @@ def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeyp
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
     for name in ("noise", "noise_tight", "add_remove"):  # without what was found before
         monkeypatch.setattr(accountant, name, cache(getattr(accountant, name).__wrapped__))
-    found = gate(of("dp-sgd", "poison"))
-    # No score tells: this noise leaves a model that is no better than clients that train alone.
+    found = gate(of("dp-sgd"))
     assert found.findings
     assert all("dp-sgd" in item.name for item in found.findings)
-    promises = findings(found)["poison · dp-sgd · clean run"]
+    promises = findings(found)["upload · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
     assert any("another guarantee: target_by_pld 2 →" in words for words in promises)
