@@ -12,7 +12,7 @@ from helpers.paths import ROOT
 
 from fedarena.core.threat import PARTIES
 
-pytestmark = pytest.mark.usefixtures("briefly_alone")
+pytestmark = pytest.mark.usefixtures("briefly_alone", "undrawn")
 
 PLUGIN = ROOT / "tests" / "plugin"
 BLOCK = re.compile(r"^`(?P<path>\S+)`\n\n```\w+\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

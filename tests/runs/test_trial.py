@@ -26,7 +26,9 @@ from fedarena.records.store import read_record, save
 from fedarena.records.trial_key import key_of
 from fedarena.runs.engine import run_groups
 
-QUICK = DLGOptions(iterations=30, restarts=1, victims=2, window=4)
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
+QUICK = DLGOptions(iterations=10, restarts=1, victims=2, window=4)
 SHORT = replace(QUICK, iterations=5)
 """Where nothing needs to be recovered."""
 

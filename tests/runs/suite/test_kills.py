@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from helpers.suite import TINY, contents, measure, records_in, start, write_suite
+from helpers.suite import BARE, TINY, contents, measure, records_in, start, without_pictures, write_suite
 
 from fedarena.records import store
 from fedarena.records.store import STALE, UNFINISHED
 from fedarena.records.trial_key import key_of
 
-BARE = TINY.replace('"dlg", ', "").replace("[methods.dlg]\nvictims = 1\nrestarts = 1\niterations = 4\n", "")
-"""Without pictures, and without what workers load for them, which takes as long as everything else."""
 PATIENCE = 120.0
 """Seconds for what takes a moment: only how long a broken harness is waited for."""
 
@@ -80,12 +78,6 @@ def assert_whole(where: Path, before: dict[str, str]) -> dict[str, str]:
             else:
                 assert UNFINISHED.fullmatch(path.name), path
     return found
-
-
-def without_pictures(tiny: Path) -> dict[str, str]:
-    """What `BARE` gives undisturbed: the tiny suite's records but those of pictures."""
-    shown = {name for name, record in records_in(tiny).items() if record["attack"] == "dlg"}
-    return {name: record for name, record in contents(tiny).items() if name not in shown}
 
 
 def finish(where: Path, text: str, seeds: Sequence[int] = (0, 1)) -> None:
