@@ -17,7 +17,7 @@ import pytest
 from fedarena.cli import main
 from fedarena.records.store import load_pictures as load_pictures
 
-pytestmark = pytest.mark.usefixtures("briefly_alone", "undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "few_trees")
 
 QUICK = [
     "--rounds=6",

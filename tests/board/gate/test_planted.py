@@ -115,9 +115,9 @@ def findings(c: Comparison) -> dict[str, list[str]]:
     return {item.name: item.findings for item in c.findings}
 
 
-def of(defense: str, problem: str = "") -> Touches:
+def of(defense: str) -> Touches:
     """Trials of a defense."""
-    return lambda t: t.defense == defense and t.problem.startswith(problem)
+    return lambda t: t.defense == defense
 
 
 def by(attack: str) -> Touches:
