@@ -56,7 +56,7 @@ def test_the_page_s_command_runs_the_plugin_end_to_end(bench, plugin: Path) -> N
 
 
 def test_the_page_s_command_runs_the_plugin_s_rule(bench_with_plugin) -> None:
-    done = bench_with_plugin(*POISONS, "--rounds", "40", "--jobs", "1", "--json", "--quiet")
+    done = bench_with_plugin(*POISONS, "--rounds", "20", "--jobs", "1", "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     records = {(r["defense"], r["attack"]): r for r in json.loads(done.stdout)["records"]}
     assert set(records) == {(d, a) for d in ("fedavg", "shortest") for a in ("none", "same-value")}
