@@ -81,21 +81,8 @@ def test_the_page_s_command_runs_the_plugin_s_rule(bench_with_plugin) -> None:
 
 
 def test_the_page_s_command_runs_the_plugin_s_secure_sum(bench_with_plugin) -> None:
-    quick = (
-        "--rounds",
-        "10",
-        "--model",
-        "mlp",
-        "--set",
-        "model.widths=32",
-        "--form",
-        "adaptive",
-        "--jobs",
-        "1",
-        "--json",
-        "--quiet",
-    )
-    done = bench_with_plugin(*TELLS, *quick)
+    line = "--rounds 10 --model mlp --set model.widths=32 --form adaptive --jobs 1 --json --quiet"
+    done = bench_with_plugin(*TELLS, *line.split())
     assert done.returncode == 0, done.stderr
     records = {(r["defense"], r["party"]): r for r in json.loads(done.stdout)["records"]}
     assert set(records) == {(d, p) for d in ("fedavg", "two-servers") for p in PARTIES}
