@@ -12,18 +12,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Hashable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
+from helpers.brief import call_briefly
 from helpers.fresh_python import run_python
 from helpers.paths import ROOT
 
 from fedarena.cli import main
 from fedarena.core import registry
+from fedarena.core.text import figures
 from fedarena.goals import clean_run
 from fedarena.goals.metrics import image_classifier
 from fedarena.problem.alone import parties
+from fedarena.runs import executors
 
 LONG_FILES = (
     "test_planted.py",
@@ -47,7 +50,13 @@ LONG_FILES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the order of `pytest_collection_modifyitems`: pytest-xdist would begin with the files of most tests."""
+    """Give each process of pytest-xdist whole files, in the order of `pytest_collection_modifyitems`.
+
+    By itself `-n` would divide a file among processes, each of which would compute the file's fixtures, and
+    `--dist loadfile` would begin with the files of most tests.
+    """
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "loadfile"
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
@@ -104,10 +113,26 @@ _KNOWN_BRIEFLY: dict[Hashable, float | None] = {}
 
 @pytest.fixture
 def briefly_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients and servers that train alone take a tenth of the steps, in this process."""
+    """Clients and servers that train alone take a tenth of the steps, in this process and in its workers."""
     monkeypatch.setattr(parties, "STEPS", parties.STEPS // 10)
     monkeypatch.setattr(parties, "MOST_STEPS", parties.STEPS)
     monkeypatch.setattr(clean_run, "KNOWN", _KNOWN_BRIEFLY)
+    monkeypatch.setattr(executors, "_call", partial(call_briefly, parties.STEPS, executors._call))
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are composed and not drawn, which takes as long as a short run."""
+    monkeypatch.setattr(figures, "save_png", lambda figure, path: None)
+
+
+_save_png = figures.save_png
+
+
+@pytest.fixture
+def drawn(undrawn: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are drawn in this test of a file where they are not."""
+    monkeypatch.setattr(figures, "save_png", _save_png)
 
 
 @pytest.fixture(scope="session")

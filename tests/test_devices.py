@@ -41,7 +41,6 @@ from fedarena.contracts.poisoning import Around
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import find_device, reduce_tensor
-from fedarena.core.text import figures
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
@@ -103,9 +102,8 @@ Told = list[dict[str, Any]]
 
 
 @pytest.fixture(autouse=True)
-def _pictures_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are composed, which a tensor that is left on the device would refuse; drawing them takes longest."""
-    monkeypatch.setattr(figures, "save_png", lambda figure, path: None)
+def _pictures_are_not_drawn(undrawn: None) -> None:
+    """They are composed, which a tensor that is left on the device would refuse."""
 
 
 @pytest.fixture(autouse=True)

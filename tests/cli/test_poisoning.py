@@ -13,7 +13,7 @@ from fedarena.cli import main
 from fedarena.core.text.numbers import mean, percent
 from fedarena.records.schema import SCHEMA
 
-pytestmark = pytest.mark.usefixtures("briefly_alone")
+pytestmark = pytest.mark.usefixtures("briefly_alone", "undrawn")
 
 SMALL = ("--rounds=6", "--clients=8", "--corrupted=2", "--jobs=1", "--quiet", "--set", "training.eval_every=2")
 
@@ -33,6 +33,7 @@ def records_in(folder: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
     return {(r["defense"], r["attack"], r["attacker_knowledge"]): r for r in read}
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_prints_table_and_verdict_and_writes_what_it_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,11 +17,13 @@ import pytest
 from fedarena.cli import main
 from fedarena.records.store import load_pictures as load_pictures
 
+pytestmark = pytest.mark.usefixtures("undrawn", "few_trees")
+
 QUICK = [
     "--rounds=6",
     "--jobs=1",
     "--quiet",
-    *("--set", "attack.iterations=40", "--set", "attack.restarts=2", "--set", "attack.victims=2"),
+    *("--set", "attack.iterations=10", "--set", "attack.restarts=1", "--set", "attack.victims=1"),
     *("--set", "attack.window=4"),
 ]
 
@@ -35,6 +37,7 @@ def bench(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str
     return code, out, err
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_prints_the_table_and_writes_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = bench("run", "--defense=dbcl", "--attack=dlg", f"--out={tmp_path}", *QUICK, capsys=capsys)
     assert code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pytest
@@ -106,6 +106,8 @@ def call_with_few_lessons(lessons: int, function: Callable[..., Any], args: tupl
 
 
 def test_twice_and_with_two_workers_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_classifier, "LESSONS", image_classifier.LESSONS // 5)
+    monkeypatch.setattr(image_classifier, "_trained", lru_cache(image_classifier._trained.__wrapped__))
     monkeypatch.setattr(executors, "_call", partial(call_with_few_lessons, image_classifier.LESSONS))
 
     def stable(jobs: int) -> list[str]:

@@ -63,6 +63,9 @@ attacks = ["sign-flip", "pixel-trigger"]
 """An inference and a poisoning problem; three attacks that share a run, and one whose trigger is tried on honest
 models too."""
 
+BARE = TINY.replace('"dlg", ', "").replace("[methods.dlg]\nvictims = 1\nrestarts = 1\niterations = 4\n", "")
+"""Without pictures, and without what processes load for them, which takes as long as everything else."""
+
 PROPERTY = f"""
 title = "An experiment that says what clients work on"
 seeds = [0]
@@ -136,6 +139,12 @@ def stable(record: Mapping[str, Any]) -> str:
 def contents(folder: Path) -> Files:
     """What a folder's records say, by file name, without what may differ between two runs."""
     return {name: stable(record) for name, record in records_in(folder).items()}
+
+
+def without_pictures(tiny: Path) -> Files:
+    """What `BARE` gives: the tiny suite's records but those of pictures."""
+    shown = {name for name, record in records_in(tiny).items() if record["attack"] == "dlg"}
+    return {name: record for name, record in contents(tiny).items() if name not in shown}
 
 
 def start(

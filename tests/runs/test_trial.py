@@ -80,7 +80,8 @@ def stable(records: list[dict[str, Any]]) -> str:
 
 def test_twice_and_with_two_workers_the_same_records(tmp_path: Path) -> None:
     brief = replace(SHORT, victims=1, iterations=3)
-    groups = [group(name, seed, brief) for seed in (0, 1) for name in ("dbcl", "fedavg")]
+    asked = threats(("client",), FORMS)
+    groups = [replace(group(name, seed, brief), threats=asked) for seed in (0, 1) for name in ("dbcl", "fedavg")]
     results = [run_groups(groups, jobs) for jobs in (1, 1, 2)]
     texts = [stable([r for result in run for r in result.records]) for run in results]
     assert texts[0] == texts[1]

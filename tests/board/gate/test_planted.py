@@ -115,9 +115,9 @@ def findings(c: Comparison) -> dict[str, list[str]]:
     return {item.name: item.findings for item in c.findings}
 
 
-def of(defense: str, problem: str = "") -> Touches:
+def of(defense: str) -> Touches:
     """Trials of a defense."""
-    return lambda t: t.defense == defense and t.problem.startswith(problem)
+    return lambda t: t.defense == defense
 
 
 def by(attack: str) -> Touches:
@@ -223,16 +223,16 @@ def test_half_of_the_promised_noise_is_found(gate: Gate, monkeypatch: pytest.Mon
 
 
 def test_an_accountant_that_assumes_twice_the_noise_is_found(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The target ε stays. What gives it away is σ, the ε of the other accountants, and which of them σ comes from."""
+    """The target ε stays. What gives it away is σ, the ε of the other accountants, and which of them σ comes from: what
+    an honest run promises, which alone is measured again."""
     epsilon = accountant.epsilon
     monkeypatch.setattr(accountant, "epsilon", lambda sigma, *given: epsilon(2 * sigma, *given))
     for name in ("noise", "noise_tight", "add_remove"):  # without what was found before
         monkeypatch.setattr(accountant, name, cache(getattr(accountant, name).__wrapped__))
-    found = gate(of("dp-sgd", "poison"))
-    # No score tells: this noise leaves a model that is no better than clients that train alone.
+    found = gate(lambda t: t.defense == "dp-sgd" and t.attack == "none")
     assert found.findings
     assert all("dp-sgd" in item.name for item in found.findings)
-    promises = findings(found)["poison · dp-sgd · clean run"]
+    promises = findings(found)["upload · dp-sgd · clean run"]
     assert any("another guarantee: sigma" in words for words in promises)
     assert any("another guarantee: epsilon_replace_one" in words for words in promises)
     assert any("another guarantee: target_by_pld 2 →" in words for words in promises)

@@ -50,16 +50,19 @@ def lower_bound(sigma: float, delta: float, rate: float, rounds: int) -> float:
     """
     k, spread = np.arange(rounds + 1), sigma * math.sqrt(rounds)
     binomial = gammaln(rounds + 1) - gammaln(k + 1) - gammaln(rounds - k + 1)
-    with np.errstate(divide="ignore"):
-        weights = binomial + k * math.log(rate) + (rounds - k) * np.log1p(-np.float64(rate)) if rate < 1 else None
+    if rate == 1:
+        k, weights = k[-1:], np.zeros(1)
+    else:
+        weights = binomial + k * math.log(rate) + (rounds - k) * np.log1p(-rate)
+    t = np.linspace(-12 * spread, rounds + 12 * spread, 1501)
     found = 0.0
-    for t in np.linspace(-12 * spread, rounds + 12 * spread, 1501):
-        for sign in (1, -1):
-            inside = log_ndtr(sign * (k - t) / spread)
-            with_it = logsumexp(weights + inside) if weights is not None else inside[-1]
-            p, q = (with_it, log_ndtr(-t / spread)) if sign == 1 else (log_ndtr(t / spread), with_it)
-            if p > math.log(delta):
-                found = max(found, p + math.log(-math.expm1(math.log(delta) - p)) - q)
+    for sign in (1, -1):
+        with_it = logsumexp(weights + log_ndtr(sign * (k - t[:, None]) / spread), axis=1)
+        without = log_ndtr(-sign * t / spread)
+        p, q = (with_it, without) if sign == 1 else (without, with_it)
+        proves = p > math.log(delta)
+        bounds = p[proves] + np.log(-np.expm1(math.log(delta) - p[proves])) - q[proves]
+        found = max(found, bounds.max(initial=0.0))
     return found
 
 

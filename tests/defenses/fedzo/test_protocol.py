@@ -91,13 +91,13 @@ def one_round_of(defense):
 
 
 def test_many_directions_give_fedavg_s_round():
-    """The error of g is √(d/b2) of the gradient's length: 0.09 with 20,000 directions in 179 dimensions."""
-    defense = make(directions=20_000, precision="float64")
+    """The error of g is √(d/b2) of the gradient's length: 0.19 with 5,000 directions in 179 dimensions."""
+    defense = make(directions=5_000, precision="float64")
     sent, batches, ups, _, _ = one_round_of(defense)
     expected, _ = FedAvg(None, defense.task).clients(sent.down, batches, [{}] * 3, [{}] * 3)
     for up, gradient in zip(rows(ups), rows(expected), strict=True):
         relative = float((up - gradient).norm() / gradient.norm())
-        assert relative == pytest.approx((defense.steps.n / 20_000) ** 0.5, rel=0.3)
+        assert relative == pytest.approx((defense.steps.n / 5_000) ** 0.5, rel=0.3)
 
 
 def test_without_its_randomness_a_client_sends_what_fedavg_s_does():

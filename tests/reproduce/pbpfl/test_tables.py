@@ -32,13 +32,13 @@ def expect_progress(share: float, text: str) -> None:
 
 @pytest.fixture
 def few_samples(monkeypatch):
-    """Federations train on the first 300 samples of their data set: a ResNet-20 takes long for each."""
+    """Federations train on the first 150 samples of their data set: a ResNet-20 takes long for each."""
     build = pbpfl.build
 
     def cut(*args):
         problem = build(*args)
-        shards = torch.arange(300).chunk(len(problem.shards))
-        return replace(problem, x=problem.x[:300], y=problem.y[:300], shards=shards)
+        shards = torch.arange(150).chunk(len(problem.shards))
+        return replace(problem, x=problem.x[:150], y=problem.y[:150], shards=shards)
 
     monkeypatch.setattr(pbpfl, "build", cut)
 
@@ -192,7 +192,7 @@ def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(few_samples, monk
         return train(method, problem, *rest)
 
     monkeypatch.setattr(pbpfl, "train", watched)
-    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=30, rate=1e-3, double=True)
+    federation = pbpfl_table2.Federation(5, epochs=1, data="digits", batch=15, rate=1e-3, double=True)
     found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert {r["precision"] for r in found} == {"double"}
@@ -227,12 +227,12 @@ def test_table_2_names_its_federations():
 
 @pytest.mark.parametrize("skip", ["add", "concat"])
 def test_table_2_in_small(few_samples, skip):
-    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=20, rate=1e-3)
+    federation = pbpfl_table2.Federation(5, epochs=1, skip=skip, data="digits", batch=10, rate=1e-3)
     found = pbpfl_table2.measure(federation, Machine(), 0, expect_progress)
     assert [r["method"] for r in found] == ["FedAvg-CE", "FedAvg-MSE", "PBPFL", "FedAvg-MSE, last bits", "trivial"]
     assert [r["paper"] for r in found] == [0.6493, 0.6168, 0.6174, None, None]
     entropy, plain, masked, nudged, constant = found
-    assert plain["rounds"] == 3  # 60 samples a client
+    assert plain["rounds"] == 3  # 30 samples a client
     assert masked["apart"] == abs(masked["accuracy"] - plain["accuracy"]) <= 0.02
     assert nudged["apart"] == abs(nudged["accuracy"] - plain["accuracy"]) <= 0.02
     assert entropy["apart"] is plain["apart"] is constant["apart"] is None

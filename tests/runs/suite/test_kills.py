@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from helpers.suite import TINY, contents, measure, records_in, start, write_suite
+from helpers.suite import BARE, TINY, contents, measure, records_in, start, without_pictures, write_suite
 
 from fedarena.records import store
 from fedarena.records.store import STALE, UNFINISHED
 from fedarena.records.trial_key import key_of
 
-BARE = TINY.replace('"dlg", ', "").replace("[methods.dlg]\nvictims = 1\nrestarts = 1\niterations = 4\n", "")
-"""Without pictures, and without what workers load for them, which takes as long as everything else."""
 PATIENCE = 120.0
 """Seconds for what takes a moment: only how long a broken harness is waited for."""
 
@@ -124,8 +122,7 @@ def test_interrupted_killed_and_terminated_it_goes_on_where_it_stopped(tmp_path:
     for how in (signal.SIGKILL, signal.SIGTERM):
         kill_at_random(tmp_path, BARE, rng, how, "0,1")
     finish(tmp_path, BARE)
-    shown = {name for name, record in records_in(tiny).items() if record["attack"] == "dlg"}
-    assert contents(tmp_path / "out") == {name: record for name, record in contents(tiny).items() if name not in shown}
+    assert contents(tmp_path / "out") == without_pictures(tiny)
 
 
 @pytest.mark.slow
@@ -142,13 +139,13 @@ def test_twenty_kills_at_random_moments(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_only_what_it_was_at(tmp_path: Path, tiny: Path) -> None:
-    process = begin(tmp_path, TINY)
+    process = begin(tmp_path, BARE)
     assert wait_for(lambda: count(tmp_path) >= 3, process)
     os.kill(workers(process.pid)[0], signal.SIGKILL)
     out, err = process.communicate()
     assert process.returncode == 0, out + err
     assert "not measured" not in out
-    assert assert_whole(tmp_path, {}) == contents(tiny)
+    assert assert_whole(tmp_path, {}) == without_pictures(tiny)
 
 
 def test_workers_without_work_end_with_their_parent_too(tmp_path: Path) -> None:
