@@ -10,13 +10,11 @@ from fedarena.core.options import option
 class Options:
     """Options of FetchSGD."""
 
-    rows: int = option(
-        5, "r, hash functions; an entry is read as the median over them (released code: 5)", low=1, high=99
-    )
+    rows: int = option(5, "r, hash functions; an entry is read as the median over them", low=1, high=99)
     ratio: float = option(0.5, "numbers sent, over the model's parameters: r·c/d", above=0, high=1)
     kept: float = option(0.1, "k/c, entries that the server changes in a round, over the columns", above=0, high=1)
     momentum: float = option(
-        0.0, "ρ, kept in the sketch (released code: 0.9, by which steps are ten times as long)", low=0, below=1
+        0.0, "ρ, kept in the sketch (the authors' runs: 0.9, by which steps are ten times as long)", low=0, below=1
     )
 
 
@@ -34,10 +32,10 @@ CARD = Card(
     departures=(
         "The server sends W; the paper's server sends the k entries that changed, and a client that sat out gets those "
         "of the rounds that it missed.",
-        "The released code also sets the momentum's sketch to 0 in the entries that changed (momentum factor masking), "
-        "which the algorithm in the text does not.",
+        "The released code also sets the momentum's sketch to 0 in the buckets of the entries that changed (momentum "
+        "factor masking), and multiplies Δ by the learning rate, not what enters the error. Neither is done here.",
         "The hash functions are drawn from a seed of 4 bytes, fully random, and travel with every broadcast; the "
-        "released code draws them from a family of polynomials.",
+        "released code takes polynomials with fixed coefficients.",
         "The default has no momentum, so that a learning rate means what it means for FedAvg.",
         "Uploads are weighted by the clients' numbers of samples; the paper's mean is over clients.",
         "With local epochs it is the client's update that is sketched; the paper has one gradient a round.",
