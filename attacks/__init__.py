@@ -1,6 +1,7 @@
 """Attacks, in a folder for each goal. A name's card is light; the attack is imported when it is used."""
 
 CARDS = {
+    "agr-tailored": "fedarena.attacks.poisoning.cards.agr_tailored:CARD",
     "alie": "fedarena.attacks.poisoning.cards.alie:CARD",
     "analytic": "fedarena.attacks.reconstruction.cards.analytic:CARD",
     "bank": "fedarena.attacks.poisoning.cards.bank:CARD",
@@ -21,10 +22,15 @@ CARDS = {
     "min-sum": "fedarena.attacks.poisoning.cards.min_sum:CARD",
     "model-extraction": "fedarena.attacks.extraction.cards.model_extraction:CARD",
     "model-inversion": "fedarena.attacks.inversion.cards.model_inversion:CARD",
+    "opt-alie": "fedarena.attacks.poisoning.cards.opt_alie:CARD",
+    "opt-ipm": "fedarena.attacks.poisoning.cards.opt_ipm:CARD",
     "optimized": "fedarena.attacks.poisoning.cards.optimized:CARD",
     "pixel-trigger": "fedarena.attacks.poisoning.cards.pixel_trigger:CARD",
+    "poisoned-fl": "fedarena.attacks.poisoning.cards.poisoned_fl:CARD",
     "property-inference": "fedarena.attacks.property.cards.property_inference:CARD",
     "rank-map": "fedarena.attacks.poisoning.cards.rank_map:CARD",
+    "rop": "fedarena.attacks.poisoning.cards.rop:CARD",
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
+    "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",
 }

@@ -220,7 +220,10 @@ def unmeasured_threats(board: Board, threats: ThreatFilter) -> list[str]:
     parties = {c.party for c in cells if c.axis == "privacy"}
     levels = {c.knows for c in cells if c.axis == "integrity"}
     return [f"a curious {p}" for p in EVERYONE if p in threats.parties and p not in parties] + [
-        f"corrupted clients ({k})" for k in KNOWLEDGE if k in threats.knows and k not in levels
+        # Corrupted clients without any data are a weaker threat than all others.
+        f"corrupted clients ({k})"
+        for k in KNOWLEDGE[1:]
+        if k in threats.knows and k not in levels
     ]
 
 

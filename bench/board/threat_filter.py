@@ -34,8 +34,8 @@ class ThreatFilter:
             return False
         if cell.axis != "integrity":
             return cell.party in self.parties
-        # An attacker who knows every honest upload can do everything that a less informed one can do.
-        return cell.knows in self.knows or (cell.knows == "own" and "omniscient" in self.knows)
+        # An attacker who knows more can do everything that a less informed one can do.
+        return cell.knows in self.knows or cell.knows in KNOWLEDGE[: max(map(KNOWLEDGE.index, self.knows), default=0)]
 
     def has_problem(self, name: str) -> bool:
         """Whether the filter admits the problem of this name."""
@@ -80,9 +80,11 @@ def read_threat_filter(text: str | None, problems: Sequence[str] = ()) -> Threat
         if word not in (*EVERYONE, *KNOWLEDGE):
             allowed = ", ".join((*EVERYONE, *KNOWLEDGE))
             raise UserError(f"option 'threats' is '{word}', allowed: {allowed}")
+    knows = tuple(k for k in KNOWLEDGE if k in words)
     return ThreatFilter(
         parties=tuple(p for p in EVERYONE if p in words),
-        knows=tuple(k for k in KNOWLEDGE if k in words),
+        # The least is part of every other one, so that naming all others names all.
+        knows=KNOWLEDGE if knows == KNOWLEDGE[1:] else knows,
         problems=tuple(problems),
     )
 

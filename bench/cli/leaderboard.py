@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
+from fedarena.core.threat import KNOWLEDGE
 
 if TYPE_CHECKING:
     from fedarena.board.board import Board
@@ -43,8 +44,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--threats",
         metavar="NAME,...",
         help="only these: curious parties (server, client, eavesdropper, outsider) and what corrupted clients know "
-        "(own, omniscient); parties alone mean that no client is corrupted, knowledge alone that no party is curious "
-        "(default: all, without an axis that no attack is on)",
+        f"({', '.join(KNOWLEDGE)}); parties alone mean that no client is corrupted, knowledge alone that no party is "
+        "curious (default: all, without an axis that no attack is on)",
     )
     parser.add_argument(
         "--weights",

@@ -58,8 +58,8 @@ class AttackerKnowledge:
         task: public facts.
         defense: the rule and the client step, which are public. It holds no data and no state of the server.
         clients: n, all clients. corrupted: f, how many are corrupted.
-        data: the corrupted clients' own samples, pooled.
-        knows: `own` or `omniscient`.
+        data: the corrupted clients' own samples, pooled; without any where they know nothing (`none`).
+        knows: `none`, `own` or `omniscient`.
         init: the initial parameters, which every client is sent.
     """
 
@@ -81,7 +81,7 @@ class RoundView:
         participants: n_t, uploads that the server will get. size: f_t ≥ 1, those that are the attacker's.
         down: the broadcast.
         own: uploads [f_t, ...] that these clients would send if they followed the protocol on the batches that
-            `batches` left them; {} unless the attack `follows`.
+            `batches` left them; {} unless the attack `follows` and has data.
         honest: the honest uploads of the round [n_t − f_t, ...]; {} unless the attacker is omniscient.
         honest_clients: whose they are, in their order; () likewise.
         clients: the attacker's own that take part [f_t], in the order of `own` and of what `craft` returns.

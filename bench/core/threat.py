@@ -7,16 +7,18 @@ from typing import Literal
 
 Party = Literal["server", "client", "eavesdropper", "outsider"]
 Form = Literal["paper", "adaptive"]
-Knowledge = Literal["own", "omniscient"]
+Knowledge = Literal["none", "own", "omniscient"]
 
 PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
 """The parties that see something of the training."""
 EVERYONE: tuple[Party, ...] = (*PARTIES, "outsider")
 """These and the outsider, who can only query the final model."""
 FORMS: tuple[Form, ...] = ("paper", "adaptive")
-KNOWLEDGE: tuple[Knowledge, ...] = ("own", "omniscient")
+KNOWLEDGE: tuple[Knowledge, ...] = ("none", "own", "omniscient")
+"""From the least to the most. Who knows more can do all that one can do who knows less."""
 
 KNOWLEDGE_MEANING: dict[Knowledge, str] = {
+    "none": "the broadcasts that fake clients get, the protocol and its rule; no data",
     "own": "the corrupted clients' data, the broadcasts that they get, the protocol and its rule",
     "omniscient": "besides, every honest upload of the round before it sends its own",
 }

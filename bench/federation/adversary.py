@@ -61,8 +61,8 @@ class Adversary:
     memory: Tensors = field(default_factory=dict)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
-        """The batch that a client trains on."""
-        if client not in self.corrupted:
+        """The batch that a client trains on. An attacker who knows no data is not shown any."""
+        if client not in self.corrupted or self.attack.knowledge.knows == "none":
             return batch
         return self.attack.batch(Batch(batch.x.clone(), batch.y.clone()), t, self.rng.child("batch", t, client))
 
@@ -143,6 +143,10 @@ def why_not(attack: Poisoning, tuned: bool = False) -> NotApplicable | None:
     """Why an attack cannot start; None if it can. `tuned`: whether it has already chosen its open options."""
     if attack.knowledge.knows == "omniscient" and attack.knowledge.defense.secure is not None:
         return NotApplicable("secure aggregation hides the honest uploads: no party sees all of them")
+    if attack.knowledge.knows == "none" and attack.follows:
+        return NotApplicable(
+            "it follows the protocol at times, for which clients without data have nothing to train on"
+        )
     if (reason := attack.applies()) is not None:
         return reason
     rounds = attack.knowledge.task.schedule.rounds
@@ -160,6 +164,8 @@ def require_corrupted(corrupted: int, attack: str) -> None:
 def knowledge_of(problem: Problem, defense: Defense, knows: Knowledge) -> AttackerKnowledge:
     """What the corrupted clients of a problem know before the first round."""
     index = torch.cat([problem.shards[c] for c in problem.corrupted])
+    if knows == "none":
+        index = index[:0]
     data = Samples(problem.x[index].clone(), problem.y[index].clone(), problem.scale)
     init = {name: t.clone() for name, t in problem.init.items()}
     return AttackerKnowledge(

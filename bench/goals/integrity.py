@@ -115,7 +115,7 @@ class Integrity(Goal):
             poisoning = compose.make_poisoning(attack, knowledge)
             reason = why_not(poisoning) or integrity.without_other_classes(poisoning, problem)
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
-            given = [pool, "the broadcast"]
+            given = ["the broadcast"] if level == "none" else [pool, "the broadcast"]
             if poisoning.follows:
                 given.append("what the protocol would have them send")
             if level == "omniscient":

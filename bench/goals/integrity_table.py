@@ -239,7 +239,9 @@ def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
 
 
 def _knowledge_text(knowledge: str) -> str:
-    return {"own": "their own data only", "omniscient": "all honest uploads known"}.get(knowledge, knowledge)
+    return {"none": "no data at all", "own": "their own data only", "omniscient": "all honest uploads known"}.get(
+        knowledge, knowledge
+    )
 
 
 def _called(defense: str) -> str:

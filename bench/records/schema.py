@@ -114,7 +114,7 @@ class Identity(TypedDict):
     form: Literal["", Form]
     """`paper`, the attack as published, or `adaptive`, adapted to the defense; empty without an attack."""
     attacker_knowledge: Literal["", Knowledge]
-    """What corrupted clients know: `own` or `omniscient`; empty unless the federation is poisoned."""
+    """What corrupted clients know: `none`, `own` or `omniscient`; empty unless the federation is poisoned."""
     seed: int
     """The seed of the run."""
     options: Options

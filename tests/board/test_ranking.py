@@ -18,6 +18,7 @@ from fedarena.board.score_text import rank
 from fedarena.board.threat_filter import ThreatFilter, read_threat_filter, threats_on, within
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import Mean, mean
+from fedarena.core.threat import KNOWLEDGE
 
 
 def test_the_worst_case_has_the_interval_of_the_lowest_true_mean() -> None:
@@ -205,6 +206,22 @@ def test_an_omniscient_attacker_can_do_what_one_with_own_data_can() -> None:
     assert row.integrity.worst == own
     (row,) = rank_defenses(make_board([own, more], [make_clean_run("dbcl")]), ThreatFilter(parties=(), knows=("own",)))
     assert row.counts == {"ok": 1}
+
+
+def test_fake_clients_without_data_count_wherever_corrupted_clients_do() -> None:
+    none = make_cell("dbcl", "poisoned-fl", 0.1, axis="integrity", knows="none")
+    own = make_cell("dbcl", "sign-flip", 0.9, axis="integrity", knows="own")
+    board = make_board([none, own], [make_clean_run("dbcl")])
+    for knows in (("own",), ("omniscient",), KNOWLEDGE):
+        (row,) = rank_defenses(board, ThreatFilter(parties=(), knows=knows))
+        assert row.integrity.worst == none
+    (row,) = rank_defenses(board, ThreatFilter(parties=(), knows=("none",)))
+    assert row.counts == {"ok": 1}
+
+
+def test_naming_all_kinds_of_knowledge_but_the_least_names_all() -> None:
+    assert read_threat_filter("server,own,omniscient").knows == KNOWLEDGE
+    assert read_threat_filter("own").knows == ("own",)
 
 
 def test_scores_that_share_no_seed_have_a_lowest_and_no_mean() -> None:

@@ -269,7 +269,10 @@ BAD = {
     "protocol after rule": (against("krum+dp-sgd"), "dp-sgd is a protocol: a protocol comes first"),
     "a rule for two-stage": (against("two-stage+krum"), "defense two-stage takes no aggregation rule"),
     # composition of attacks
-    "unknown attack": (against("krum", attack="sign-flop"), "unknown attack 'sign-flop'; did you mean sign-flip?"),
+    "unknown attack": (
+        against("krum", attack="sign-flop"),
+        "unknown attack 'sign-flop'; did you mean sign-flip or ",
+    ),
     "attack's wrapper alone": (against("krum", attack="delayed"), "attack delayed wraps another attack: add one"),
     "attack around attack": (
         against("krum", attack="sign-flip+label-flip"),
@@ -284,8 +287,8 @@ BAD = {
         against("krum", "--knows=omniscient", attack="label-flip"),
         "option 'knows' is 'omniscient', allowed for label-flip: own",
     ),
-    "no such knowledge": ((*KRUM, "--knows=all"), "option 'knows' is 'all', allowed: own, omniscient"),
-    "no knowledge": ((*KRUM, "--knows="), "option 'knows' is '', allowed: own, omniscient"),
+    "no such knowledge": ((*KRUM, "--knows=all"), "option 'knows' is 'all', allowed: none, own, omniscient"),
+    "no knowledge": ((*KRUM, "--knows="), "option 'knows' is '', allowed: none, own, omniscient"),
     # numbers of clients
     "nobody corrupted": ((*KRUM, "--corrupted=0"), "option 'corrupted' is 0, but sign-flip needs corrupted clients"),
     "everybody corrupted": ((*KRUM, "--corrupted=8"), "option 'corrupted' is 8, allowed: 0 to 7"),

@@ -16,6 +16,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
 from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -40,15 +41,21 @@ def problem() -> Problem:
 
 
 def knowledge(
-    knows: Knowledge = "own", clients: int = 10, corrupted: int = 3, std: float = 0.0, data: Samples | None = None
+    knows: Knowledge = "own",
+    clients: int = 10,
+    corrupted: int = 3,
+    std: float = 0.0,
+    data: Samples | None = None,
+    rule: str = "",
 ) -> AttackerKnowledge:
-    """What the corrupted clients of FedAvg, or of FedAvg whose uploads carry noise, know."""
+    """What the corrupted clients of FedAvg know, or of FedAvg with a rule, or of FedAvg whose uploads carry noise."""
 
     class Noisy(FedAvg):
         noise_std = std
 
     p = problem()
-    found = knowledge_of(p, Noisy(NoOptions(), p.task), knows)
+    parts = compose.parse_defense(rule).rest if rule else ()
+    found = knowledge_of(p, Noisy(NoOptions(), p.task, compose.make_rule(parts)), knows)
     task = replace(p.task, sizes=(100,) * clients, assumed_corrupted=corrupted)
     return replace(found, task=task, clients=clients, corrupted=corrupted, data=data or found.data)
 

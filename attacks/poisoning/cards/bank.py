@@ -68,6 +68,8 @@ CARD = Card(
     departures=(
         "Not from a paper. The two-stage protocol's paper tries attackers that copy honest uploads before they turn "
         "(here delayed), which earns them no more trust than an honest client has.",
+        "The idea is older: on-off attacks on reputation systems behave well until they are trusted (Sun, Han, Yu & "
+        "Liu, INFOCOM 2006). What is added here is an upload that earns more trust than honest ones do.",
     ),
     check="two-stage protocol on digits: harm against label flipping's, tests/attacks/poisoning/test_bank.py",
     facts=(

@@ -18,7 +18,7 @@ from fedarena.board.references import without_gain
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.board.weights import Weights
 from fedarena.core.text.numbers import t_quantile
-from fedarena.core.threat import EVERYONE, KNOWLEDGE
+from fedarena.core.threat import EVERYONE, KNOWLEDGE, Knowledge
 
 
 def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dict[str, Any]:
@@ -125,16 +125,25 @@ def _advice_by_threats(board: Board, weights: Weights | None) -> tuple[list[str]
     numbers: dict[str, int] = {}
     by_threats: dict[str, list[int]] = {}
     names = problem_choices(board)
+    offered = levels_of(board)
     # With a single problem, the choice "all" is that problem.
     single = len(names) == 2
     for parties in _subsets(EVERYONE):
-        for levels in _subsets(KNOWLEDGE):
+        for levels in _subsets(offered):
+            # All that the page offers is all that there is.
+            knows = KNOWLEDGE if levels == offered else levels
             for i, problem in enumerate(names[:1] if single else names):
-                threats = ThreatFilter(parties, levels, (problem,) if problem else ())
+                threats = ThreatFilter(parties, knows, (problem,) if problem else ())
                 sentences = [numbers.setdefault(text, len(numbers)) for text in advice(board, threats, None, weights)]
                 for k in (0, 1) if single else (i,):
                     by_threats[f"{','.join(parties)}|{','.join(levels)}|{k}"] = sentences
     return list(numbers), by_threats
+
+
+def levels_of(board: Board) -> tuple[Knowledge, ...]:
+    """The knowledge of corrupted clients that the page offers; `none` only where an attack on the board has it."""
+    least = KNOWLEDGE[0]
+    return KNOWLEDGE if any(c.knows == least for c in board.cells) else KNOWLEDGE[1:]
 
 
 def _subsets(names: Sequence[Any]) -> Iterable[tuple[Any, ...]]:

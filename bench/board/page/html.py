@@ -20,7 +20,7 @@ from typing import Any
 
 from fedarena.board.board import Board
 from fedarena.board.leaderboard import Leaderboard, render
-from fedarena.board.page.board_data import board_data, problem_choices
+from fedarena.board.page.board_data import board_data, levels_of, problem_choices
 from fedarena.board.page.heat_colours import heat_css
 from fedarena.board.page.pictures import Pictures, load_pictures
 from fedarena.board.page.ranking_table import heads, rows
@@ -36,7 +36,11 @@ SCRIPTS = (
 )
 """The files of the page's script, each with one purpose; later ones use what earlier ones define."""
 
-KNOWLEDGE_TEXT = {"own": "their own data (own)", "omniscient": "every honest upload (omniscient)"}
+KNOWLEDGE_TEXT = {
+    "none": "no data (none)",
+    "own": "their own data (own)",
+    "omniscient": "every honest upload (omniscient)",
+}
 """What corrupted clients know, in the words of the page."""
 
 
@@ -65,7 +69,7 @@ def page(
         **_own_assets(),
         **_text(board, leaderboard, pictures),
         "parties": _boxes("party", {p: p for p in EVERYONE}, threats.parties),
-        "knows": _boxes("knows", KNOWLEDGE_TEXT, threats.knows),
+        "knows": _boxes("knows", {k: KNOWLEDGE_TEXT[k] for k in levels_of(board)}, threats.knows),
         "problems": _problem_options(board, threats),
         **_weight_fields(weights),
         "heads": heads(board, threats, leaderboard.weighted),

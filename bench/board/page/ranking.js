@@ -3,10 +3,12 @@
 
 const scoreText = (s) => (s.value && !s.cells ? "n/a" : interval(s.value));
 
+const LEVELS = ["none", "own", "omniscient"];
+
 const has = (cut, c) => c.counts && admits(cut, c);
 
 const admits = (cut, c) => (!cut.problem || c.problem === cut.problem)
-  && (c.axis === "integrity" ? (cut.knows.includes(c.knows) || (c.knows === "own" && cut.knows.includes("omniscient"))) : cut.parties.includes(c.party));
+  && (c.axis === "integrity" ? cut.knows.some((k) => LEVELS.indexOf(k) >= LEVELS.indexOf(c.knows)) : cut.parties.includes(c.party));
 
 const empty = () => ({ value: null, seeds: new Map(), worst: null, average: null, cells: 0 });
 

@@ -20,6 +20,7 @@ from fedarena.board.threat_filter import ThreatFilter
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.markdown import code, escape, folded, items
 from fedarena.core.text.numbers import MEASURES, level, mean
+from fedarena.core.threat import KNOWLEDGE
 
 COMMON_THREATS: dict[str, ThreatFilter] = {
     "malicious clients, curious server": ThreatFilter(parties=("server",)),
@@ -152,7 +153,9 @@ def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
     first = next((row.defense for row in rows if row.rank is not None), "none can be recommended")
     first = "no defense ranks above none" if first == BASELINE else first
     sentences = [escape(sentence) for sentence in advice(board, threats, rows)]
-    option = f"On a leaderboard: `--threats {','.join((*threats.parties, *threats.knows))}`."
+    # Naming all kinds of knowledge but the least names that one, too (`read_threat_filter`).
+    knows = KNOWLEDGE[1:] if threats.knows == KNOWLEDGE else threats.knows
+    option = f"On a leaderboard: `--threats {','.join((*threats.parties, *knows))}`."
     return folded(f"{who[0].upper()}{who[1:]}: {first}", "\n\n".join([*sentences, option]))
 
 

@@ -19,6 +19,7 @@ from fedarena.core.threat import Knowledge
 from fedarena.problem.task import Batch
 
 NAMES = (
+    "agr-tailored",
     "alie",
     "delayed",
     "gaussian",
@@ -27,15 +28,20 @@ NAMES = (
     "mimic",
     "min-max",
     "min-sum",
+    "opt-alie",
+    "opt-ipm",
     "optimized",
     "pixel-trigger",
+    "poisoned-fl",
+    "rop",
     "sign-flip",
+    "signguard-tailored",
 )
 each = pytest.mark.parametrize("name", NAMES)
 
 
 def real_round(knows: Knowledge, t: int = 0) -> RoundView:
-    """A round of the real federation at its initial parameters."""
+    """A round of the real federation, whose uploads are those of its initial parameters."""
     p, on = problem(), knowledge(knows)
     batches = [p.batch(c, Rng(1).child(t, c)) for c in range(10)]
     ups, _ = on.defense.clients(p.init, batches, [{}] * 10, [{}] * 10)
@@ -45,7 +51,7 @@ def real_round(knows: Knowledge, t: int = 0) -> RoundView:
         round=t,
         participants=10,
         size=3,
-        down=dict(p.init),
+        down={name: x - 0.01 * t * (1 + x.abs()) for name, x in p.init.items()},
         own={name: x[bad] for name, x in ups.items()},
         honest={name: x[good] for name, x in ups.items()} if knows == "omniscient" else {},
         honest_clients=tuple(good) if knows == "omniscient" else (),
@@ -54,7 +60,7 @@ def real_round(knows: Knowledge, t: int = 0) -> RoundView:
 
 def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
     """The attack; a wrapper gets sign flipping to wrap."""
-    on = knowledge(knows)
+    on = knowledge(knows, rule="krum")
     if name != "delayed":
         return make(name, on, **options)
     card = registry.find("attack", name)
@@ -128,6 +134,7 @@ def test_a_colluder_alone_in_its_round_sends_one_finite_upload(name: str) -> Non
 
 OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     # attack: option: (another value, what else is set)
+    "agr-tailored": {"perturbation": ("std", {})},
     "alie": {"z": (2.0, {})},
     "delayed": {"start": (0.6, {})},
     "gaussian": {"std": (1.0, {})},
@@ -136,16 +143,21 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "mimic": {"warmup": (3, {})},
     "min-max": {"perturbation": ("std", {})},
     "min-sum": {"perturbation": ("sign", {}), "bound": ("max", {})},
+    "opt-alie": {"evaluations": (3, {"delta": 0.2}), "delta": (0.2, {}), "ratio": (0.6, {"delta": 0.2})},
+    "opt-ipm": {"evaluations": (3, {"delta": 2.0}), "delta": (2.0, {}), "ratio": (0.6, {"delta": 2.0})},
     "optimized": {"against": ("trimmed-mean", {}), "lam": (3.0, {})},
     "pixel-trigger": {"target": (3, {}), "size": (3, {}), "share": (0.9, {}), "scale": (2.0, {})},
+    "poisoned-fl": {"scale": (4.0, {}), "window": (2, {})},
+    "rop": {"z": (2.0, {}), "pi": (0.5, {}), "lam": (0.5, {}), "angle": (180.0, {})},
     "sign-flip": {"scale": (1.5, {})},
+    "signguard-tailored": {"order": ("random", {})},
 }
 CHOICES = [(name, option) for name, options in OTHER.items() for option in options]
 
 
 def deeds(name: str, **options: Any) -> list[Tensor]:
     """All that an attack does in nine rounds."""
-    knows: Knowledge = "omniscient" if "omniscient" in knowledges(name) else "own"
+    knows: Knowledge = "omniscient" if "omniscient" in knowledges(name) else knowledges(name)[0]
     attack, memory, done = built(name, knows, **options), {}, []
     for t in range(9):
         poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, Rng(0).child(t))

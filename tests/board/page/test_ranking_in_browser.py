@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any
 
 import pytest
 from helpers.big_board import big_board, with_exclusions
+from helpers.board import make_cell
 from helpers.browser import Open, find, phone, rows
 from helpers.paths import REPORTS
 
 from fedarena.board.advice import advice
 from fedarena.board.board import Board
 from fedarena.board.load import load_board
+from fedarena.board.page.board_data import levels_of
 from fedarena.board.page.html import page
 from fedarena.board.rank_rule import rank_rule
 from fedarena.board.ranking import RankingRow, rank_defenses
@@ -87,14 +90,29 @@ def test_scores_and_ranks_are_python_s_for_every_filter(show: Open, weights: dic
     board = with_exclusions(big_board(odd=True))
     text = page(board, ThreatFilter(), None, ["bench leaderboard play"], weights)
     names = ["", "digits", "fashion"]
-    cuts = [(p, k, i, weights) for p in _subsets(EVERYONE) for k in _subsets(KNOWLEDGE) for i in range(3)]
+    levels = levels_of(board)
+    cuts = [(p, k, i, weights) for p in _subsets(EVERYONE) for k in _subsets(levels) for i in range(3)]
     found = show(text).execute_script(READ_ALL, cuts)
     assert len(found) == 192
     for (parties, knows, i, _), seen in zip(cuts, found, strict=True):
-        threats = ThreatFilter(parties, knows, (names[i],) if i else ())
+        threats = ThreatFilter(parties, KNOWLEDGE if knows == levels else knows, (names[i],) if i else ())
         ranking = rank_defenses(board, threats, weights)
         assert seen["advice"] == advice(board, threats, ranking, weights), threats
         assert seen["rule"] == rank_rule(threats.axes, weights)
+        for row, line in zip(ranking, seen["rows"], strict=True):
+            _assert_the_same(line, row, threats)
+
+
+def test_fake_clients_without_data_are_a_choice_where_the_board_has_them(show: Open) -> None:
+    board = big_board(odd=True)
+    none = make_cell(board.defenses[0], "poisoned-fl", 0.05, axis="integrity", knows="none", problem="digits")
+    board = replace(board, cells=(*board.cells, none))
+    cuts = [(EVERYONE, knows, 0, None) for knows in _subsets(KNOWLEDGE)]
+    found = show(page(board)).execute_script(READ_ALL, cuts)
+    for (parties, knows, _, _), seen in zip(cuts, found, strict=True):
+        threats = ThreatFilter(parties, knows)
+        ranking = rank_defenses(board, threats)
+        assert seen["advice"] == advice(board, threats, ranking), threats
         for row, line in zip(ranking, seen["rows"], strict=True):
             _assert_the_same(line, row, threats)
 
