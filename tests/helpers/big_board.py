@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedarena.board.board import Board, BoardCell
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.core.threat import EVERYONE, FORMS
 from helpers.board import make_board, make_cell, make_clean_run, make_problem
 
 HOSTILE = '</script><img src=x onerror="window.pwned=1">'
@@ -41,7 +41,7 @@ def big_board(
                     warnings=("simulated: secure sums are added in the clear",) if defense == "baffle" else (),
                 )
             )
-            cells += [_poison(draw, problem, defense, a, k, seeds, d) for a in POISON for k in KNOWLEDGE]
+            cells += [_poison(draw, problem, defense, a, k, seeds, d) for a in POISON for k in ("own", "omniscient")]
             for attack, goal in PRIVACY:
                 parties = ("outsider",) if goal == "inversion" else [p for p in EVERYONE if p != "outsider"]
                 cells += [_curious(draw, problem, defense, (attack, goal), p, f, seeds) for p in parties for f in FORMS]

@@ -68,7 +68,7 @@ def test_the_binomial_threshold_is_that_of_the_released_code(d: int, threshold: 
     assert moves_along(moved, signs)
 
 
-def test_c_shrinks_while_the_model_does_not_move_its_way_and_no_further_than_half() -> None:
+def test_c_shrinks_to_half_while_the_model_moves_another_way() -> None:
     _, memory = play(directions(20), window=1)
     scale, expected = float(memory["scale"]), 8.0
     while expected * 0.7 >= 0.5:

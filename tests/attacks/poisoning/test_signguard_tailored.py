@@ -29,7 +29,7 @@ def test_no_other_order_has_a_smaller_inner_product_with_the_mean() -> None:
     torch.testing.assert_close(against(g, mean)[0] @ mean, torch.tensor(smallest))
 
 
-def test_an_omniscient_attacker_goes_against_the_mean_of_the_honest_uploads() -> None:
+def test_with_all_uploads_known_it_goes_against_their_mean() -> None:
     honest = torch.tensor([[5.0, 4.0, 3.0, 2.0, 1.0, 0.0, -1.0, -2.0]])
     view = round_view(OWN, honest)
     out = sent(make("signguard-tailored", knowledge("omniscient")), view)
