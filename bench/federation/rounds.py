@@ -13,6 +13,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundResult, Verdict, play
+from fedarena.federation.replay import Replays
 from fedarena.problem.problem import Problem
 
 
@@ -32,6 +33,7 @@ class Run:
     Attributes:
         params: the deployed model after the last round.
         release: the model that clients get in the end.
+        not_replayed: why the run counts for nothing, where a call does not follow from what it was given.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round, counted from the tensors on the wire. A failed round
@@ -61,6 +63,7 @@ class Run:
     warnings: tuple[str, ...] = ()
     why: str = ""
     release: Tensors = field(default_factory=dict)
+    not_replayed: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -113,6 +116,7 @@ def run(
     stop: Callable[[Point], bool] = lambda point: False,
     adversary: Adversary | None = None,
     draw: Draw = lambda t, client: None,
+    replays: Replays | None = None,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -122,11 +126,20 @@ def run(
         stop: ends the training early after an evaluation (for "rounds until a target").
         adversary: the corrupted clients; None: all clients follow the protocol.
         draw: prescribes the batches of an experiment; by default clients draw as the problem says.
+        replays: remembers some calls of the defense, which are replayed in the end.
     """
     schedule = problem.task.schedule
     clients = adversary or NoAdversary()
     peak = None if clients.simulated else PeakMemory(schedule.client_memory)
-    federation = Federation(defense=defense, problem=problem, rng=rng, adversary=clients, draw=draw, peak=peak)
+    federation = Federation(
+        defense=defense,
+        problem=problem,
+        rng=rng,
+        adversary=clients,
+        draw=draw,
+        peak=peak,
+        replays=replays or Replays(),
+    )
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
     curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
 
@@ -170,6 +183,13 @@ def untrained(problem: Problem) -> Run:
     )
 
 
+def _complaint(federation: Federation) -> str:
+    """Why the replay of a call failed; empty where none did."""
+    device, adversary = federation.problem.device.type, federation.adversary
+    attack = adversary.replays.complaint(device) if isinstance(adversary, Adversary) else ""
+    return federation.replays.complaint(device) or attack
+
+
 def _finished(
     federation: Federation,
     state: State,
@@ -197,5 +217,6 @@ def _finished(
         failed=totals.failed,
         warnings=warnings,
         why=why,
+        not_replayed=_complaint(federation),
         release=defense.release(state, federation.rng.child("release")),
     )
