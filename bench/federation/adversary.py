@@ -61,7 +61,7 @@ class Adversary:
     rng: Rng
     simulated: bool = False
     memory: Tensors = field(default_factory=dict)
-    replays: Replays = field(default_factory=Replays)
+    replays: Replays = field(default_factory=Replays, init=False)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch that a client trains on."""

@@ -18,7 +18,7 @@ from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.federation.adversary import Adversary, NoAdversary
-from fedarena.federation.replay import Replays
+from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.federation.secure_aggregation import Summed, sum_up
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
@@ -98,7 +98,7 @@ class Federation:
     adversary: Adversary | NoAdversary
     draw: Draw
     peak: PeakMemory | None
-    replays: Replays = field(default_factory=Replays)
+    replays: Replays = NO_REPLAYS
     memories: dict[int, Tensors] = field(default_factory=dict)
 
 

@@ -31,7 +31,7 @@ FIRST = 10
 """One call is of the first rounds, and one is of the rest."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Replays:
     """The calls of one method that are replayed; none by default.
 
@@ -111,6 +111,10 @@ class Replays:
                     f"it looked elsewhere, or it keeps hidden state{f' ({why})' if why else ''}"
                 )
         return ""
+
+
+NO_REPLAYS = Replays()
+"""For methods that are not replayed."""
 
 
 def digest(result: Any) -> str:

@@ -13,7 +13,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundResult, Verdict, play
-from fedarena.federation.replay import Replays
+from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.problem.problem import Problem
 
 
@@ -116,7 +116,7 @@ def run(
     stop: Callable[[Point], bool] = lambda point: False,
     adversary: Adversary | None = None,
     draw: Draw = lambda t, client: None,
-    replays: Replays | None = None,
+    replays: Replays = NO_REPLAYS,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -129,17 +129,7 @@ def run(
         replays: remembers some calls of the defense, which are replayed in the end.
     """
     schedule = problem.task.schedule
-    clients = adversary or NoAdversary()
-    peak = None if clients.simulated else PeakMemory(schedule.client_memory)
-    federation = Federation(
-        defense=defense,
-        problem=problem,
-        rng=rng,
-        adversary=clients,
-        draw=draw,
-        peak=peak,
-        replays=replays or Replays(),
-    )
+    federation = _federation(defense, problem, rng, adversary, draw, replays)
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
     curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
 
@@ -161,12 +151,27 @@ def run(
         if not finite(state.params):
             diverged_at, why = t, f"a parameter was not finite in round {t}"
             break
-        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or clients.culminates(t))
+        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or federation.adversary.culminates(t))
         if due and stop(evaluate(state)):
             break
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
     return _finished(federation, state, tuple(curve), totals, diverged_at, why)
+
+
+def _federation(
+    defense: Defense, problem: Problem, rng: Rng, adversary: Adversary | None, draw: Draw, replays: Replays
+) -> Federation:
+    clients = adversary or NoAdversary()
+    return Federation(
+        defense=defense,
+        problem=problem,
+        rng=rng,
+        adversary=clients,
+        draw=draw,
+        peak=None if clients.simulated else PeakMemory(problem.task.schedule.client_memory),
+        replays=replays,
+    )
 
 
 def untrained(problem: Problem) -> Run:

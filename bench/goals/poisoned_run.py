@@ -41,12 +41,14 @@ def poisoned_record(
         attack, of_attack.spec, tuned = _ready(spec, problem, knowledge, rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
+        adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
+        adversary.replays = of_attack
         run = federation.run(
             defense,
             problem,
             Rng(spec.root).child("federation"),
             progress=lambda share: progress(share, "training"),
-            adversary=Adversary(attack, frozenset(problem.corrupted), rng.child("attack"), replays=of_attack),
+            adversary=adversary,
             replays=replays,
         )
         if run.not_replayed:

@@ -72,8 +72,7 @@ def record_of(
         "origins": origins_of(finished.spec),
         "environment": environment(),
     }
-    if "secret" in identity:
-        record["secret"] = identity["secret"]
+    record |= {"secret": identity["secret"]} if "secret" in identity else {}
     record["key"] = key_of(record)
     return record
 

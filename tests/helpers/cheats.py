@@ -193,7 +193,11 @@ def card(name: str, kind: Kind, target: type, **more: Any) -> Card:
 ATTACKS = {c.name: c for c in (card(cls.__name__.lower(), "attack", cls) for cls in (Blind, Walker, Guesser, Patcher))}
 ATTACKS |= {
     c.name: c
-    for c in (card("broken", "attack", Broken, options=Ways), card("reading", "attack", Reading), copied("attack", "dlg"))
+    for c in (
+        card("broken", "attack", Broken, options=Ways),
+        card("reading", "attack", Reading),
+        copied("attack", "dlg"),
+    )
 }
 ATTACKS |= {c.name: c for c in (copied("attack", "ipm"), copied("attack", "label-flip"))}
 RULES = {c.name: c for c in (card("peeking", "aggregator", Peeking), card("remembering", "aggregator", Remembering))}

@@ -47,7 +47,7 @@ def poisoned(defense: str, attack: str, knows: Knowledge = "own", rounds: int = 
 
 
 def clean(defense: str) -> Record:
-    spec = GroupSpec(POISONED, compose.parse_defense(defense), attack=None, threats=(), seed=1, secret=SECRET)
+    spec = GroupSpec(POISONED, defense=compose.parse_defense(defense), attack=None, threats=(), seed=1, secret=SECRET)
     (one,) = prepare(spec)
     return one.record
 
@@ -81,8 +81,13 @@ def test_a_rule_with_hidden_state_fails_in_a_run_without_an_attack(monkeypatch: 
 
 def test_the_attacks_that_read_a_run_with_hidden_state_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay.secrets, "randbelow", lambda n: n - 1)
-    attack, threats = compose.parse_attack("last-layer-label"), (Threat("server", "paper"),)
-    spec = GroupSpec(POISONED, MethodSpec("fedavg"), attack, threats, seed=1)
+    spec = GroupSpec(
+        POISONED,
+        defense=MethodSpec("fedavg"),
+        attack=compose.parse_attack("last-layer-label"),
+        threats=(Threat("server", "paper"),),
+        seed=1,
+    )
     hidden = replace(spec, defense=compose.parse_defense("counting"))
     (one,), _ = (result.records for result in run_groups([hidden, spec], 1))
     assert one["status"] == "failed"
@@ -121,7 +126,7 @@ def test_an_honest_plug_in_gives_what_the_same_code_gives_unchecked(
 @pytest.mark.parametrize(
     ("defense", "attack", "knows"),
     [
-        ("krum", "alie", "omniscient"),
+        ("krum", "min-sum", "omniscient"),
         ("centered-clipping", "mimic", "omniscient"),
         ("fltrust", "delayed+label-flip", "own"),
         ("two-stage", "bank", "own"),
@@ -138,7 +143,7 @@ def test_no_built_in_method_would_be_accused(
         return [(k, registry.Entry(p.name, "", "x")) for k, p in zip(kinds, (method, *method.rest), strict=True)]
 
     monkeypatch.setattr(replay.compose, "foreign", all_parts)
-    one = poisoned(defense, attack, knows, rounds=12)
+    one = poisoned(defense, attack, knows, rounds=24)
     assert one["status"] == "ok", one["reason"]
 
 

@@ -35,7 +35,7 @@ def _plugins(tmp_path: Path) -> Iterator[None]:
 def group(attack: str, secret: str = SECRET, options: dict[str, str] | None = None) -> GroupSpec:
     method = compose.parse_attack(attack, options)
     threats = (Threat("server", "paper"),)
-    return GroupSpec(READ, MethodSpec("fedavg"), method, threats, seed=3, secret=secret)
+    return GroupSpec(READ, defense=MethodSpec("fedavg"), attack=method, threats=threats, seed=3, secret=secret)
 
 
 def record(attack: str, secret: str = SECRET, options: dict[str, str] | None = None, jobs: int = 1) -> Record:
@@ -52,11 +52,11 @@ def unprotected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "foreign", lambda kind, method: [])
 
 
-def test_an_attack_that_walks_its_callers_and_all_objects_scores_like_a_blind_guess() -> None:
+def test_an_attack_that_walks_callers_scores_like_a_blind_guess() -> None:
     assert measured(record("walker")) == measured(record("blind"))
 
 
-def test_the_same_attack_finds_the_truth_in_the_process_of_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_attack_finds_the_truth_in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
     unprotected(monkeypatch)
     assert record("walker")["metrics"]["identified"] == 1.0
 
@@ -79,7 +79,7 @@ def test_what_an_attack_patches_dies_with_its_process(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_honest_attack_gives_what_the_same_code_gives_in_the_process_of_the_harness(jobs: int) -> None:
+def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
     options = {"iterations": "20", "restarts": "2"}
     built_in, plug_in = record("dlg", options=options, jobs=jobs), record("dlg-copy", options=options, jobs=jobs)
     assert measured(plug_in) == measured(built_in)
@@ -150,7 +150,8 @@ def test_the_process_of_an_attack_is_handed_no_truth_no_seed_and_no_secret(monke
     sent: list[bytes] = []
     ask = fresh_process.ask
     monkeypatch.setattr(
-        "fedarena.runs.sealed_attack.ask", lambda module, given, *more: sent.append(repr(given).encode()) or ask(module, given, *more)
+        "fedarena.runs.sealed_attack.ask",
+        lambda module, given, *more: sent.append(repr(given).encode()) or ask(module, given, *more),
     )
     record("blind")
     (request,) = sent
